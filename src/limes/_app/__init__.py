@@ -1,6 +1,6 @@
 """A page for what-if questions: move a row's values, see its explanation change.
 
-`controls.py` says how a column is moved, `desk.py` answers the page's questions by the public explainers,
+`controls.py` defines how a column is moved, `desk.py` answers the page's questions by the public explainers,
 `server.py` serves them behind a token, `launch.py` runs the server on the loopback interface. ``static/`` is
 the page, which builds every element from text alone.
 """

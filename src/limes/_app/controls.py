@@ -1,6 +1,6 @@
-"""How a column's value is moved: a slider over the background's range, or a choice among its levels.
+"""Controls of a column's value: a slider over the background's range, or a choice among its levels.
 
-A value travels as a number, as the position of a level, or as null where it is missing.
+A value is sent as a number, as the position of a level, or as null where it is missing.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Control(Protocol):
     """One column's control."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what the page needs to draw it."""
+        """Return the facts from which the page draws the control."""
         ...
 
     def sent(self, value: float) -> float | None:
-        """Return an encoded value as it travels."""
+        """Return an encoded value as it is sent."""
         ...
 
     def encoded(self, value: Any) -> float:
-        """Return the encoded value of what the page sent.
+        """Return the encoded value for a value that the page sent.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Slider:
         return None if math.isnan(value) else value
 
     def encoded(self, value: Any) -> float:
-        """Return the number; whether it may be missing or as large is the explainer's to check."""
+        """Return the number; the explainer checks whether it may be missing or is too large."""
         if value is None:
             return math.nan
         if isinstance(value, bool) or not isinstance(value, int | float):

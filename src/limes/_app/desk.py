@@ -47,13 +47,14 @@ class Desk:
     Attributes
     ----------
     explainer
-        Of tables.
+        The explainer of tables.
     rows
-        The table whose rows can be picked, of the background's columns.
+        The table whose rows can be picked, with the background's columns.
     ids
-        What its rows are called.
+        Names of its rows.
     rules
-        From an output, as explainers take it, to the explainer of its rules; None where there is one.
+        Function from an output, as explainers accept it (None if there is one), to the explainer of its
+        rules.
     start
         Position of the row that is picked first.
     """
@@ -65,7 +66,7 @@ class Desk:
     start: int = 0
 
     def table(self) -> dict[str, Any]:
-        """Return what the page is built from: the columns' controls, the outputs, the row to start from.
+        """Return the data of the page: the columns' controls, the outputs, the row to start from.
 
         Raises
         ------
@@ -98,7 +99,7 @@ class Desk:
         Raises
         ------
         InputError
-            If there is no such row, or a cell cannot be explained: says which, and what to do.
+            If there is no such row, or a cell cannot be explained: the message names it, and what to do.
         """
         matrix = self._encoded(position)
         explanation = self._explanation(matrix)
@@ -141,7 +142,7 @@ class Desk:
         Raises
         ------
         InputError
-            As for `explain`, and if the model has no rules.
+            See `explain`; also if the model has no rules.
         """
         matrix = self._matrix(values)
         self._check_output(output)
@@ -150,12 +151,12 @@ class Desk:
         return {"rule": view.rule, "certificate": view.certificate}
 
     def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return what to know before trusting the explanation of a row with these values.
+        """Return the diagnosis of the explanation of a row with these values.
 
         Raises
         ------
         InputError
-            As for `explain`.
+            See `explain`.
         """
         explanation = self._output(self._explanation(self._matrix(values)), output)
         (row,) = diagnose(explanation, progress=False).rows
@@ -188,7 +189,7 @@ class Desk:
         return self._explanation(self._encoded(self.start))
 
     def _rules_of(self, output: int) -> Any:
-        """Return the explainer of an output's rules, which is kept: reading a model takes a while."""
+        """Return the explainer of an output's rules, cached: reading a model takes a while."""
         if output not in self._kept_rules:
             names, answer = self._first.output_names, self._first.provenance["answer"]
             by_name = answer in _OF_CLASSES
@@ -215,7 +216,7 @@ class Desk:
         return np.array([[control.encoded(value) for control, value in pairs]])
 
     def _cells(self, matrix: Any) -> Any:
-        """Return the user's values, which explainers take as they take a frame, and sooner."""
+        """Return the user's values, which explainers accept like a frame, and process in less time."""
         return self._model.table.originals(matrix)
 
     def _explanation(self, matrix: Any) -> Explanation:

@@ -1,4 +1,4 @@
-"""The server of one desk: nothing is answered without the token, to another host, or to another site.
+"""The server of one desk: it refuses requests without the token, for another host, or from another site.
 
 The token is the first part of every path, so that scripts and pictures of the page need no cookie, which
 browsers would send to other ports of this machine too.

@@ -63,7 +63,7 @@ def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Refuse an archive that is small, and large in memory; others are not looked at."""
+    """Refuse an archive that is small on disk and large in memory; other files are not checked."""
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
@@ -229,7 +229,7 @@ def features_of(model: Any) -> Sequence[str]:
     return () if numbered else names
 
 
-# Of the names that boosting libraries give to columns without names
+# Prefixes of the names that boosting libraries give to columns without names
 _PREFIXES = ("", "f", "Column_")
 
 
@@ -243,14 +243,14 @@ def parse_bins(text: str) -> str | int | None:
 
 
 def output_of(text: str | None, model: Any) -> str | int | None:
-    """Parse the option ``--output``: of a model without classes a number is the position of an output."""
+    """Parse the option ``--output``: for a model without classes a number is the position of an output."""
     if text is None or not text.isdecimal() or getattr(model, "classes_", None) is not None:
         return text
     return int(text)
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if a file that is to be written cannot be, or is one that is read."""
+    """Raise InputError if an output file cannot be written, or is one of the input files."""
     sources = [path.resolve() for path in inputs if path is not None]
     for path in outputs:
         if path is None:

@@ -187,7 +187,7 @@ def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
 
 
 def _run(model: Path, background: Path | None, columns: list[str], options: dict[str, Any]) -> dict[str, Any]:
-    """What determines the explanations, for the output folder to compare a later run with."""
+    """The inputs that determine the explanations: the output folder compares a later run with them."""
     from limes import __version__
 
     return {

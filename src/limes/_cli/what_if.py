@@ -82,7 +82,7 @@ def _background(path: Path, model: Any, dropped: Sequence[str]) -> Any:
 
 
 def _names(frame: Any, column: str | None) -> list[str]:
-    """Return what rows are called: by a column, else by their positions."""
+    """Return names of the rows: the cells of a column, else their positions."""
     if column is None:
         return [*map(str, range(len(frame)))]
     if column not in frame.columns:

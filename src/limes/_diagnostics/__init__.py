@@ -1,1 +1,1 @@
-"""When not to trust an explanation: findings with a number, a sentence and an advice."""
+"""Diagnostics of explanations: findings with a number, a sentence and advice."""

@@ -27,7 +27,7 @@ from limes._diagnostics.source import BOX_ROWS, box_rows
 
 # Coefficients from this share of the largest one are checked
 _LARGE = 0.2
-# Share of the coefficient below which the effect of this column alone counts as nothing
+# Share of the coefficient below which the effect of this column alone counts as 0
 _NOTHING = 0.1
 # Standard deviation in the box, as a share of the one under w
 _FLAT = 0.1
@@ -68,7 +68,7 @@ class Alignment:
         yield Measure(
             name="spread in the box",
             value=self.flatness,
-            # as for the standard deviation of normal rows
+            # the standard error of a standard deviation of normal rows
             error=self.flatness / np.sqrt(2 * BOX_ROWS),
             remark="of the model's standard deviation is left where every condition of the row holds",
         )
@@ -94,7 +94,7 @@ class Alignment:
 
 
 def alignments(context: TableContext) -> list[Alignment]:
-    """Return how each row's coefficients and the model behave near the row."""
+    """Return the alignment of each row."""
     return [_alignment(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 

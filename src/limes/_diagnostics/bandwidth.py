@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# The grid reaches from ν/10 to 10ν; beyond, bins' weights hardly change any more
+# The grid reaches from ν/10 to 10ν; beyond it the weights of bins hardly change
 REACH, POINTS = 10.0, 25
-# A coefficient counts, at a bandwidth, from this share of the largest one there
+# A coefficient counts at a bandwidth if it is at least this share of the largest one there
 _COUNTS = 0.1
-# A sign change this near to the explainer's ν is a warning, as another default would have meant the
-# opposite; farther away it is a note, and beyond that it is ignored: it is about the row's box
+# A sign change within the first factor of the explainer's ν is a warning, as another default would have
+# reversed the sign; within the second it is a note; farther away it is ignored: it concerns the row's box
 _NEAR, _FAR = 3.0, 5.0
-# Of the largest coefficient: smaller at ν, but larger at another bandwidth
+# Shares of the largest coefficient: at most the first at ν, but at least the second at another bandwidth
 _VANISHED, _PRESENT = 0.02, 0.2
 
 
@@ -177,7 +177,7 @@ class BandwidthPath:
 
 
 def grid(bandwidth: float) -> Floats:
-    """Return bandwidths around the explainer's in equal ratios; around 1, and it last, if it is infinite."""
+    """Return bandwidths around the explainer's in equal ratios; if ν is infinite, around 1, with ν last."""
     if np.isinf(bandwidth):
         return np.append(np.geomspace(1.0 / REACH, REACH, POINTS - 1), np.inf)
     return bandwidth * np.geomspace(1.0 / REACH, REACH, POINTS)
@@ -254,7 +254,7 @@ def suggest_bandwidth(
     X
         Rows (or texts) to compute the curves from; 20 to 50 are enough.
     output
-        As in :func:`limes.diagnose`.
+        See :func:`limes.diagnose`.
     calls
         Model calls around each row: 512 unless given, and 4096 where the model cannot be read.
 

@@ -110,7 +110,7 @@ class Cancellation:
         return sum(map(self.share, self.profiles)) >= NEARLY_ALL
 
     def severity(self, profile: Profile) -> Severity | None:
-        """Return the severity of what a coefficient hides; None if it hides no more than any linear one."""
+        """Return the severity of the variance that is hidden; None if a linear effect would hide as much."""
         if not self.hides_nearly_all and profile.explained > OF_LINEAR * profile.of_linear * profile.between:
             return None
         sure = profile.between - SURE * profile.between_error
@@ -210,7 +210,7 @@ def _profiles(context: TableContext, i: int) -> tuple[Profile, ...]:
 
 
 def _profile(context: TableContext, i: int, j: int, cells: list[int], mean: Estimate) -> Profile | None:
-    """Return None if the sample has too few rows in the instance's cell, or in all others."""
+    """Return a profile; None if the sample has too few rows in the instance's cell, or in all others."""
     instance_cell = int(context.cells[i, j])
     finite = np.isfinite(mean.value)
     chosen = [cell for cell, is_finite in zip(cells, finite, strict=True) if is_finite]
@@ -231,7 +231,7 @@ def _profile(context: TableContext, i: int, j: int, cells: list[int], mean: Esti
 
 
 def _of_linear(context: TableContext, j: int, cells: list[int], current: int, probability: Floats) -> float:
-    """Return the share of the variance between cells that the contrast of one explains of a linear effect."""
+    """Return the share of a linear effect's variance between cells that the contrast of one explains."""
     means = context.family.marginals[j].means[cells]
     if not context.numeric[j] or not np.isfinite(means).all():
         return 1.0

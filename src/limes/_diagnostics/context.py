@@ -1,6 +1,6 @@
-"""What diagnostics see of an explainer: its designs at any bandwidth, and its model.
+"""Contexts of diagnostics: an explainer's designs at any bandwidth, and its model.
 
-A context is about n rows and one output of each. Tables (`TableContext`) and texts or images
+A context consists of n rows and one output of each. Tables (`TableContext`) and texts or images
 (`SubsetContext`) differ in how a neighbourhood is drawn; a `NumberSource` (``source.py``) computes numbers
 from the read model or from a sample.
 """
@@ -25,7 +25,7 @@ from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
-# Bandwidths, as multiples of the explainer's, that make a sample serve all others; the first is 1
+# Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
 # So narrow that only rows in the instance's own cells have weight
 _BOX_BANDWIDTH = 1e-2
@@ -77,9 +77,9 @@ class DiagnosticContext(ABC):
     predict
         (m, d) -> (m,) or (m, k), the model's predictions.
     source
-        Computes from the read model, or from a sample.
+        Source of the numbers: the read model, or a sample.
     bandwidth, ridge
-        Of the explainer.
+        Bandwidth and ridge penalty of the explainer.
     budget
         Model calls for each neighbourhood; None for the default of the source.
     """
@@ -156,7 +156,7 @@ class DiagnosticContext(ABC):
 
     @cached_property
     def wide_samples(self) -> tuple[MixtureSample, ...]:
-        """A sample around each row that serves other bandwidths as well."""
+        """A sample around each row that can be used for other bandwidths as well."""
         if self.source.spread == SPREAD:
             return self.samples
         return tuple(self.all_states(i) or self._sample(i, SPREAD) for i in range(len(self)))
@@ -329,7 +329,7 @@ class JointContext(TableContext):
         rows = self._joint.rows
         return np.asarray(self.predict(rows).reshape(len(rows), -1))
 
-    def _sample(self, i: int, spread: Sequence[float]) -> MixtureSample:  # noqa: ARG002 - it serves all bandwidths
+    def _sample(self, i: int, spread: Sequence[float]) -> MixtureSample:  # noqa: ARG002 - serves all bandwidths
         z = self._joint.around(self.cells[i]).z
         changed = self.rows.shape[1] - z.sum(axis=1)
         f = self._predictions[:, self.positions[i]]
@@ -375,7 +375,7 @@ class SubsetContext(DiagnosticContext):
 
     @property
     def penalty(self) -> float:
-        """The same for all features."""
+        """1, for all features."""
         return 1.0
 
 

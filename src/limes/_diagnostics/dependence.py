@@ -2,17 +2,17 @@ r"""Dependence: how an explanation changes where columns depend on each other as
 
 Columns that are perturbed independently make rows that do not occur, and a model's answers to these may
 differ from those to rows that do; a model may even be built to hide its rule that way (Slack et al. 2020).
-The coefficients β of the product law are therefore compared with those β' of the joint law, which asks about
-the background's own rows alone. The two laws are apart by
+The coefficients β of the product law are therefore compared with those β' of the joint law, which uses the
+background's rows alone. The difference of the two laws is
 
     max_j |β_j / max_k |β_k| - β'_j / max_k |β'_k||,
 
-which leaves out that averages over rows that do not occur are flatter: 1 if a leading feature of one law is
-nothing under the other, 2 if it changes its sign.
+which ignores that averages over rows that do not occur are flatter. It is 1 if a leading feature of one law
+has coefficient 0 under the other, 2 if its coefficient changes its sign.
 
-Beside it stands how many perturbed rows are outside the background's support: their k-th nearest background
-row is farther away than that of 95 % of background rows. A background whose columns were shuffled tells how
-many would be if columns were independent.
+The share of perturbed rows outside the background's support is reported too: their k-th nearest background
+row is farther away than that of 95 % of background rows. A background whose columns were shuffled shows how
+large this share would be if columns were independent.
 
 References
 ----------
@@ -50,7 +50,8 @@ class Outside:
 class Dependence:
     """Coefficients (d,) of one row under both laws, and the perturbed rows that do not occur.
 
-    ``correlated`` are the two columns with the largest rank correlation, and that; None without any.
+    ``correlated`` are the two columns with the largest rank correlation, and the correlation; None without
+    any.
     """
 
     row: RowOutput
@@ -72,7 +73,7 @@ class Dependence:
 
     @property
     def apart(self) -> float:
-        """How far the laws are apart."""
+        """Largest difference of the coefficients of both laws, in these units."""
         product, joint = self._shares
         return float(np.abs(product - joint).max(initial=0.0))
 
@@ -133,7 +134,7 @@ class Dependence:
 
 
 def _in_units(coef: Floats) -> tuple[Floats, float]:
-    """Return coefficients in units of the largest one, and that; zeros are in units of 1."""
+    """Return coefficients in units of the largest one, and the unit, which is 1 if all are 0."""
     largest = float(np.abs(coef).max(initial=0.0))
     unit = largest if largest > 0 else 1.0
     return coef / unit, unit
@@ -195,7 +196,7 @@ class Space:
 
 
 def dependences(context: TableContext) -> list[Dependence | None]:
-    """Compare the laws at each row; None if that has no other law, or the background is too small."""
+    """Compare the laws at each row; None if there is no other law, or the background is too small."""
     rng = np.random.default_rng([context.seed, 3])
     real = _subsample(context.background, rng)
     if len(real) < 2 * _NEIGHBOUR or context.other_law is None:
@@ -232,7 +233,7 @@ def _levels(background: Floats, numeric: Bools) -> tuple[Floats, ...]:
 
 
 def _most_correlated(rows: Floats, numeric: Bools, names: tuple[str, ...]) -> tuple[str, str, float] | None:
-    """Return the two numeric columns with the largest rank correlation, in size, and that."""
+    """Return the two numeric columns with the largest rank correlation in size, and the correlation."""
     from scipy.stats import rankdata
 
     varies = [np.unique(column[~np.isnan(column)]).size > 1 for column in rows.T]

@@ -1,6 +1,6 @@
-"""From an explanation to its diagnosis: every diagnostic at each row, and what of it is a finding.
+"""From an explanation to its diagnosis: every diagnostic at each row, and its findings.
 
-A new diagnostic is a file in this room and a line in `_ANY` or `_TABLE`.
+A new diagnostic is a file in this folder and a line in `_ANY` or `_TABLE`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VERSION = 1
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
 
-# By name, functions from a context to a result for each row, None for rows without one
+# Functions by name, from a context to a result for each row, None for rows without one
 _ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
     "fit": fits,
     "bandwidth": paths,
@@ -58,7 +58,7 @@ _TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
     "edge": edges,
     "dependence": dependences,
 }
-# Profiles, boxes and edges are those of independent columns
+# Without profiles, boxes and edges, which assume independent columns
 _JOINT: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {**_ANY, "dependence": dependences}
 _BY_CONTEXT = {TableContext: _TABLE, JointContext: _JOINT, SubsetContext: _ANY}
 
@@ -81,10 +81,10 @@ def diagnose(
     Parameters
     ----------
     explanation
-        Of any explainer with a bandwidth, with all its features.
+        An explanation of any explainer with a bandwidth, with all its features.
     explainer
         The explainer of the explanation; needed only if the explanation of a table or text came from a file.
-        Those of images, series and composite inputs cannot be diagnosed from a file.
+        Explanations of images, series and composite inputs cannot be diagnosed from a file.
     output
         Name or position of the output; unless given, the positive one of two classes, else the one with the
         largest prediction of each row.
@@ -184,7 +184,7 @@ class RowDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """How much the surrogate captures, and that nothing else was found, if so."""
+        """Sentence on how much the surrogate captures, and that there is no other finding, if so."""
         captured = _captured([self.fidelity], [self.additive], "this row")
         if self.findings:
             return f"{captured[0].upper()}{captured[1:]}." if captured else ""
@@ -228,7 +228,7 @@ class RowDiagnosis:
         return result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the JSON of a diagnosis holds of the row."""
+        """Return the row's part of the JSON of a diagnosis."""
         return {
             "row": self.number,
             "output": self.explanation.output,
@@ -261,7 +261,7 @@ class RowDiagnosis:
 
 
 def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
-    """Return what surrogates and whole effects capture, "" where the model does not vary."""
+    """Return a sentence on what surrogates and whole effects capture, "" where the model does not vary."""
     fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
     if not fits.size:
         return ""
@@ -275,7 +275,7 @@ def _captured(fidelities: Sequence[float], additives: Sequence[float], where: st
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Page):
-    """What to know before trusting an explanation.
+    """The findings and measures of explained rows: what to know before trusting an explanation.
 
     Attributes
     ----------
@@ -310,7 +310,7 @@ class Diagnosis(Page):
 
     @property
     def verdict(self) -> str:
-        """How much the surrogates capture, and how many rows have no finding."""
+        """Sentence on how much the surrogates capture, and how many rows have no finding."""
         if len(self) == 1:
             return self.rows[0].verdict
         silent = sum(not row.findings for row in self.rows)
@@ -371,7 +371,7 @@ class DiagnosisPlots:
     diagnosis: Diagnosis
 
     def bandwidth(self, row: int = 0, *, ax: Axes | None = None, max_features: int = 6) -> Axes:
-        """Draw the coefficients of one row at other bandwidths, those that get largest.
+        """Draw the coefficients of one row at other bandwidths, of the features with the largest ones.
 
         Bands reach 1.96 standard errors to each side where the path is sampled.
         """

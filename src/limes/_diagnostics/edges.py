@@ -41,7 +41,8 @@ class Edge:
     @property
     def changes(self) -> Floats:
         """Changes (d,) of coefficients beyond the edge, as shares of the largest one, less their noise."""
-        # an unknown error of the explanation counts as 0; one beyond the edge leaves no change to report
+        # an unknown error of the explanation counts as 0; an unknown error beyond the edge leaves no change
+        # to report
         values, errors = self.row.values, np.where(np.isfinite(self.row.errors), self.row.errors, 0.0)
         noise = SURE * np.hypot(errors, np.where(np.isfinite(self.coef.error), self.coef.error, np.inf))
         change = np.maximum(np.abs(np.nan_to_num(self.coef.value) - values) - noise, 0.0)

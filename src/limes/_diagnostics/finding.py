@@ -1,4 +1,4 @@
-"""What a diagnostic reads and returns: one output of one explained row; findings and measures.
+"""Input and results of a diagnostic: one output of one explained row; findings and measures.
 
 A *measure* is a number that is always reported. A *finding* has a number, a sentence with its meaning and an
 advice, and is reported only where something is wrong.
@@ -37,7 +37,7 @@ class RowOutput:
     surrogate_error: float
     fidelity: float
     fidelity_error: float
-    title: str = ""  # what the output is, for readers
+    title: str = ""  # name of the output in texts
 
     @property
     def rounding(self) -> float:
@@ -46,7 +46,7 @@ class RowOutput:
 
 
 def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]:
-    """Return the part of an explanation that is about each row's output, given by its position (n,)."""
+    """Return the part of an explanation that concerns each row's output, given by its position (n,)."""
     n = len(explanation)
     values, errors = (a.reshape(n, a.shape[1], -1) for a in (explanation.values, explanation.standard_errors))
 
@@ -73,7 +73,7 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
 
 
 def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
-    """Return the position of each row's output, (n,): of `output`; if None that which is shown first."""
+    """Return the position of each row's output, (n,): of `output`, or if None of the one shown first."""
     if output is None:
         return np.array([main_output(explanation, i) for i in range(len(explanation))], dtype=np.int64)
     (position,) = name_positions(output, explanation.output_names, "output")
@@ -101,7 +101,7 @@ class Finding:
     number, error, unit
         The measurement, its standard error (0 where exact), and its quantity in words.
     sentence, advice
-        What it means, and what to do.
+        The meaning of the measurement, and what to do.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """The anchor of its section in docs/findings.md: "finding-local-error"."""
+        """The anchor of the finding's section in docs/findings.md: "finding-local-error"."""
         return f"finding-{self.kind.replace(' ', '-')}"
 
     @property
@@ -161,7 +161,7 @@ class Diagnostic(Protocol):
         ...
 
     def findings(self) -> Iterable[Finding]:
-        """What is wrong with the explanation, if anything."""
+        """Findings about the explanation, if any."""
         ...
 
 

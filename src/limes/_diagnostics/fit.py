@@ -1,4 +1,4 @@
-r"""How well the surrogate fits: R² under the weights, and its error at the row itself.
+r"""The fit of the surrogate: R² under the weights, and its error at the row itself.
 
     R² = (2 b·Γ - b·Σb) / Var_w f,      local error = f(ξ) - g(ξ).
 

@@ -1,8 +1,8 @@
 r"""One sample of the model around a row, for every bandwidth at once.
 
 Rows are drawn from a mixture of tilted laws w_m ∝ π_m · law, π_m = exp(-D / (2 ν_m²)), D the squared distance
-of a row from the instance. Against the law itself w_m has the density π_m / C_m, C_m = E[π_m], so that a row
-counts for any other bandwidth ν as
+of a row from the instance. Relative to the law itself w_m has the density π_m / C_m, C_m = E[π_m], so that
+the weight of a row for any other bandwidth ν is
 
     exp(-D / (2ν²)) / C_ν  divided by  Σ_m share_m exp(-D / (2ν_m²)) / C_m.
 
@@ -33,7 +33,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class MixtureSample:
-    """Rows x (m, d), features h (m, d) and predictions f (m,), with what their weights are computed from.
+    """Rows x (m, d), features h (m, d) and predictions f (m,), with the numbers that determine their weights.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class MixtureSample:
         return Estimate(value, error)
 
     def _blind(self, weights: Floats, features: Floats) -> Bools:
-        """Tell which features (d,) vary in too few of the rows that count."""
+        """Return which features (d,) vary in too few of the rows that count."""
         slopes = ((features != 0) & (features != 1)).any(axis=0)
         sizes = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
         varies = np.ptp(features, axis=0) > 0

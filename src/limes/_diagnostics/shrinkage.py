@@ -1,4 +1,4 @@
-r"""What the ``lime`` package would print: a ridge fit on 5,000 weighted rows shrinks its coefficients.
+r"""Shrinkage: the ``lime`` package's ridge fit to 5,000 weighted rows shrinks its coefficients.
 
 In expectation b_j ≈ β_j · nCv_j / (nCv_j + 1), C = E[π], v_j = α_j (1 - α_j): it shrinks hardly at all at
 ordinary bandwidths, and almost to 0 at narrow ones, where all rows together weigh less than the penalty.
@@ -71,7 +71,7 @@ class Shrinkage:
 
 
 def shrinkages(context: DiagnosticContext) -> list[Shrinkage]:
-    """Return what ``lime`` would print for each row."""
+    """Return the coefficients that ``lime`` would print for each row."""
     return [_shrinkage(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 

@@ -1,6 +1,6 @@
-"""Where diagnostics get their numbers: from the read model, exactly, or from a sample, with errors.
+"""Sources of the numbers of diagnostics: the read model, exactly, or a sample, with errors.
 
-Both compute the same numbers for every row (`limes._diagnostics.context.Source`): coefficients at other
+Both compute the same numbers for every row (`limes._diagnostics.context.NumberSource`): coefficients at other
 bandwidths, the mean of the model in each cell of a column, and changes when one column leaves its cell.
 """
 
@@ -147,7 +147,7 @@ def source_of(expectation: Expectation) -> NumberSource:
 
 
 def _makes_large_tables(expectation: Any) -> bool:
-    """Tell whether each bandwidth takes large tables: a diagnosis tries many of them."""
+    """Return whether each bandwidth needs large tables: a diagnosis tries many bandwidths."""
     if isinstance(expectation, CombinedExpectation):
         return any(map(_makes_large_tables, expectation.parts))
     return isinstance(expectation, SoftmaxExpectation)
@@ -176,7 +176,7 @@ def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
 
 
 def _in_blocks(expectation: Any, design: Any) -> bool:
-    """Tell whether many designs can be taken at once."""
+    """Return whether many designs can be computed at once."""
     return (
         isinstance(expectation, InBlocks)
         and isinstance(design, ProductDesign)

@@ -1,4 +1,4 @@
-r"""Many explanations at a glance: mean |β| with its spread, a few rows to look at, and cohorts.
+r"""Summaries of many explanations: mean |β| with its spread, a few rows to inspect, and cohorts.
 
 The rows are SP-LIME's pick, whose explanations show most of what the model uses. Row i *shows* the k features
 with its largest |β_ij|. With importances I_j = √Σ_i |β_ij|, a set V of rows has the coverage
@@ -74,9 +74,9 @@ class Summary(Printable):
     positive
         Share of rows with β > 0.
     pick
-        Rows worth looking at.
+        Rows to inspect.
     cohorts
-        By name, largest first; empty without ``cohorts=``.
+        The cohorts, largest first; empty without ``cohorts=``.
     """
 
     names: tuple[str, ...]
@@ -150,7 +150,7 @@ def summary(
     rows: int = 5,
     features: int = 5,
 ) -> Summary:
-    """Summarise many rows: sizes of coefficients, how much they differ, and which rows to look at.
+    """Summarise many rows: sizes of coefficients, how much they differ, and which rows to inspect.
 
     Mean |β_j| over rows with its standard deviation; a pick of ``rows`` rows that together show the most
     important features (SP-LIME, greedy, with a bound on what the best pick could cover); means by cohort.
@@ -158,13 +158,13 @@ def summary(
     Parameters
     ----------
     explanation
-        Of several rows of a table.
+        An explanation of several rows of a table.
     output
         Name or position; the positive class of two, else the output with the largest mean prediction.
     cohorts
         A feature's name (its conditions are the cohorts), or a label for each row, (n,).
     rows, features
-        How many rows to pick, and how many features a row shows.
+        Number of rows to pick, and number of features that a row shows.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def _cohorts(values: Floats, labels: Objects) -> tuple[Cohort, ...]:
 
 
 def largest_features(values: Floats, features: int) -> Bools:
-    """Tell which features each row shows, (n, d): those with its largest coefficients that are not 0."""
+    """Return which features each row shows, (n, d): those with its largest coefficients that are not 0."""
     size = np.abs(values)
     order = np.argsort(-size, axis=1, kind="stable")[:, :features]
     shows = np.zeros(size.shape, dtype=np.bool_)

@@ -31,18 +31,18 @@ Levels = Mapping[Severity, float]
 MATTERS: Levels = {"warning": 0.2, "note": 0.1}
 # ... and is hidden if the coefficient captures at most this share of that, ...
 CAPTURED: Levels = {"warning": 0.05, "note": 0.1}
-# ... and at most this part of what it would capture of a linear effect in the same cell: the bins hide any
-# effect in an inner cell, which R² says. But where they hide nearly all that the model does, that is a flaw
+# ... and at most this part of what it would capture of a linear effect in the same cell: bins hide every
+# effect in an inner cell, as R² shows. Only bins that hide nearly all of the model's variance are a flaw
 OF_LINEAR = 0.25
 NEARLY_ALL = 0.9
-# In standard deviations: below the precision of measurements
+# Distances in standard deviations: below the precision of measurements
 EDGE: Levels = {"warning": 1e-3, "note": 2e-3}
 # Change of a coefficient beyond the edge, as a share of the largest one
 CHANGES: Levels = {"warning": 0.25, "note": 0.5}
-# R² below; where whole effects of single columns capture half, R² is low for the cells alone
+# R² below this; where whole effects of single columns capture half, only the cells make R² low
 POOR: Levels = {"warning": 0.25, "note": 0.5}
 ADDITIVE = 0.5
-# Local error in standard deviations of the model under w, above
+# Local error above this, in standard deviations of the model under w
 FAR: Levels = {"warning": 2.0, "note": 1.5}
 # Difference of a coefficient between the product and the joint law, each in units of its largest one: at 1 a
 # feature that leads under one law is nothing under the other

@@ -19,7 +19,7 @@ from limes.designs._product import ProductFamily
 from limes.designs._tilted_columns import TiltedColumn
 from limes.designs._tilted_rows import numbers_of, serves, tilted_columns
 
-# Rows of a block at most, and numbers of an array of its integrals
+# Largest number of rows in a block, and of numbers in an array of its integrals
 _ROWS, _NUMBERS = 256, 1 << 20
 
 
@@ -29,7 +29,7 @@ class OfColumns(Protocol):
 
     @property
     def functions(self) -> Sequence[Function | None] | None:
-        """What is integrated over each column; None if there are functions of several columns."""
+        """Functions that are integrated, one a column; None if there are functions of several columns."""
         ...
 
     def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
@@ -38,7 +38,7 @@ class OfColumns(Protocol):
 
 
 def serves_rows(expectation: object, family: ProductFamily) -> bool:
-    """Whether `at_rows` can be used."""
+    """Return whether `at_rows` can be used."""
     if isinstance(expectation, CombinedExpectation):
         return all(serves_rows(part, family) for part in expectation.parts)
     return isinstance(expectation, OfColumns) and expectation.functions is not None and serves(family)
@@ -51,7 +51,7 @@ def at_rows(
     cells: Ints,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[InUnits, Moments]:
-    """Features and moments at rows (n, d) with these cells (n, d), where `serves_rows`."""
+    """Return features and moments at rows (n, d) in these cells (n, d); requires `serves_rows`."""
     numbers, moments = [], []
     for block in _blocks(len(rows), _numbers(expectation, family)):
         columns = tilted_columns(family, rows[block], cells[block])
@@ -62,7 +62,7 @@ def at_rows(
 
 
 def numbers_at(family: ProductFamily, rows: Floats, cells: Ints) -> InUnits:
-    """Features of the designs at rows (n, d) with these cells (n, d)."""
+    """Return the features of the designs at rows (n, d) in these cells (n, d)."""
     if not serves(family):
         return InUnits.of_designs([family.at(row) for row in rows])
     pieces = sum(law.owners.size for law in family.marginals)
@@ -71,7 +71,7 @@ def numbers_at(family: ProductFamily, rows: Floats, cells: Ints) -> InUnits:
 
 
 def _blocks(rows: int, numbers: int) -> list[slice]:
-    """Cut rows into blocks, given the numbers of arrays that one row takes."""
+    """Cut rows into blocks, where an array holds ``numbers`` numbers for each row."""
     step = min(_ROWS, max(1, _NUMBERS // numbers))
     return [slice(start, start + step) for start in range(0, rows, step)]
 
@@ -80,22 +80,22 @@ def _moments(expectation: object, columns: Sequence[TiltedColumn]) -> Moments:
     if isinstance(expectation, CombinedExpectation):
         parts = [_moments(part, columns) for part in expectation.parts]
         return expectation.add_up(parts, designs=columns[0].center.shape)
-    assert isinstance(expectation, OfColumns)  # noqa: S101 - as `serves_rows` says
+    assert isinstance(expectation, OfColumns)  # noqa: S101 - guaranteed by `serves_rows`
     return expectation.of_columns(columns)
 
 
 def _numbers(expectation: object, family: ProductFamily) -> int:
-    """Integrals of a row over all columns: functions times pieces of laws, times parts between breaks."""
+    """Return the number of integrals of a row: functions times pieces of laws, times parts between breaks."""
     if isinstance(expectation, CombinedExpectation):
         return max(_numbers(part, family) for part in expectation.parts)
     assert isinstance(expectation, OfColumns)  # noqa: S101 - guaranteed by `serves_rows`
-    assert expectation.functions is not None  # noqa: S101 - as well
+    assert expectation.functions is not None  # noqa: S101 - guaranteed too
     pairs = zip(expectation.functions, family.marginals, strict=True)
     return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
 
 
 def _integrals(function: Function) -> int:
-    """What one piece of a law asks for: quadrature goes from break to break."""
+    """Return the number of integrals over one piece of a law: quadrature runs from break to break."""
     match function:
         case Stacked():
             return sum(map(_integrals, function.families))

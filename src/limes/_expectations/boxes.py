@@ -1,10 +1,10 @@
 r"""The least answer of a form over a box of rows, by bounds and a best-first search.
 
-A box lists what each column may be, and holds all combinations. A sum reaches the sum of its columns' least
-effects. A forest is at least the sum of its trees' least leaves that the box reaches, which is the answer
-itself where every tree reaches one leaf (``kernels/tree_bounds.cpp``). In between the box with the least
-bound is cut in two at a split whose both sides it reaches, until the least box has one answer. Largest
-answers are least ones of -f.
+A box lists the values that each column may take, and contains all their combinations. A sum reaches the sum
+of its columns' least effects. A forest is at least the sum of its trees' least leaves that the box reaches,
+which is the answer itself where every tree reaches one leaf (``kernels/tree_bounds.cpp``). Otherwise the box
+with the least bound is cut in two at a split of which it reaches both sides, until the box with the least
+bound has one answer. The largest answers of f are the least of -f.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from limes.models.forms._sums import as_sum
 from limes.models.forms._trees import Forest
 
 Box = tuple[Floats, ...]
-# Links that fall somewhere: their ends are not those of the margin
+# Links that are not monotone: their extremes are not at the ends of the margin
 _NOT_MONOTONE = ("cos",)
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Bounds over a box, and where to cut it: columns, thresholds and what is at stake, (n,) each."""
+    """Bounds over a box, and where to cut it: columns, thresholds and stakes of the cuts, (n,) each."""
 
     low: float
     high: float
@@ -54,12 +54,12 @@ class Bounds(Protocol):
         ...
 
     def lowest(self, box: Box, sign: float) -> Floats | None:
-        """Return the row with the least sign · f; None where columns do not move f by themselves."""
+        """Return the row with the least sign · f; None where columns cannot be minimised one by one."""
         ...
 
 
 def bounds_of(form: Form) -> Bounds | None:
-    """Return the bounds of a form of one output; None where it has none that boxes determine."""
+    """Return the bounds of a form of one output; None where boxes do not bound the form."""
     try:
         return _SumBounds(as_sum(form))
     except InputError:
@@ -81,14 +81,14 @@ def bounds_of(form: Form) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Extreme:
-    """The least answer over a box, or what the search knows of it.
+    """The least answer over a box, or a lower bound of it where the search stopped early.
 
     Attributes
     ----------
     value
-        No row of the box has a smaller answer.
+        Lower bound of the answers in the box.
     row
-        A row with that answer; None where the search stopped before.
+        A row whose answer is ``value``; None where the search stopped before.
     """
 
     value: float
@@ -101,11 +101,11 @@ def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: flo
     Parameters
     ----------
     sign
-        -1 for the largest answers; then ``value`` is that of -f.
+        -1 for the largest answers; ``value`` is then one of -f.
     boxes
-        Boxes that are cut at most.
+        Largest number of boxes to cut.
     below
-        Return as soon as the least value is not below it, or a row with a value below it is at hand.
+        Return as soon as the least value is at least this, or some row has a value below it.
     """
     number = count()
     ends, row = _signed(bounds(box), sign), bounds.lowest(box, sign)
@@ -130,7 +130,7 @@ def _signed(ends: Ends, sign: float) -> Ends:
 
 
 def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
-    """Cut the column with most at stake at the middle one of its thresholds, by their stakes."""
+    """Cut the column with the largest stakes at the median of its thresholds, weighted by their stakes."""
     stakes = np.bincount(ends.columns, ends.stakes, minlength=len(box))
     j = int(np.argmax(stakes))
     of_column = ends.columns == j
@@ -191,7 +191,7 @@ class _WeightedBounds:
 
 @dataclass(frozen=True, eq=False)
 class _LinkedBounds:
-    """Of an increasing link: the ends of its margin."""
+    """Bounds of an increasing link, from the ends of its margin."""
 
     margin: Bounds
     form: Linked
@@ -237,7 +237,7 @@ class _ForestBounds:
         return None
 
     def _codes(self, box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Which codes, and last whether any other number, each column may be, (d, L + 1)."""
+        """Return which codes each column may take, and last whether any other number, (d, L + 1)."""
         codes = self.form.sets.shape[1]
         allowed = np.zeros((self.form.size, codes + 1), dtype=np.bool_)
         if not codes:

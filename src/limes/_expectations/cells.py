@@ -7,8 +7,8 @@ deviation D_ij(b) = V_ij(b) - m_ij, a sum of products f = c + Σ_i a_i ∏_j g_i
     pair_jk(b, c) = Σ_i a_i D_ij(b) D_ik(c) ∏_{l≠j,k} m_il
                   = E_w[f | b, c] - E_w[f | b] - E_w[f | c] + E_w f,
 
-and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pairs. A forest's effects come out of
-one compiled pass over its nodes, for many rows at once (``forest.py``).
+and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pair effects. A forest's effects are
+computed by one compiled pass over its nodes, for many rows at once (``forest.py``).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class CellEffects(Protocol):
 
     @property
     def interacts(self) -> bool:
-        """Whether pairs of columns may add anything."""
+        """Whether pairs of columns may have effects."""
         ...
 
     def effects(self, cells: Ints, designs: Sequence[ProductDesign], masses: Floats, counts: Ints) -> Floats:
         """E_w[f | cell] - E_w f for every cell of each column under n designs, (n, d, B, k).
 
-        ``cells`` (n, d) are the rows', ``masses`` (n, d, B) and ``counts`` (n, d) as `cell_masses` returns
-        them; effects are 0 beyond a column's last cell.
+        ``cells`` (n, d) are those of the rows; ``masses`` (n, d, B) and ``counts`` (n, d) come from
+        `cell_masses`. Effects are 0 beyond a column's last cell.
         """
         ...
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
-        """What pairs of cells of these columns add, (p_j, p_k, k) each; None where it is too much work."""
+        """Effects of pairs of cells of these columns, (p_j, p_k, k) each; None if that takes too long."""
         ...
 
 
@@ -101,7 +101,7 @@ class TermCells:
 
     def effects(
         self,
-        cells: Ints,  # noqa: ARG002 - the designs say more
+        cells: Ints,  # noqa: ARG002 - the designs decide them
         designs: Sequence[ProductDesign],
         masses: Floats,
         counts: Ints,
@@ -132,7 +132,7 @@ class TermCells:
         return total
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
-        """What pairs of cells of these columns add, (p_j, p_k, k) each."""
+        """Effects of pairs of cells of these columns, (p_j, p_k, k) each."""
         outputs = self._terms[0][1].intercept.size
         sizes = [c.marginal.cells.count for c in design.coordinates]
         total = [np.zeros((sizes[j], sizes[k], outputs)) for j, k in columns]
@@ -176,7 +176,7 @@ class ForestCells:
 
     @property
     def interacts(self) -> bool:
-        """Trees of several splits do."""
+        """True: a tree may split on several columns."""
         return True
 
     def effects(
@@ -198,9 +198,9 @@ class ForestCells:
         return all((c.probability > 0.0).all() for column in self._family.variants for c in column)
 
     def _each_as_instance(self, cells: Ints) -> Floats:
-        """E_w[f | cell], (d, B, k), a pass a cell: E_w f + Γ / α where the cell is the instance's.
+        """E_w[f | cell], (d, B, k), by a pass for each cell: E_w f + Γ / α where the cell is the instance's.
 
-        α is never 0, not even of a cell that no row of the background lies in.
+        α is positive even for a cell without background rows.
         """
         sizes = [law.cells.count for law in self._family.marginals]
         column, cell = np.array([(j, b) for j, size in enumerate(sizes) for b in range(size)]).T
@@ -216,14 +216,14 @@ class ForestCells:
         return means
 
     def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
-        """What pairs of cells of these columns add, by the leaves; None if these are too many."""
+        """Effects of pairs of cells of these columns, by the leaves; None if these are too many."""
         return None if self._terms is None else self._terms.pairs(design, columns)
 
 
 def cell_masses(family: ProductFamily, cells: Ints, designs: Sequence[ProductDesign]) -> tuple[Floats, Ints]:
-    """P_w(cell) of every column under n designs of a family, (n, d, B), 0 beyond its last cell; their number.
+    """P_w(cell) of every column under n designs, (n, d, B), 0 beyond its last cell; numbers of cells, (n, d).
 
-    ``cells`` (n, d) are the rows'. The number of a column's cells is (n, d).
+    ``cells`` (n, d) are those of the rows that the designs, of one family, belong to.
     """
     if family.by_cell:
         counts = np.array([law.cells.count for law in family.marginals])
@@ -247,7 +247,7 @@ def _centred(means: Floats, masses: Floats, counts: Ints) -> Floats:
 
 
 def _product(means: dict[int, Floats], without: set[int], size: int) -> Floats:
-    """Products (m,) of the columns' means, of all columns but some."""
+    """Products (m,) of the columns' means, except those of some columns."""
     total = np.ones(size)
     for j, mean in means.items():
         if j not in without:

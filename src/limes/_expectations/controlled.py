@@ -1,8 +1,8 @@
 """A pool of answers with a control, at each stage of its growth.
 
-A control variate h is fitted once a stage (``crossfit.py``), and chosen by the variance that it leaves on
-rows that it has not seen. Where quick controls leave much of it in the largest pool, a slower control is
-fitted to that pool, once, unless the pool is so small that more model calls would take less time.
+Control variates h are fitted once a stage (``crossfit.py``); the one that leaves the least variance on rows
+that it has not seen is chosen. Where quick controls leave much variance in the largest pool, a slower control
+is fitted to that pool, once, unless the pool is so small that more model calls would take less time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from limes.designs._product import ProductFamily
 _QUICK = ("additive", "margin", "network")
 _THOROUGH = (*_QUICK, "tree")
 _FEWEST_THOROUGH = 8192
-# A control is not fitted to larger pools if it leaves this many times what the best leaves of the smallest
+# A control that leaves this multiple of the best one's variance in the smallest pool is not fitted to others
 _CLOSE = 1.5
-# Share of the answers' variance that quick controls must leave for these to be worth their second
+# Thorough controls, which take a second, are fitted if quick ones leave more than this share of the variance
 _WORTH_A_SECOND = 0.25
 
 
@@ -43,7 +43,7 @@ class Stage:
     Attributes
     ----------
     before
-        The preceding stage; this one runs only if that left more than a quarter of the answers' variance.
+        The preceding stage; this one runs only if that one left more than a quarter of the variance.
     """
 
     size: int
@@ -65,22 +65,22 @@ def _stages(sizes: Sequence[int], available: Collection[str]) -> list[Stage]:
 class ControlledPool:
     """Rows of a pool, sequence by sequence, with a control variate.
 
-    Of two probabilities the second alone is computed: the first is 1 less that.
+    Where answers are two probabilities, only the second is computed: the first is 1 less the second.
 
     Attributes
     ----------
     rows
         Cells, answers f and residuals f - h, where h was fitted to other sequences.
     shape
-        Of one answer that is computed, () or (k,).
+        Shape of one computed answer, () or (k,).
     complement
         Whether answers are two probabilities.
     control
-        Its name.
+        Name of the control.
     shares
-        Of the answers' variance that each control leaves that was tried.
+        Shares of the answers' variance that each of the tried controls leaves.
     expectations
-        Of its fits, one for each equal part of the rows.
+        Expectations of the control's fits, one for each equal part of the rows.
     """
 
     rows: PoolSample
@@ -108,20 +108,20 @@ class ControlledPools(Locked):
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
-        # controls are fitted again: to the same answers, with the same result
+        # not pickled: controls fitted again to the same answers give the same result
         return {**super().__getstate__(), "_pools": {}, "_fits": {}}
 
     def at(self, stage: Stage) -> ControlledPool:
-        """Return the pool of a stage, which has grown to its size, with the stage's control."""
+        """Return the pool, grown to the size of a stage, with the stage's control."""
         with self._lock:
             if stage not in self._pools:
                 self._pools[stage] = self._controlled(stage)
             return self._pools[stage]
 
     def is_worthwhile(self, stage: Stage) -> bool:
-        """Whether a stage's controls suit its pool, by what quick ones leave of the answers.
+        """Return whether a stage's controls suit its pool, by the variance that quick ones leave.
 
-        Of the largest pool either quick or thorough controls are tried, never both.
+        On the largest pool either quick or thorough controls are tried, never both.
         """
         quick = self.stages[-1].before
         if quick is None or stage.size < quick.size:
@@ -130,7 +130,7 @@ class ControlledPools(Locked):
         return (pool.shares[pool.control] > _WORTH_A_SECOND) == (stage != quick)
 
     def _controlled(self, stage: Stage) -> ControlledPool:
-        """Choose the control of a stage by what its fits leave of rows that they have not seen."""
+        """Choose the control of a stage by the variance that its fits leave on unseen rows."""
         rows = self._pool.rows(stage.size)
         f = rows.answers.reshape(len(rows.answers), -1)
         check_squares(f)
@@ -150,9 +150,9 @@ class ControlledPools(Locked):
         return ControlledPool(sample, shape, complement, name, shares, fit.expectations)
 
     def _candidates(self, stage: Stage) -> list[str]:
-        """Controls of a stage, but for those that left much more than the best of the smallest pool."""
+        """Controls of a stage, except those that left much more than the best on the smallest pool."""
         if stage == self.stages[0]:
             return list(stage.controls)
-        shares = self._pools[self.stages[0]].shares  # every row begins there
+        shares = self._pools[self.stages[0]].shares  # every row begins at the first stage
         most = _CLOSE * min(shares.values())
         return [name for name in stage.controls if shares.get(name, most) <= most]

@@ -23,12 +23,12 @@ from limes.designs._product import ProductDesign, ProductFamily
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
 _FOLDS = 2
-# Largest variance of a more laborious control that is preferred, in units of the cheaper one's
+# A more laborious control is preferred if its variance is below this multiple of the cheaper one's
 _WORTH = 0.95
-# Variance that simulated rows leave, in units of that of as many independent ones: what a choice assumes
+# Assumed variance of a mean over simulated rows, in units of that over as many independent rows
 _EVEN = 0.5
-# Simulated rows may add this share to the variance that a control leaves; their number per answered row,
-# which costs about twenty times as much
+# Share of a control's residual variance that simulated rows may add; fewest and most of them for each
+# predicted row, which costs about twenty times as much
 _ADDED = 0.1
 # Sizes of answers between which their squares are numbers of single precision
 _SMALLEST, _LARGEST = 1e-18, 1e18
@@ -69,7 +69,7 @@ class CrossFit:
     values
         h (n, k) at every row, by the fit without it.
     expectations
-        Of the fits, one for each equal part of the rows; or one, of the mean of all fits.
+        Expectations of the fits, one for each equal part of the rows; or one, of the mean of all fits.
     simulated
         Variance of the simulated expectation, relative to that of the mean of h over the rows; 0 if exact.
     """
@@ -88,7 +88,7 @@ CrossFitting: TypeAlias = Callable[[SimulatedLaw, PoolRows, Floats], CrossFit]
 
 
 def in_folds(control: Control) -> CrossFitting:
-    """Fit a control to all folds but each in turn."""
+    """Return a cross-fitting that fits a control without each fold in turn."""
 
     def fit(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
         part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(law.family)
@@ -142,7 +142,7 @@ SHARED: Mapping[str, CrossFitting] = {"additive": additive, "network": network}
 
 
 def least_left(shares: Mapping[str, float]) -> str:
-    """Name of the control that leaves the least share of the answers' variance, cheapest first."""
+    """Name of the control that leaves the least variance, unless a cheaper one is nearly as good."""
     name, *others = shares
     for candidate in others:
         if shares[candidate] < _WORTH * shares[name]:

@@ -1,6 +1,6 @@
-r"""How fast characteristic functions of a column fall: it decides how many terms the series of a kink takes.
+r"""The decay of a column's characteristic functions: it decides how many terms the series of a kink needs.
 
-Of a density p with total variation V(p), jumps that add up to J, and derivative p' between them,
+For a density p with total variation V(p), jumps that add up to J, and derivative p' between them,
 
     |∫ p e^{iτx} dx| <= min(∫ p, V(p) / τ, J / τ + V(p') / τ²).
 
@@ -148,7 +148,7 @@ def _density(pieces: GaussianPieces) -> Floats:
 
 
 def _steepness(pieces: GaussianPieces) -> Floats:
-    """Its derivative at the same places, turns being one deviation from the untruncated peak, (4, P)."""
+    """The derivative at the same places, turns being one deviation from the untruncated peak, (4, P)."""
     ends = pieces.steps(pieces.lower), pieces.steps(pieces.upper)
     with np.errstate(divide="ignore", invalid="ignore"):
         turns = [(side * np.sqrt(pieces.precision) - pieces.slope) / pieces.precision for side in (-1.0, 1.0)]

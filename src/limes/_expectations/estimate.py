@@ -1,11 +1,11 @@
 r"""From a sample to moments: a control variate is subtracted, and the rest is fitted by least squares.
 
-On each of the sample's sequences a control variate h, fitted to the others, is subtracted, but for its linear
-part L:
+On each of the sample's sequences a control variate h, fitted to the others, is subtracted, except for
+its linear part L:
 
     β = least squares of f - (h - L) on the features,    L = E_w h + β(h) · (features - E_w features).
 
-h - L has no coefficients, so that it takes nothing away but variance. Errors come from the residuals, and
+h - L has no coefficients: subtracting it only reduces the variance. Errors come from the residuals, and
 from how the sequences differ (``residual.py``).
 """
 
@@ -26,7 +26,7 @@ from limes.exceptions import ModelError
 
 # Number of sequences
 SEQUENCES = 4
-# Largest residual variance of a more laborious control that is preferred, in units of the cheaper one's
+# A more laborious control is preferred if its residual variance is below this multiple of the cheaper one's
 _WORTH = 0.95
 # Answers have sums of squares that are numbers if the largest lies between these
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -45,7 +45,7 @@ class Sample:
 
     @classmethod
     def concatenate(cls, parts: list[Sample]) -> Sample:
-        """Join growing parts; the last one tells whether the budget is spent."""
+        """Join growing parts; the last one states whether the budget is used up."""
         names = ("x", "h", "f", "cluster", "sequence")
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(**arrays, is_last=parts[-1].is_last)
@@ -71,7 +71,7 @@ def estimate(
         rows = sample.sequence == k
         linear = its.linear(design, sample.h[rows], support.used)
         residuals[rows] -= control.predict(sample.x[rows]) - linear
-    # the controls' simulations are independent, and each counts for one sequence
+    # the controls' simulations are independent, and each has the weight of one sequence
     simulated = np.sqrt(np.sum([its.errors**2 for its in moments], axis=0)) / len(moments)
     fit = ResidualFit.fit(
         sample.h,
@@ -101,7 +101,7 @@ def _choose_control(
 
 
 def best_control(controls: Mapping[str, FittedControl], x: Floats, f: Floats) -> str:
-    """Name of the control that leaves least of answers f (n, k) at rows it has not seen, cheapest first."""
+    """Name of the control that leaves the least of answers f (n, k) at unseen rows, cheapest first."""
     name, *others = controls
     if others:
         shares = {

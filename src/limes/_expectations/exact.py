@@ -5,7 +5,7 @@ With mean_j(g) and contrast_j(g) the two functionals of column j (see ``designs/
     f = Σ_j f_j(x_j):          β_j = contrast_j(f_j)
     f = Σ_i a_i ∏_j g_ij(x_j): β_j = Σ_i a_i contrast_j(g_ij) ∏_{k≠j} mean_k(g_ik)
 
-and E_w f is the same with means alone. No digits cancel but those of the contrast itself.
+and E_w f is the same with means alone. Only the contrast itself loses digits by cancellation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExactExpectation:
     InputError
         If design and form have different numbers of columns.
     ModelError
-        If the form has no finite value somewhere the design goes (a linear model at a missing value).
+        If the form has no finite value somewhere in the design's support (a linear model at a missing value).
     """
 
     method: Literal["exact"] = "exact"
@@ -55,7 +55,7 @@ class ExactExpectation:
         self._reduced = form.reduce()
         # law and table of a column, replaced together: a thread reads an entry once
         self._tables: dict[int, tuple[Marginal, CellMeans]] = {}
-        # coordinate at a cell of a column, and its functionals; replaced together too
+        # coordinate at a cell of a column, and its functionals; also replaced together
         self._cells: dict[tuple[int, int], tuple[Coordinate, tuple[Floats, Floats]]] = {}
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -71,7 +71,7 @@ class ExactExpectation:
 
     @property
     def functions(self) -> Sequence[Function | None]:
-        """What is integrated over each column."""
+        """Functions that are integrated, one a column."""
         return self._reduced.functions
 
     def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
@@ -84,7 +84,7 @@ class ExactExpectation:
         return self._moments(patterns, np.stack([column.variance for column in columns], axis=1))
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs, and what it caches is small."""
+        """Return whether `many` can be used: cells decide the designs, and its cache is small."""
         if not family.by_cell:
             return False
         cells = sum(law.cells.count for law in family.marginals)
@@ -94,7 +94,7 @@ class ExactExpectation:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d).
 
         A column's functionals depend on its cell alone: they are looked up, and added in the order of
-        `moments`, to the same bits.
+        `moments`, so that both return the same bits.
         """
         self._check(cells.shape[1])
         columns = {}
@@ -116,7 +116,7 @@ class ExactExpectation:
 
     @property
     def _terms(self) -> int:
-        """Functions of a column, at most."""
+        """Largest number of functions of a column."""
         reduced = self._reduced
         if isinstance(reduced, Sum):
             return max(map(len, reduced.loadings), default=0)
@@ -157,7 +157,7 @@ def _finite(values: Floats, j: int) -> Floats:
 
 
 class _Patterns(NamedTuple):
-    """Mean and contrast of a column's m functions in P patterns, (P, m), and that of each row, (n,)."""
+    """Mean and contrast of a column's m functions in P patterns, (P, m); the pattern of each row, (n,)."""
 
     mean: Floats
     contrast: Floats
@@ -200,7 +200,7 @@ def _sum_of_products(
 
 
 def _real(numbers: Floats) -> Floats:
-    """Real numbers, and imaginary parts of 0 behind them, as the kernel takes complex ones."""
+    """Real numbers followed by imaginary parts of 0, the kernel's layout of complex numbers."""
     parts = np.zeros((*numbers.shape[:-1], 2 * numbers.shape[-1]))
     parts[..., : numbers.shape[-1]] = numbers
     return parts

@@ -4,13 +4,13 @@ With three weights a stratum of s removed features (``designs/_counts.py``), and
 
     E_w f = Σ_s p_s F_s,    β_j = Σ_s between_s F_s + Σ_s within_s E[(z_j - r/d) f | s],    r = d - s.
 
-A sum Σ_j f_j(z_j) explains itself at any bandwidth: β_j = f_j(1) - f_j(0). A product of k words kept and m
+A sum Σ_j f_j(z_j) has coefficients β_j = f_j(1) - f_j(0) at any bandwidth. A product of k words kept and m
 removed has F_s = C(d - k - m, s - m) / C(d, s); where it is 1, z_j is 1 if word j is to be kept, 0 if it is
 to be removed, and 1 with probability (r - k) / (d - k - m) if it is any other.
 
-For products over switches, f = Σ_i a_i ∏_j (on_ij or off_ij), mean products over all ways to remove s of the
-first k features, B_k[s], follow from those of k - 1: feature k is one of the removed ones with probability
-s / k,
+For products over switches, f = Σ_i a_i ∏_j (on_ij or off_ij), let B_k[s] be the mean product over all ways to
+remove s of the first k features. It follows from B_{k-1}: feature k is one of the removed ones with
+probability s / k,
 
     B_k[s] = (1 - s/k) on_k B_{k-1}[s] + (s/k) off_k B_{k-1}[s-1],
 
@@ -62,7 +62,7 @@ class SumExpectation:
 
 @dataclass(frozen=True, eq=False)
 class PresenceExpectation:
-    """Moments of a sum of presence products; those of the same (k, m) share all but their words."""
+    """Moments of a sum of presence products; those of the same (k, m) differ only in their words."""
 
     form: PresenceProducts
     method: Literal["exact"] = "exact"
@@ -82,7 +82,7 @@ class PresenceExpectation:
         kept = np.bincount(form.product[form.present], minlength=count)
         removed = np.bincount(form.product[~form.present], minlength=count)
         pairs, which = np.unique(kept * (d + 1) + removed, return_inverse=True)
-        # a product's part of the mean and of all coefficients, and what the words it names have beyond that
+        # a product's part of the mean and of all coefficients, and what it adds for the words that it names
         mean, every, on, off = _functionals(design.counts, *np.divmod(pairs, d + 1))[:, which]
         coef = form.coef.reshape(count, form.intercept.size)
         beyond = np.where(form.present, on[form.product], off[form.product])
@@ -121,10 +121,10 @@ def switch_surrogates(on: Floats, off: Floats, design: ExchangeableDesign) -> tu
 
 
 def _functionals(counts: Counts, kept: Ints, removed: Ints) -> Floats:
-    """Of products of k words kept and m removed, four numbers each, (4, P).
+    """Four numbers of each product of k words kept and m removed, (4, P).
 
     E_w f, the coefficient of a word that the product does not name, and what must be added to it for a word
-    that is to be kept, and for one that is to be removed.
+    to be kept, and for a word to be removed.
     """
     step = max(1, _BLOCK // (counts.size + 1))
     blocks = [

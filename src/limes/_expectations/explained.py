@@ -5,8 +5,8 @@ cell of column j, z_0 = 1 and t the weight of a changed cell, a pool's row weigh
 
     w = t^#{j: z_j = 0} / E t^#{j: z_j = 0}.
 
-The sums are compiled (``kernels/pool.h``). Each explained row's are added up by themselves and in one order:
-they are the same to the last bit whatever other rows there are, and however many cores.
+The sums are compiled (``kernels/pool.h``). Those of each explained row are added up separately and in one
+order: they are the same to the last bit whatever the other rows, and however many cores.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from limes.designs._features import FeatureTable
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
-# Cells that a byte can tell apart
+# Number of cells that a byte can distinguish
 _BYTE = 256
-# Cells as bytes, unless a column has more cells than a byte can tell apart
+# Cells as bytes, unless a column has more cells than a byte can distinguish
 CellCodes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 
 def cell_codes(family: ProductFamily, cells: Ints) -> CellCodes:
-    """Return cells as bytes, where these can tell a column's cells apart."""
+    """Return cells as bytes, where these can distinguish a column's cells."""
     widest = max(law.cells.count for law in family.marginals)
     return cells.astype(np.uint8) if widest <= _BYTE else cells.astype(np.uint32)
 
 
 def changed_weight(family: ProductFamily) -> float:
     """t, the weight of a changed cell."""
-    assert isinstance(family.weights, BinWeights)  # noqa: S101 - of all families that are by_cell
+    assert isinstance(family.weights, BinWeights)  # noqa: S101 - true of all families that are by_cell
     return family.weights.ratio
 
 
@@ -60,17 +60,17 @@ class ExplainedRows:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """Features of their designs."""
+        """Features of the rows' designs."""
         return self.family.features(self.cells)
 
     @cached_property
     def codes(self) -> CellCodes:
-        """Their cells as a pool has them, (n, d)."""
+        """Cells of the rows in the format of a pool, (n, d)."""
         return np.ascontiguousarray(cell_codes(self.family, self.cells))
 
     @cached_property
     def weights(self) -> Floats:
-        """W of a pool's row, by the number of columns that match: (n, 1 + d)."""
+        """Weights w of a pool's row, by the number of columns that match: (n, 1 + d)."""
         d = self.cells.shape[1]
         powers = np.float64(changed_weight(self.family)) ** np.arange(d, -1, -1)
         return np.asarray(powers / np.exp(self.features.log_weight)[:, None])
@@ -91,7 +91,7 @@ class ExplainedRows:
     def gram(self, cells: CellCodes, parts: int) -> tuple[Floats, Floats, Floats]:
         """Σ_i w_i z_ij z_il over equal parts of a pool's rows; Σ_i w_i² z_ij and Σ_i z_ij over all of them.
 
-        (n, parts, 1 + d, 1 + d), and (n, 1 + d) each.
+        Their shapes are (n, parts, 1 + d, 1 + d), and (n, 1 + d) each.
         """
         size = 1 + len(cells)
         gram, squares, numbers = np.empty((len(self), parts, size, size)), *np.empty((2, len(self), size))
@@ -106,8 +106,8 @@ class CellMoments:
     Attributes
     ----------
     mean, contrast
-        E_w of a column's effect, and its mean inside the explained row's cell less that outside, where this
-        is cell b: (d, widest, k).
+        E_w of a column's effect; and the effect's mean inside the explained row's cell less that outside it,
+        where that cell is b: (d, widest, k).
     """
 
     mean: Floats
@@ -133,7 +133,7 @@ class CellMoments:
 
 
 def _without_each(values: Floats) -> Floats:
-    """Sum of all entries (n, k) but each in turn: added up, as a difference would lose digits."""
+    """Sums of all entries (n, k) but each in turn; a difference from the total would lose digits."""
     zero = np.zeros((1, values.shape[1]))
     before = np.concatenate([zero, np.cumsum(values[:-1], axis=0)])
     after = np.concatenate([np.cumsum(values[:0:-1], axis=0)[::-1], zero])

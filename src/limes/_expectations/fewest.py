@@ -1,6 +1,6 @@
 """The fewest columns of a row whose change takes a form below a threshold, by bounds.
 
-Sets of columns are tried by their size. The box of a set has its columns free and the others as they are.
+Sets of columns are tried in the order of their size. The box of a set frees its columns and fixes the others.
 Sets whose bound is below the threshold are searched, those with the least bound first.
 """
 
@@ -16,15 +16,15 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.boxes import Bounds, Box, Extreme, least
 
-# Sets of one size that are looked at, and boxes that the search of one set cuts
+# Largest number of sets of one size, and of boxes that the search of one set cuts
 _MOST_SETS, _MOST_BOXES = 5000, 200
 
 
 @dataclass(frozen=True, eq=False)
 class Fewest:
-    """The columns that change, and a row that they make; None if no row was seen.
+    """The columns that change, and a row with these changes; None if no row was seen.
 
-    ``reason`` states why it is not proved that fewer are not enough; "" where it is.
+    ``reason`` states why fewer columns could be enough; "" where it is proved that they are not.
     """
 
     columns: tuple[int, ...]
@@ -38,9 +38,9 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *
     Parameters
     ----------
     values
-        What each column may be.
+        Values that each column may take.
     threshold
-        Of sign · f.
+        Threshold of sign · f.
     """
     start = tuple(np.array([value]) for value in row)
     free = [j for j, column in enumerate(values) if column.size > 1]
@@ -50,7 +50,7 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *
     everything = search(free)
     if everything.value >= threshold:
         return Fewest((), None, "")
-    if bounds.lowest(start, sign) is not None:  # then each column counts by itself
+    if bounds.lowest(start, sign) is not None:  # each column can then be judged by itself
         return search.greedy(free, "")
     reason = ""
     for size in range(1, len(free) + 1):
@@ -67,7 +67,7 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Searches of boxes whose columns are free in a set, and else as they are."""
+    """Searches of boxes in which a set of columns is free and the others are fixed."""
 
     bounds: Bounds
     start: Box

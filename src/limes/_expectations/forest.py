@@ -9,10 +9,10 @@ and contrast_e, the two functionals of 1[x_j in I_e], and anc(e) the last edge a
     up:     G(parent) += G(child),  and column j gains  G(e) · (ρ_e - ρ_anc(e)),  ρ = contrast / mean.
 
 Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, contrast and ρ depend on the
-row only through the law of its column, which under bin weights is decided by the row's cell: a table of
-splits × cells, made once, serves all rows. Smooth weights and slopes have a law a row, and the pass computes
-what it needs on the way. Means given every cell of every column come out of another pass, at about 1.6 times
-the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
+row only through the law of its column, which under bin weights is decided by the row's cell: all rows share
+one table of splits × cells. Under smooth weights and for slopes every row has its own laws, and the pass
+computes the numbers on the way. Means given every cell of every column come out of another pass, at about 1.6
+times the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from limes.models.forms._trees import Forest
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
-# The same of effects of cells: the rows that the kernel takes through the trees together.
+# Rows of one call for effects of cells: the kernel takes them through the trees together.
 _EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
-# Bytes of the largest table of splits × cells, and of all cached ones; beyond it each row gets its own one
+# Bytes of the largest table of splits × cells, and of all cached tables; rows have separate tables beyond it
 _LARGEST_TABLE = 2 << 30
-# Number of cached tables: a diagnosis looks at several bandwidths
+# Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
-# Splits of a forest from which on it pays to share a single row among threads.
+# Number of splits of a forest from which on it pays to share a single row among threads.
 _WORTH_SHARING = 25_000
 
 
@@ -79,7 +79,7 @@ class ForestExpectation:
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        # a copy in another process lays the forest out again: that takes less than sending the layout
+        # a copy in another process builds its own layout, which takes less time than sending it
         return {name: value for name, value in vars(self).items() if name not in ("_layout", "_leaves")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ class ForestExpectation:
 
     @property
     def functions(self) -> Sequence[Function | None]:
-        """What is integrated over each column."""
+        """Functions that are integrated, one a column."""
         return self._layout.functions
 
     def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
@@ -121,7 +121,7 @@ class ForestExpectation:
         return self._moments(mean, contrast, variance)
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs, and the table is not too large."""
+        """Return whether `many` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
         return family.by_cell and 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
 
@@ -139,7 +139,7 @@ class ForestExpectation:
         return self._moments(mean, contrast, variance)
 
     def given_cells(self, family: ProductFamily, cells: Ints) -> Floats:
-        """E_w[f | x_j in cell b] less a number a row and column, (n, d, B, k), for rows with cells (n, d).
+        """E_w[f | x_j in cell b] up to a constant a row and column, (n, d, B, k), for rows with cells (n, d).
 
         Every cell must have some probability at every row.
         """
@@ -178,7 +178,7 @@ class ForestExpectation:
         return mean.sum(axis=0), contrast.sum(axis=0)
 
     def _runs(self) -> list[tuple[int, int]]:
-        """First and last tree, plus one, of what each thread does of a single row."""
+        """Runs of trees, (first, last + 1), one for each thread that works on a single row."""
         starts = self._layout.starts
         if self._in_one_order or self._layout.size <= _WORTH_SHARING:
             return [(0, starts.size - 1)]
@@ -271,13 +271,13 @@ class _Layout:
     constant
         (k,) sum of the trees that are one leaf.
     functions
-        For each column the indicators that its edges are differences of; None where no split reads it.
+        For each column the indicators whose differences are its edges; None where no split reads it.
     ranks
         (d,) position of the last threshold's indicator of each column.
     edges
         (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
     splits
-        The splits as the compiled passes take them, depth first.
+        The splits in the layout of the compiled passes, depth first.
     starts
         First split of each tree with a split, and the number S of all splits.
     """
@@ -308,7 +308,7 @@ class _Layout:
 
     @cached_property
     def intervals(self) -> _kernels.Intervals:
-        """The edges as the pass of one row takes them."""
+        """The edges in the layout of the pass for one row."""
         return _kernels.Intervals(self.splits, *self.edges, self.start)
 
     @classmethod

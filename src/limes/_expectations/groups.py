@@ -1,12 +1,13 @@
 r"""Columns that interact, as one factor of a product: E_w e^{zF}, F being all that they add to the margin.
 
-F is constant on the cells of a grid but for what single columns add, so that with masses of cells under the
-two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and c_j[a] = contrast(1[a]),
+F is constant on the cells of a grid, but for the parts of single columns, so that with masses of cells under
+the two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and
+c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
 
-Columns are summed out one after the other (``models/forms/_interactions.py``). What remains, the message of a
-step, depends on the row by the cells of the columns summed out so far, and is cached.
+Columns are summed out one after the other (``models/forms/_interactions.py``). The message of a step, what
+remains, depends on the row by the cells of the columns summed out so far, and is cached.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Pieces:
 
     @property
     def points(self) -> Floats:
-        """A value of each."""
+        """One value of each piece."""
         return np.append(self.cuts, [np.inf, np.nan])
 
     def __call__(self, x: Floats) -> Floats:
@@ -71,9 +72,9 @@ class _Axis:
     Attributes
     ----------
     points
-        A value of each of the A cells that interactions tell apart.
+        One value of each of the A cells that interactions distinguish.
     lower, upper
-        (K,) of what the column adds by itself.
+        Bounds (K,) of what the column adds by itself.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class _Axis:
         means, contrasts = tabulated(place, variants, pieces)
         masses = np.concatenate([means, contrasts])
         used = np.flatnonzero(masses.any(axis=0))
-        # a point beyond all cuts is no value of a lookup: it has mass where the law has
+        # a point beyond all cuts is no value in a lookup: it has mass where the law has
         points = pieces.points[used]
         coarse = _pieces(interactions, values)
         cells, cell = np.unique(coarse.which(points), return_inverse=True)
@@ -123,13 +124,13 @@ class Group:
     steps
         The columns in the order in which they are summed out.
     children
-        For each step the earlier ones that it takes up.
+        For each step the earlier steps whose messages it multiplies.
     below
         For each step the positions of all columns that are summed out by then.
     places
         The columns, (g,).
     lower, upper
-        (K,) of what they add to the margins.
+        Bounds (K,) of what the columns add to the margins.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Group:
     def tables(
         self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
     ) -> GroupTables[T]:
-        """Return what looks up mean (P, N), contrasts (P, g, N) and offsets (N,), made into a T."""
+        """Return lookups of means (P, N), contrasts (P, g, N) and offsets (N,), converted to a T."""
         nodes = np.concatenate([nodes for nodes, _ in groups])
         owner = np.repeat(np.arange(len(groups)), [nodes.size for nodes, _ in groups])
         weighted = [axis.weights(nodes, owner) for axis in self._axes]
@@ -185,12 +186,12 @@ def _table(
 
 
 class _Summed(NamedTuple):
-    """A step of one pattern, for N nodes.
+    """The result of a step for one pattern and N nodes.
 
     Attributes
     ----------
     message
-        What remains, (N, A of each column in the scope).
+        The sum, (N, A of each column in the scope).
     around
         Product of the messages over the column alone, (N, A).
     table
@@ -204,9 +205,9 @@ class _Summed(NamedTuple):
 
 
 class GroupTables(Generic[T]):
-    """Sums of one group for N nodes with offsets (N,): a pattern are the variants of its columns.
+    """Sums of one group for N nodes with offsets (N,); a pattern consists of the variants of its columns.
 
-    Contrasts are c_j · ∂mean/∂m_j: a pass backwards through the steps has all of them.
+    Contrasts are c_j · ∂mean/∂m_j: one backward pass through the steps computes all of them.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ class GroupTables(Generic[T]):
     def at(self, cells: Ints) -> tuple[Ints, T]:
         """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
         patterns, which = np.unique(cells[:, self._group.places], axis=0, return_inverse=True)
-        # one pattern and one shape at a time: the same bits whatever rows are beside it
+        # one pattern and one shape at a time: the bits do not depend on the other rows
         contrasts = np.array([self._contrasts(pattern) for pattern in patterns.tolist()])
         means = np.array([self._summed(len(p) - 1, p).message for p in patterns.tolist()])
         return which.ravel(), self._derive(means, contrasts, self.offsets)
@@ -248,7 +249,7 @@ class GroupTables(Generic[T]):
         return _Summed((flat @ weight[:, :, None]).reshape(table.shape[:-1]), around, table)
 
     def _around(self, i: int, pattern: list[int], but: int | None = None) -> Complexes:
-        """The product of the messages over column i alone, but for one child's."""
+        """The product of the messages over column i alone, except one child's."""
         product = np.ones(self._weights[i].shape[1:], dtype=np.complex128)
         for child in self._group.children[i]:
             if child != but and len(self._group.steps[child].scope) == 1:
@@ -256,7 +257,7 @@ class GroupTables(Generic[T]):
         return product
 
     def _table(self, i: int, pattern: list[int], but: int | None = None) -> Complexes | None:
-        """The product of interactions and of messages over several columns, but for one child's."""
+        """The product of interactions and of messages over several columns, except one child's."""
         table, step = self._waves[i], self._group.steps[i]
         for child in self._group.children[i]:
             scope = self._group.steps[child].scope
@@ -273,7 +274,7 @@ class GroupTables(Generic[T]):
         """Contrasts of all columns, (g, N)."""
         nodes, last = self.offsets.size, len(pattern) - 1
         contrasts = np.empty((len(pattern), nodes), dtype=np.complex128)
-        # what a step's message is multiplied by, (N, A of each column in its scope)
+        # factor of each step's message, (N, A of each column in its scope)
         factors = {last: np.ones(nodes, dtype=np.complex128)}
         for i in range(last, -1, -1):
             summed, factor = self._summed(i, pattern), factors.pop(i)
@@ -290,7 +291,7 @@ class GroupTables(Generic[T]):
     def _factor(
         self, i: int, child: int, pattern: list[int], factor: Complexes, along: Complexes
     ) -> Complexes:
-        """What a child's message is multiplied by, from what its parent's is."""
+        """The factor of a child's message, from the factor of its parent's."""
         weight = self._weights[i][pattern[i]]
         step, scope = self._group.steps[i], self._group.steps[child].scope
         if len(scope) == 1:
@@ -307,7 +308,7 @@ class GroupTables(Generic[T]):
 def factors_of(
     margin: Margin, variants: Sequence[Sequence[Coordinate]], outputs: slice
 ) -> list[Column | Group]:
-    """Return what E e^{zS} is a product of, for some of a margin's outputs: columns, and groups of columns.
+    """Return the factors of E e^{zS} for some of a margin's outputs: columns, and groups of columns.
 
     Raises
     ------
@@ -342,7 +343,7 @@ def _group(
 
 
 def _waves(nodes: Complexes, values: Floats) -> tuple[Complexes, Floats]:
-    """e^{zv - offset} of values (N, A), and what Re zv is at most."""
+    """e^{zv - offset} of values (N, A), and the offsets, the largest Re zv."""
     exponents = nodes[:, None] * values
     offsets = exponents.real.max(axis=1)
     return np.exp(exponents - offsets[:, None]), offsets

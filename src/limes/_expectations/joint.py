@@ -1,13 +1,13 @@
-r"""Moments under the joint law: weighted least squares on the background's own rows, asked once for all.
+r"""Moments under the joint law: weighted least squares on the background's rows, predicted once for all.
 
 With w_i ∝ t^#changed around an explained row (``designs/_joint.py``) and e = f - E_w f - β · (z - α),
 
     β = Σ⁺ Σ_i w_i (z_i - α) (f_i - E_w f),      C_i = w_i Σ⁺ (z_i - α) e_i / √(1 - leverage_i).
 
-The coefficients are those of these rows, without error. Their standard errors are about the population that
-the rows are a sample of: Σ_i C_i² is the sandwich estimator of a regression with random regressors (White
-1980), with the bias reduction HC2. Cells count as they are, however they were cut. A sum that few rows carry
-is widened as in ``residual.py``, and ``rule_of_three.py`` bounds what answers that are all alike may hide.
+The coefficients are exact for these rows. Their standard errors refer to the population that the rows are a
+sample of: Σ_i C_i² is the sandwich estimator of a regression with random regressors (White 1980), with the
+bias reduction HC2. The cells are treated as fixed, however they were cut. A sum that rests on few rows is
+widened as in ``residual.py``, and ``rule_of_three.py`` bounds what answers that are all alike may hide.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from limes._expectations.sampling import CALLS, Sampling
 from limes._threads import Locked
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
-# Rows with and without a feature that an error needs
+# A standard error needs this effective number of rows with a feature, and as many without
 _FEWEST = 2.0
 
 
@@ -64,16 +64,16 @@ class JointExpectation(Locked):
 
     @property
     def pool_calls(self) -> int:
-        """Number of rows that have been answered for all explained rows."""
+        """Number of rows that have been predicted for all explained rows."""
         return len(self.family.rows) - self._questions.missing
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
-        """Ask for the answers to the background's rows, unless they are there.
+        """Predict the background's rows, unless they have been predicted.
 
         Raises
         ------
         ModelError
-            If the model fails; what was answered is kept.
+            If the model fails; the answers so far are kept.
         """
         with self._lock:
             if missing := self._questions.missing:
@@ -92,7 +92,7 @@ class JointExpectation(Locked):
 
     @cached_property
     def _complement(self) -> bool:
-        """Whether answers are two probabilities, of which the second alone is computed."""
+        """Whether answers are two probabilities, of which only the second is computed."""
         return are_complements(self.answers)
 
     @cached_property
@@ -132,7 +132,7 @@ class JointExpectation(Locked):
                 carriers=fit.carriers.reshape(shape),
                 effective=np.array(rows.effective),
                 collinear=fit.design.collinear,
-                answers=boxed(np.empty(0)),  # the pool has them
+                answers=boxed(np.empty(0)),  # the pool holds them
             ),
             shared=np.array(len(self.answers)),
         )
@@ -143,7 +143,7 @@ class JointExpectation(Locked):
 class JointFit:
     """Weighted least squares of answers f (n, k) on the indicators of occurring rows, with errors.
 
-    ``statistics`` are those of the answers alone.
+    ``statistics`` are those of the answers.
     """
 
     rows: OccurringRows
@@ -174,17 +174,17 @@ class JointFit:
 
     @cached_property
     def residuals(self) -> Floats:
-        """E without bias reduction, (n, k)."""
+        """Residuals e without bias reduction, (n, k)."""
         return np.asarray(self._centred - self.rows.departures @ self.coef)
 
     @cached_property
     def influence(self) -> Floats:
-        """W with β = W f: Σ⁺ (z - α) w, (d, n)."""
+        """Influences W with β = W f: Σ⁺ (z - α) w, (d, n)."""
         return np.asarray(self.design.inverse @ (self.rows.weights[:, None] * self.rows.departures).T)
 
     @cached_property
     def errors(self) -> Floats:
-        """e, made as large as errors, (n, k)."""
+        """Residuals e, enlarged by the leverage, (n, k)."""
         leverage = self.rows.weights + np.einsum("jn,nj->n", self.influence, self.rows.departures)
         return np.asarray(self.residuals / np.sqrt(np.maximum(1.0 - leverage, LEAST_LEFT))[:, None])
 
@@ -200,7 +200,7 @@ class JointFit:
 
     @cached_property
     def _support(self) -> Floats:
-        """Effective number of rows inside or outside the cell of each column, the smaller one, (d,)."""
+        """Effective number of rows inside or outside the cell of each column, whichever is smaller, (d,)."""
         w, z = self.rows.weights, self.rows.z
         total, squares = w @ z, w**2 @ z
         sides = [(total, squares), (1.0 - total, w @ w - squares)]

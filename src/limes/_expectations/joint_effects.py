@@ -2,9 +2,9 @@ r"""Effects of cells under the joint law, where columns depend on each other.
 
     effect_j(b) = E_w[f | x_j in cell b] - E_w f,
 
-the mean over the rows of the cell, whatever else those rows have in common: shares of Var_w f overlap, and do
-not add up. All effects together are the best sum of functions of the cells, by least squares with least norm;
-a pair adds the mean of what that sum leaves. Standard errors are about the population behind the rows.
+the mean over the rows of the cell, whatever else those rows have in common: the effects' shares of Var_w f
+overlap and do not add up. All effects together are the best sum of functions of the cells, by least squares
+with least norm; a pair's effect is the mean residual of that sum. Standard errors refer to the population.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEWEST = 8.0
 class ColumnEffect:
     """Effects of a column's cells and their errors (p, k), P_w(cell) (p,), and the share of Var_w f (k,).
 
-    NaN and infinite where too few rows lie in a cell.
+    NaN values and infinite errors where too few rows lie in a cell.
     """
 
     values: Floats
@@ -37,7 +37,7 @@ class ColumnEffect:
 
 @dataclass(frozen=True, eq=False)
 class PairEffect:
-    """What pairs of cells add and errors (p, q, k), masses (p, q), share of Var_w f and its error (k,)."""
+    """Effects of pairs of cells and errors (p, q, k), masses (p, q), share of Var_w f and its error (k,)."""
 
     values: Floats
     errors: Floats
@@ -53,7 +53,7 @@ class JointEffects:
     Attributes
     ----------
     cells
-        Of the background's rows, (n, d).
+        Cells of the background's rows, (n, d).
     counts
         Number of cells of each column.
     weights
@@ -84,7 +84,7 @@ class JointEffects:
 
     @cached_property
     def _rest(self) -> Floats:
-        """What the best sum of functions of the cells leaves, (n, k)."""
+        """Residuals of the best sum of functions of the cells, (n, k)."""
         basis = np.concatenate(
             [
                 (self.cells[:, j, None] == np.arange(count)).astype(np.float64)
@@ -107,7 +107,7 @@ class JointEffects:
         return np.where(np.isinf(self._variance), 1.0, 1.0 - rest / self._variance), error
 
     def pair(self, i: int, j: int) -> PairEffect:
-        """What two columns add to all effects."""
+        """Effects of two columns' pairs of cells beyond all effects of columns."""
         sizes = self.counts[i], self.counts[j]
         both = self.cells[:, i] * sizes[1] + self.cells[:, j]
         means = self._means(both, sizes[0] * sizes[1], self._rest)

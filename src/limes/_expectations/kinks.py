@@ -4,9 +4,9 @@ The columns are split into two halves, whose sums A and B take n_A and n_B value
 
     E max(A + B, 0) = Σ_a P(A = a) G(a),    G(a) = Σ_{b > -a} P(B = b) (a + b) = a P(B > -a) + E[B; B > -a],
 
-two cumulative sums, so that n_A + n_B numbers serve n_A n_B combinations. The contrast of a column of A has
-other weights of a, and the same G; those of columns of B have the same with the halves exchanged. Orders are
-made once a background, weights once a row, and all units of a network share them (Horowitz & Sahni 1974).
+two cumulative sums, so that n_A + n_B numbers suffice for n_A n_B combinations. The contrast of a column of A
+has other weights of a and the same G; columns of B have contrasts with the halves exchanged. Orders are made
+once a background, weights once a row, and all units of a network share them (Horowitz & Sahni 1974).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._marginals import Atoms
 from limes.models.forms._linked import Linked
 
-# Values of a half, and of the halves of all units together: up to 50 ms a row
+# Largest number of values of a half, and of the halves of all units together: up to 50 ms a row
 _MOST_VALUES, _MOST_NUMBERS = 4096, 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class _Half:
-    """Some columns, and what they add to K margins.
+    """Some columns, and their contributions to K margins.
 
     Attributes
     ----------
     places
         The columns.
     means, contrasts
-        (V, n_j) of each: the two functionals of 1[x = value].
+        The two functionals of 1[x = value], (V, n_j) for each column.
     sums
         (K, n), the last column's values change first.
     """
@@ -69,7 +69,7 @@ class _Order:
         self._first = np.stack([np.searchsorted(b, -a, side="right") for b, a in pairs])
 
     def above(self, weights: Floats) -> Floats:
-        """G of each sum of the other half, (K, n of it), for weights (n,) of this one."""
+        """Return G of each sum of the other half, (K, n of the other half), for weights (n,) of this one."""
         share = weights[self._order]
         tails = [_tails(share), _tails(share * self._sorted)]
         mass, first = (np.take_along_axis(tail, self._first, axis=1) for tail in tails)
@@ -77,19 +77,19 @@ class _Order:
 
 
 def _tails(values: Floats) -> Floats:
-    """Sums from each place on, and 0 at the end: (K, n) -> (K, n + 1)."""
+    """Sums from each position to the end, followed by 0: (K, n) -> (K, n + 1)."""
     tails = np.zeros((len(values), values.shape[1] + 1))
     tails[:, :-1] = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     return tails
 
 
 class Halves:
-    """Sums of kinks under the variants of columns that take few values; as ``_Network`` of ``summed.py``.
+    """Sums of kinks under the variants of columns that take few values, as ``_Network`` in ``summed.py``.
 
     Attributes
     ----------
     error
-        (k,) of rounding.
+        Rounding errors, (k,).
     """
 
     def __init__(self, form: Linked, halves: tuple[_Half, _Half]) -> None:

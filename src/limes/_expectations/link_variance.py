@@ -2,8 +2,8 @@ r"""Var_w f of links of sums: the square of a link is a link, too (``models/form
 
     Var link(S) = E link²(S) - (E link(S))²,    Var Σ_h v_h cos S_h by cosines of sums and differences.
 
-A probability near 1 has the variance of its complement, whose moments keep their digits. Where the difference
-cancels all the same, or a bound is not met, the variance is nan: it is then estimated on rows.
+The variance of a probability near 1 is computed as that of its complement, whose moments keep their digits.
+Where the difference cancels all the same, or a bound is not met, it is nan, and estimated on rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Design: TypeAlias = ProductDesign | ExchangeableDesign
 
 # A variance below this share of a mean square has lost digits: moments are known to 1e-13
 _CANCELS = 2e-4
-# Moments have nine digits down to here, or are refused; those of words down to the other
+# Moments have nine digits down to the first number, or are refused; those of words down to the second
 _SMALLEST, _SMALLEST_OF_WORDS = 1e-280, 1e-12
-# Cosines whose pairs are taken
+# Largest number of cosines whose pairs are used
 _MOST_COSINES = 128
 # Links with f(-s) = 1 - f(s)
 _SYMMETRIC = ("logistic", "probit")
@@ -44,7 +44,7 @@ _SYMMETRIC = ("logistic", "probit")
 class LinkVariance:
     """Var_w (f / unit) as a difference of moments, about the value that leaves most digits.
 
-    ``sides`` are pairs of expectations of g and g², f being g plus or minus a constant.
+    ``sides`` are pairs of expectations of g and g², where g is f plus or minus a constant.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LinkVariance:
         self._sides, self._unit, self._smallest = sides, unit, smallest
 
     def variance(self, design: Design) -> Floats:
-        """Return it for one design, (k,); nan where it has no digits."""
+        """Return the variance for one design, (k,); nan where it has no digits."""
 
         def mean(expectation: Any) -> Floats:
             try:
@@ -64,7 +64,7 @@ class LinkVariance:
         return self._variance(mean)
 
     def at_rows(self, family: ProductFamily, rows: Floats, cells: Ints) -> Floats:
-        """Return it at rows (n, d) with these cells (n, d), (n, k); nan where it has no digits."""
+        """Return the variance at rows (n, d) with these cells (n, d), (n, k); nan where it has no digits."""
 
         def means(expectation: Any) -> Floats:
             return _means(expectation, family, rows, cells, self._unit.size)
@@ -83,7 +83,7 @@ class LinkVariance:
 
 
 def _means(expectation: Any, family: ProductFamily, rows: Floats, cells: Ints, outputs: int) -> Floats:
-    """E_w at rows, (n, k); nan where it is refused."""
+    """E_w at rows, (n, k); nan at rows that are refused."""
     try:
         if serves_rows(expectation, family):
             _, moments = at_rows(expectation, family, rows, cells)
@@ -95,7 +95,7 @@ def _means(expectation: Any, family: ProductFamily, rows: Floats, cells: Ints, o
     except (InputError, ModelError):
         if len(rows) == 1:
             return np.full((1, outputs), np.nan)
-    # one refused row refuses its block
+    # one refused row refuses its block: try its halves
     half = len(rows) // 2
     parts = [(rows[:half], cells[:half]), (rows[half:], cells[half:])]
     return np.concatenate([_means(expectation, family, *part, outputs) for part in parts])

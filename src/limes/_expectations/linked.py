@@ -6,12 +6,12 @@ and E e^{zS} = e^{zc} ∏_j mean_j(e^{z f_j}), with the two functionals of colum
     E_w f = Re Σ_n W_n ∏_j mean_j(e^{z_n f_j})
     β_j   = Re Σ_n W_n contrast_j(e^{z_n f_j}) ∏_{k≠j} mean_k(e^{z_n f_k})
 
-Both functionals depend on the row only through the law of its column: under bin weights a table of cells ×
-nodes, made once, serves all rows, and a row costs the products before and after each column. Columns that
+Both functionals depend on the row only through the law of its column: under bin weights all rows share one
+table of cells × nodes, and a row costs the products before and after each column. Columns that
 interact are one factor together (``groups.py``).
 
-Of the contours Re z = θ a row takes the one with the least E e^{θS}, which errors are multiplied by: its
-probability keeps its digits be it 1/2, 1e-12, or 1 - 1e-12. Where the bound is above 1e-9 all the same, the
+Among the contours Re z = θ a row uses the one with the least E e^{θS}, which multiplies the errors: its
+probability keeps its digits whether it is 1/2, 1e-12, or 1 - 1e-12. Where the bound is still above 1e-9, the
 row is refused.
 """
 
@@ -54,7 +54,7 @@ _BLOCK = 65_536
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
     """Moments of links of sums under many designs.
 
-    Errors are relative to expectations, or to ``smallest`` where these are below.
+    Errors are relative to the expectations, or to ``smallest`` where an expectation is smaller.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
 
     @property
     def functions(self) -> Sequence[Function | None] | None:
-        """What the margins are made of; None if columns interact."""
+        """Functions that the margins are made of; None if columns interact."""
         terms, interactions = self._form.margins
         return None if interactions else terms.functions
 
@@ -113,7 +113,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         rest, contrast = np.zeros(base.shape), np.zeros((*cells.shape, *form.intercept.shape))
         for margin, coef in zip(tables, form.coef, strict=True):
             linked = margin.moments(cells)
-            # 1 less a probability of almost 1 is exact: 1 - 1 goes first
+            # the bases are added first: 1 less a probability of almost 1 is then exact
             base += linked.base.reshape(-1, *ones) * coef
             rest += linked.rest.reshape(-1, *ones) * coef
             contrast += linked.contrast.reshape(*cells.shape, *ones) * coef
@@ -123,7 +123,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Of n rows E link(S) = base + rest, (n,) each, and its contrasts, (n, d)."""
+    """E link(S) = base + rest of n rows, (n,) each, and its contrasts, (n, d)."""
 
     base: Floats
     rest: Floats
@@ -138,12 +138,12 @@ class _Margin:
         self._constant, self._factors = constant, factors
         self._cached: dict[int, _Rule] = {}
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused
+    @np.errstate(over="ignore", invalid="ignore")  # overflows are refused later
     def moments(self, cells: Ints) -> _Values:
         """E link(S) and its contrasts for rows, given the variant of each column, (n, d)."""
         level, largest = self._levels(cells)
         base, rest, contrast = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros(cells.shape)
-        # where a column hardly leaves its cell, what it leaves for may be far more than the mean
+        # where a column hardly leaves its cell, the mean outside the cell may be far larger than the mean
         for_mean, for_contrast = np.argmin(level, axis=1), np.argmin(largest, axis=1)
         for tilt in np.union1d(for_mean, for_contrast).tolist():
             chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
@@ -159,7 +159,7 @@ class _Margin:
         return _Values(base, rest, contrast)
 
     def _rules(self, tilt: int, rows: Ints, cells: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
-        """Rules that serve the rows on one contour; their rows, and the variants of their columns."""
+        """Rules that the rows use on one contour; their rows, and the variants of their columns."""
         if tilt not in self._cached:
             lower = self._constant + sum(float(factor.lower[0]) for factor in self._factors)
             upper = self._constant + sum(float(factor.upper[0]) for factor in self._factors)
@@ -171,7 +171,7 @@ class _Margin:
         return _Rule(factors, exponentials, self._constant, self._link.size(theta))
 
     def _levels(self, cells: Ints) -> tuple[Floats, Floats]:
-        """What errors on each contour are multiplied by, (n, tilts): those of the mean and of contrasts.
+        """Factors of the errors on each contour, (n, tilts): those of the mean and those of contrasts.
 
         The logarithms of E e^{θS}, and of the largest part of it given that one column is in its cell or not.
         """
@@ -206,7 +206,7 @@ class _Margin:
 
 
 class _MarginAtRows(_Margin):
-    """One margin at many rows, whose variants of laws are the rows': each has a range, hence nodes."""
+    """One margin at many rows, each of which has its own laws: each has a range, hence nodes."""
 
     _factors: Sequence[ColumnAtRows]
 
@@ -222,7 +222,7 @@ class _MarginAtRows(_Margin):
         for exponentials, members in groups.values():
             chosen = np.array(members)
             factors = [factor.select(chosen) for factor in self._factors]
-            # the rows of the rule are its variants: 0, 1, 2, ... in every column, as of all rows
+            # the rule's variants are its rows, numbered from 0: every column of ``cells`` lists 0, 1, 2, ...
             yield self._rule(factors, exponentials, theta), chosen, cells[: chosen.size]
 
 
@@ -246,7 +246,7 @@ class _Scaled(NamedTuple):
 
 
 class _Rule:
-    """Tables of one contour, and the pass of rows over them.
+    """Tables of one contour, and the computation of rows from them.
 
     Means are divided by the size of the first node's, of all nodes on the contour, or by their own at real
     poles, so that products neither over- nor underflow.

@@ -9,7 +9,8 @@ which Cauchy-Schwarz bounds, link(b + m) is a sum of these for geometric ω, by 
 Its residual is measured beforehand, and so is the error of the quadrature in s (Gauss-Legendre on panels that
 double), by frequency, once and for all. What both add up to is the stated error.
 
-Nothing kept means A = N = 0, where both sides are those of m = 0; words without weight are factors 1.
+A text without kept words has A = N = 0, where both sides are those of m = 0; words without weight are factors
+1.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45
 _RESIDUAL, _SINGULAR = 4e-11, 1e-13
 # Points at which the residual is measured: these, and more by frequency
 _POINTS, _POINTS_A_TURN = 96, 8.0
-# e^{-37} of a Gaussian is not seen in float64: from this s on that of the lightest word is not; a product of
-# the words that are kept vanishes beyond the second exponent, whatever its weight
+# A Gaussian factor below e^{-37} vanishes in float64: from this s on that of the lightest word does. A
+# product of kept words vanishes beyond the second exponent, whatever its weight
 _FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 46.0
-# Products that take the place of one where words share columns
+# Largest number of products that replace one where words share columns
 _MOST_PARTS = 16
 # Nodes of a panel, and more by frequency; every function is integrated with an error below the last number
 _FEWEST, _NODES_A_TURN, PANEL_ERROR = 14.0, 1.4, 5e-13
@@ -53,7 +54,7 @@ class LinkedNormExpectation:
 
     form: Linked
     method: Literal["exact"] = "exact"
-    # of every E f, relative to itself; texts where the bound is larger are refused
+    # bound of the error of every E f, relative to itself; texts where the bound is larger are refused
     error_bound: float = TOLERANCE
 
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -118,7 +119,7 @@ class _Expansion:
 
     @classmethod
     def of(cls, link: Link, constant: float, reach: float) -> _Expansion:
-        """Take more frequencies until the residual is small."""
+        """Add frequencies until the residual is small."""
         expansions: list[_Expansion] = []
         small = _RESIDUAL * float(np.abs(link.function(np.array([constant]))[0]))
         for count, fastest in _LADDERS:
@@ -253,7 +254,7 @@ def _corrected(products: WordProducts, square: Floats, shared: Sequence[SharedWo
 
 
 def _interactions(group: SharedWords, square: Floats) -> list[tuple[Ints, Floats]]:
-    """The sets T of a group, none and those of two words or more, with m_T at every node."""
+    """The sets T of a group, the empty one and those of two words or more, with m_T at every node."""
     kept = SharedWords.subsets(len(group.words)).astype(np.bool_)
     factors = np.exp(-np.multiply.outer(group.excess, square))
     sets = []

@@ -1,8 +1,8 @@
 r"""Exponentials e^{z f_j} of a margin's columns at many rows under smooth weights.
 
-Every row has laws, so that a table of one column has a line a row, and a range of f_j for each. Points that
-stand for the laws of a column (``designs/_tilted_laws.py``) are chosen once, fine enough for the fastest
-exponentials of the link, and serve its ranges, all contours and all nodes.
+Every row has its own laws, so that a column's table has one line, and one range of f_j, for each row. The
+points that represent the laws of a column (``designs/_tilted_laws.py``) are chosen once, fine enough for the
+fastest exponentials of the link, and are used for its ranges, all contours and all nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes
 
-# Exponents of waves that decide how fine the points are: no float64 overflows
+# Exponents of the waves that decide how fine the points are are clipped to this: no float64 overflows
 _STEEPEST = 600.0
 
 T = TypeVar("T")
@@ -31,20 +31,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ColumnAtRows:
-    """What one column adds to one margin at n rows.
+    """The part of one margin that one column adds, at n rows.
 
     Attributes
     ----------
     place
-        Of the column.
+        Position of the column.
     value
         f at the points, (K,); those of a row are side by side.
     weight
-        (2, K), in both functionals.
+        (2, K), weights of the points in both functionals.
     start
         The first point of each row, and K, (n + 1,).
     mixing
-        (n, 2, 2), of functionals to mean and contrast.
+        (n, 2, 2), matrices that turn functionals into mean and contrast.
     """
 
     place: int
@@ -82,7 +82,7 @@ class ColumnAtRows:
 
     @property
     def places(self) -> Ints:
-        """Its position, (1,)."""
+        """Position of the column, (1,)."""
         return np.array([self.place])
 
     @cached_property
@@ -103,7 +103,7 @@ class ColumnAtRows:
         return lower - slack, upper + slack
 
     def select(self, rows: Ints) -> ColumnAtRows:
-        """Take some of the rows."""
+        """Return the column at some of the rows."""
         count = np.diff(self.start)[rows]
         start = np.concatenate([[0], np.cumsum(count)])
         points = np.repeat(self.start[rows] - start[:-1], count) + np.arange(start[-1])
@@ -114,7 +114,7 @@ class ColumnAtRows:
     def tables(
         self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
     ) -> ColumnTables[T]:
-        """Return what looks up mean (n, N), contrasts (n, 1, N) and offsets (n, N), made into a T."""
+        """Return lookups of means (n, N), contrasts (n, 1, N) and offsets (n, N), converted to a T."""
         [group] = groups
         growth = group.nodes.real
         offsets = np.maximum(np.multiply.outer(self.lower, growth), np.multiply.outer(self.upper, growth))
@@ -133,7 +133,7 @@ class ColumnAtRows:
 def columns_at_rows(
     form: Linked, margin: int, fastest: Complexes, columns: Sequence[TiltedColumn]
 ) -> list[ColumnAtRows]:
-    """What each column adds to one margin, where it adds anything."""
+    """Return the columns that add to one margin, at all rows."""
     pairs = enumerate(zip(form.margins.terms.functions, form.margins.terms.loadings, strict=True))
     return [
         ColumnAtRows.of(place, columns[place], function, loading[:, margin], fastest)

@@ -2,8 +2,8 @@ r"""Exact expectations of links of sums of words: probabilities of linear models
 
 S = c + Σ_j a_j z_j. A link is a sum of exponentials on the range of S (``models/forms/_links.py``), and
 e^{zS} a product over words, whose means under an exchangeable design follow by a recursion
-(``word_waves.py``). Of the contours Re z = θ the one is taken that has the least E e^{θS}, which errors are
-multiplied by: small probabilities keep their digits.
+(``word_waves.py``). Among the contours Re z = θ the one with the least E e^{θS}, which multiplies the errors,
+is used: small probabilities keep their digits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LinkedWordsExpectation:
 
     form: Linked
     method: Literal["exact"] = "exact"
-    # of every E f, relative to itself; designs where the bound is larger are refused
+    # bound of the error of every E f, relative to itself; designs where the bound is larger are refused
     error_bound: float = TOLERANCE
 
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
@@ -85,7 +85,7 @@ def combined(
     values = np.zeros((design.size, *intercept.shape))
     mean_error, coef_error = np.zeros(intercept.shape), np.zeros(intercept.shape)
     for link, scale in zip(links, coef, strict=True):
-        # 1 less a probability of almost 1 is exact: 1 - 1 goes first
+        # the bases are added first: 1 less a probability of almost 1 is then exact
         base = base + link.base * scale
         rest = rest + link.rest * scale
         values += np.multiply.outer(link.coef, scale)
@@ -117,7 +117,7 @@ def _effects(terms: Sum) -> tuple[Floats, Floats]:
 def _of_margin(
     link: Link, tilts: tuple[float, ...], constant: float, effects: Floats, design: ExchangeableDesign
 ) -> LinkMoments:
-    """One link of one margin, on the contour where its errors are least."""
+    """Moments of one link of one margin, on the contour where its errors are least."""
     lower = float(constant + np.minimum(effects, 0.0).sum())
     upper = float(constant + np.maximum(effects, 0.0).sum())
     counts, candidates = design.counts, []

@@ -24,7 +24,7 @@ class _Arrays:
     """A dataclass of arrays whose first axis, if there are several designs, is the design."""
 
     def take(self, rows: Ints) -> Self:
-        """Pick designs, repeatedly or not."""
+        """Return the designs at ``rows``, which may repeat."""
 
         def picked(value: Any) -> Any:
             if value is None:
@@ -35,7 +35,7 @@ class _Arrays:
         return type(self)(**{name: picked(getattr(self, name)) for name in names})
 
     def at(self, row: int) -> Self:
-        """Pick one design."""
+        """Return one design."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return type(self)(
             **{k: v[row, ...] if isinstance(v, np.ndarray) else v and v.at(row) for k, v in values.items()}
@@ -101,18 +101,18 @@ class Moments(_Arrays):
     gamma
         Centred Γ_j = Cov_w(h_j, f), (d,) or (d, k).
     coef_errors
-        Standard errors of β = Σ⁻¹Γ, same shape; 0 where exact. Those of Γ would not do: its entries are
-        correlated where features are.
+        Standard errors of β = Σ⁻¹Γ, same shape; 0 where exact. Standard errors of Γ would not be enough: its
+        entries are correlated where features are.
     variance
         Var_w f, () or (k,); NaN where it was not computed.
     calls
         Number of rows that the model was called with for this row alone.
     shared
-        Number of rows of a pool of answers, which serves other rows too.
+        Number of rows of the pool of answers that this row shares with others.
     converged
         Whether the tolerance has been reached.
     sampled
-        None where exact.
+        Statistics of the sample; None where exact.
     """
 
     mean: Floats
@@ -163,7 +163,7 @@ def _merged(parts: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
 
 
 def are_complements(answers: Floats) -> bool:
-    """Whether answers (n, k) are probabilities of two classes: one is 1 less the other."""
+    """Return whether answers (n, k) are probabilities of two classes: one is 1 less the other."""
     if answers.shape[1] != 2:
         return False
     return bool((np.abs(answers.sum(axis=1) - 1.0) <= _COMPLEMENT).all())
@@ -266,7 +266,7 @@ class CombinedExpectation:
 
     @property
     def error_bound(self) -> float:
-        """The largest relative error that any part states; 0 where all are closed forms."""
+        """The largest error bound of any part; 0 where all are closed forms."""
         return max(getattr(part, "error_bound", 0.0) for part in self.parts)
 
     @property
@@ -279,7 +279,7 @@ class CombinedExpectation:
         return self.add_up([part.moments(design, row) for part in self.parts])
 
     def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells, where every part has them at once."""
+        """Moments under the designs at n rows, given their cells, where every part computes many at once."""
         parts: Sequence[Any] = self.parts
         return self.add_up([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
 
@@ -292,7 +292,7 @@ class CombinedExpectation:
 
 
 def boxed(array: Floats) -> Objects:
-    """Return an array () that holds an array: stacked, they may differ in length."""
+    """Return an array () that holds an array, so that arrays of different lengths can be stacked."""
     box = np.empty((), dtype=object)
     box[()] = array
     return box

@@ -1,4 +1,4 @@
-"""Which expectation computes the moments of which form, under designs of columns and of words."""
+"""The choice of the expectation that computes a form's moments, under designs of columns and of words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
     Raises
     ------
     InputError
-        If there is no exact expectation of such a form under this kind of design, or no such kind.
+        If the form has no exact expectation under this kind of design, or there is no such kind.
     """
     if kind not in _EXACT:
         kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
@@ -63,7 +63,7 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
 def in_one_order(expectation: T) -> T | ForestExpectation:
     """Return the expectation with one order of summation for any number of rows.
 
-    Only a forest by itself has another: parts of a `CombinedExpectation` are added up in one order already.
+    Only a forest by itself needs this: parts of a `CombinedExpectation` are added up in one order already.
     """
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 

@@ -4,9 +4,8 @@ Columns are independent under w and their cells' masses q are known, so that wit
 
     f = μ + Σ_j Σ_b θ_jb 1[x_j in cell b] + rest,    Σ_b q_jb θ_jb = 0,
 
-the θ of least squares estimate E_w[f | cell b] - E_w f, with less noise than the means of f cell by cell:
-other columns' effects are not in the way. Standard errors are sandwich estimates, which hold whatever the
-rest is.
+the θ of least squares estimate E_w[f | cell b] - E_w f, with less noise than the means of f in each cell:
+other columns' effects are removed. Standard errors are sandwich estimates, which hold whatever the rest is.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class OneHotFit:
 
     @cached_property
     def _basis(self) -> list[tuple[Floats, Floats]]:
-        """Of each column: the functions (m, r) that span its effects, and their values in every cell, (p, r).
+        """Functions (m, r) that span each column's effects, and their values in every cell, (p, r).
 
         φ_b = 1[cell b] - (q_b / q_a) 1[cell a], with a the likeliest cell: its mean is 0.
         """
@@ -52,7 +51,7 @@ class OneHotFit:
         return basis
 
     def _visible(self, cells: Ints, count: int) -> Bools:
-        """Return which cells (p,) enough rows lie in."""
+        """Return which cells contain enough rows, (p,)."""
         weights = self.rows.weights
         total, squares = np.bincount(cells, weights, count), np.bincount(cells, weights**2, count)
         return total**2 > _FEWEST * squares
@@ -68,7 +67,7 @@ class OneHotFit:
 
     @property
     def residuals(self) -> Floats:
-        """What the effects leave, (m, k)."""
+        """Residuals of the effects, (m, k)."""
         return self._fit[2]
 
     def effects(self) -> tuple[list[Floats], list[Floats]]:
@@ -91,7 +90,7 @@ class OneHotFit:
     def additive(self) -> tuple[Floats, Floats, Floats]:
         """Variance between cells, mean square of the rest, and the error of R² = between / (between + rest).
 
-        (k,) each, both variances corrected for noise.
+        Each is (k,); both variances are corrected for noise.
         """
         coef, influence, residuals = self._fit
         rows = self.rows
@@ -114,14 +113,14 @@ class OneHotFit:
         return between, rest, rows.error(change / total)
 
     def _noise(self, parts: list[tuple[Floats, Floats, Floats]], residuals: Floats) -> float:
-        """Return what noise adds to the variance between cells: Σ q_b se_b², with covariances."""
+        """Return the part of the variance between cells that is noise: Σ q_b se_b², with covariances."""
         moved = [(influence * residuals, g) for g, _, influence in parts]
         return float(sum((g * (m @ m.T)).sum() for m, g in moved))
 
 
 @dataclass(frozen=True, eq=False)
 class PairEstimate:
-    """What pairs of cells of two columns add, (p, q, k), its standard errors, and the variance it explains.
+    """Effects of pairs of cells of two columns, (p, q, k), their errors, and the variance that they explain.
 
     That variance (k,) is corrected for noise, at least 0.
     """
@@ -135,7 +134,7 @@ class PairEstimate:
 def pair_estimate(
     rows: WeightedRows, residuals: Floats, masses: tuple[Floats, Floats], columns: tuple[int, int]
 ) -> PairEstimate:
-    """Estimate what two columns add: means of what effects leave of f, (m, k), by pairs of cells, centred."""
+    """Estimate the effects of pairs of cells: centred means of the residuals (m, k) of columns' effects."""
     assert rows.cells is not None  # noqa: S101 - rows of tables have cells
     (p, q), (first, second) = (mass.size for mass in masses), (rows.cells[j] for j in columns)
     cell = first.astype(np.int64) * q + second
@@ -156,6 +155,6 @@ def pair_estimate(
 
 
 def centred(values: Floats, row_mass: Floats, column_mass: Floats) -> Floats:
-    """Values (p, q, k) less what either cell adds alone."""
+    """Values (p, q, k) less the parts of either cell alone."""
     values = values - np.tensordot(row_mass, values, axes=1)
     return np.asarray(values - np.einsum("q,pqk->pk", column_mass, values)[:, None])

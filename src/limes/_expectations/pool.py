@@ -1,12 +1,12 @@
-r"""A pool of answers that serves every row of a table.
+r"""A pool of answers that all rows of a table share.
 
 Under bin weights the laws of two explained rows differ by the weight t^#changed alone, t = exp(-1/(2ν²)):
-frequencies of cells, and laws inside them, are the background's. Rows of that law, without weights, are
-therefore drawn, and the model is asked about them, once; each explained row weighs them (``pooled.py``).
+frequencies of cells, and laws inside them, are the background's. Rows of the law without weights are
+therefore drawn, and predicted once; each explained row weights them (``pooled.py``).
 
 The pool depends on the seed and the background alone. It grows on demand, in powers of two, and a smaller
 pool is part of a larger one: the first rows of each of eight independent scrambled Sobol' sequences. An
-explained row uses the pool of a size that its own numbers decide, never what other rows happened to need.
+explained row uses the pool of a size that depends on its own numbers, never on those of other rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from limes.models._calling.caller import Retry
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
 SMALLEST = 1024
-# Key of the pool's streams, where those of explained rows have the row's hash
+# Key of the pool's streams; streams of explained rows have the row's hash instead
 _KEY = 0x706F6F6C
 
 
@@ -54,7 +54,7 @@ class Pool(Locked):
     predict
         (n, d) -> (n,) or (n, k); raises :class:`limes.exceptions.ModelError`.
     seed, batch_size, retry
-        As in :class:`limes._expectations.sampling.Sampling`.
+        See :class:`limes._expectations.sampling.Sampling`.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class Pool(Locked):
 
     @property
     def calls(self) -> int:
-        """Number of rows that the model has answered: fewer than rows where these repeat."""
+        """Number of rows that the model has predicted: fewer than the pool's rows where these repeat."""
         return sum(len(step.questions.x) - step.questions.missing for step in self._steps)
 
     def missing(self, size: int) -> int:
-        """Number of rows that the model must answer before the pool has this size."""
+        """Number of rows that the model must predict before the pool has this size."""
         return sum(step.questions.missing for step in self._drawn(size))
 
     def grow(self, size: int, *, on_progress: Callable[[int], object], workers: int = 1) -> None:
-        """Ask the model until the pool has this size; what was answered is not asked again.
+        """Predict rows until the pool has this size; rows with answers are not predicted again.
 
-        ``on_progress`` is called with the number of rows of every batch, ``workers`` batches are asked at the
-        same time. If the model fails, or the user interrupts, the batches that were answered are kept.
+        ``on_progress`` is called with the number of rows of every batch; ``workers`` batches run at the same
+        time. If the model fails, or the user interrupts, the finished batches are kept.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class _Step:
     Attributes
     ----------
     questions
-        The rows that the model is asked about: equal rows are one question.
+        The rows to predict: equal rows are one question.
     place
         The answer of each row, (n,), among those to all questions of this step and the steps before.
     """
@@ -142,12 +142,12 @@ class _Step:
 
 
 class _BackgroundRows:
-    """The endless rows of a background's law that a seed stands for."""
+    """The endless sequence of rows of a background's law that a seed determines."""
 
     def __init__(self, family: ProductFamily, seed: int) -> None:
         self._family = family
         self._seed = seed
-        # if every cell has one value rows repeat: the model is called once for each pattern of cells
+        # if every cell has one value, rows repeat: the model is called once for each pattern of cells
         self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
         self._count = 0
         self._points: tuple[int, Any] = (-1, None)
@@ -180,7 +180,7 @@ class _BackgroundRows:
 
 
 def _is_discrete(family: ProductFamily) -> bool:
-    """Tell whether every cell of every column has a single value."""
+    """Return whether every cell of every column has a single value."""
 
     def single(law: Marginal) -> bool:
         atoms = all(isinstance(measure, Atoms) for measure in law.measures)

@@ -1,14 +1,14 @@
 r"""Expectations of a black box from one pool of answers (``pool.py``), row by row.
 
-What a pool of n rows is worth to an explained row is known from its cells before the model is asked: the
+The worth of a pool of n rows for an explained row follows from the row's cells, before any prediction: the
 variance of β_j is that of n · share_j rows of the row's own w, with p the background's frequencies of the
 row's cells,
 
     share_j = (E π)² / E π² · v_j / E_π²[(z_j - α_j)²],     E π^m = ∏_j (p_j + (1 - p_j) t^m).
 
-Rows with a share of 1/32 or more take the smallest pool that is predicted, and then confirmed, to make their
-coefficients as accurate as wanted: their errors at one size tell which sizes can hardly be enough, and these
-are passed over. The others, far out or under a narrow bandwidth, draw their own rows of w (``sampled.py``).
+Rows with a share of 1/32 or more use the smallest pool that is predicted, and then confirmed, to make their
+coefficients accurate enough: sizes that can hardly be enough, judged by the errors at the last size, are
+skipped. Other rows, far out or under a narrow bandwidth, draw separate rows of w (``sampled.py``).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from limes._expectations.weighted import WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 
-# Accuracy that is wanted where the user names none: a share of the largest coefficient, at which the squared
-# error was a fifth of lime's or less in every case of benchmarks/black_boxes
+# Default accuracy: a share of the largest coefficient, at which the squared error was a fifth of lime's or
+# less in every case of benchmarks/black_boxes
 DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as n^(-2/3): if n rows leave c times the tolerated error, about n c^(3/2)
 # rows are enough; pools smaller than this share of that are skipped
 _RATE, _POWER = 0.75, 1.5
-# Rows that are fitted at once, and numbers of their normal equations at most
+# Largest number of rows that are fitted at once, and of numbers of their normal equations
 _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 
 
@@ -81,11 +81,11 @@ class PooledExpectation(Locked):
 
     @property
     def pool_calls(self) -> int:
-        """Number of rows that have been answered for all explained rows."""
+        """Number of rows that have been predicted for all explained rows."""
         return self.pool.calls
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
-        """Ask the model for the largest pool."""
+        """Predict the rows of the largest pool."""
         for size in self._sizes[-1:]:
             self._grow(size, progress, workers)
 
@@ -100,7 +100,7 @@ class PooledExpectation(Locked):
         return np.asarray(np.exp((2.0 * np.log(first) - np.log(second)).sum(axis=1)) * least)
 
     def moments(self, design: ProductDesign, row: Floats) -> Moments:
-        """Moments under one design, as :meth:`many` has them for many."""
+        """Moments under one design, equal to those of :meth:`many`."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
         cells = design.cells[None]
         if not self._serves(cells)[0]:
@@ -122,11 +122,11 @@ class PooledExpectation(Locked):
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
-        """Moments at rows (n, d), given their cells, and the error that ended the call early if one did.
+        """Moments at rows (n, d), given their cells, and the error that ended the call early, if any.
 
-        As :meth:`SampledExpectation.many`, with the model's ``predictions`` (n, ...) at the rows.
-        ``progress`` makes a bar of the calls of the model, of the rows that the pool serves, and of the calls
-        for the others, one after the other.
+        See :meth:`SampledExpectation.many`; ``predictions`` (n, ...) are the model's at the rows.
+        ``progress`` makes bars of the calls for the pool, of the rows explained from it, and of the calls for
+        the other rows.
         """
         results: list[Moments | None] = [None] * len(cells)
         served = self._serves(cells)
@@ -145,7 +145,7 @@ class PooledExpectation(Locked):
         return results, error
 
     def _serves(self, cells: Ints) -> Bools:
-        """Tell which rows with these cells (n, d) the pool serves, (n,)."""
+        """Return for which rows with these cells (n, d) the pool is used, (n,)."""
         return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
 
     def _from_pool(
@@ -157,7 +157,7 @@ class PooledExpectation(Locked):
         progress: Progress,
         workers: int,
     ) -> BaseException | None:
-        """Put the moments of the rows at these positions among the results; return what ended it early."""
+        """Add the moments of rows at these positions to the results; return the error that ended it early."""
         looks: dict[int, _Look] = {}
         error: BaseException | None = None
         try:
@@ -174,12 +174,12 @@ class PooledExpectation(Locked):
             error = cause
         for i, look in looks.items():
             moments = look.moments.at(look.place)
-            # cut short: as far as it got
+            # cut short: the moments so far, marked as not converged
             results[i] = moments if look.is_last else replace(moments, converged=np.array(False))
         return error
 
     def _grow(self, size: int, progress: Progress, workers: int) -> None:
-        """Ask the model what the pool of one size lacks."""
+        """Predict the rows that the pool of one size still lacks."""
         if missing := self.pool.missing(size):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
@@ -236,9 +236,9 @@ class PooledExpectation(Locked):
 
 
 def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tuple[Ints, Ints]:
-    """Positions of rows whose fits differ, and for every row where its like is among these.
+    """Positions of rows whose fits differ, and for every row the position of its fit among these.
 
-    A fit depends on a row's cells (n, d), and on the range that answers have with the model's outputs there.
+    A fit depends on a row's cells (n, d), and on the range of the answers and the model's outputs there.
     """
     keys = cells.astype(np.float64)
     if outputs is not None:
@@ -259,13 +259,13 @@ class _Fits:
 
     @cached_property
     def excess(self) -> Floats:
-        """The largest error of each row in units of what is wanted, (n,)."""
+        """The largest error of each row in units of the tolerance, (n,)."""
         excess = self.wanted.excess(self.coef, self.errors)
-        # answers that are all alike have no errors to be measured: a larger pool may tell more
+        # answers that are all alike show no errors: a larger pool may contain others
         return np.where(self.fits.answers_differ, excess, np.maximum(excess, 2.0))
 
     def moments(self, tolerance: Tolerance | None) -> Moments:
-        """Moments of the rows; without a tolerance of the user's they count as converged."""
+        """Moments of the rows; where the user set no tolerance they count as converged."""
         fits, shape, features = self.fits, self.pool.shape, self.fits.normal.rows.features
         quality = fits.quality(self.coef)
         n, d = self.coef.shape[:2]
@@ -289,7 +289,7 @@ class _Fits:
                 carriers=fits.carriers.reshape(each),
                 effective=fits.normal.effective,
                 collinear=np.zeros((n, d), dtype=np.bool_),
-                answers=np.array([boxed(np.empty(0))] * n, dtype=object),  # the pool has them
+                answers=np.array([boxed(np.empty(0))] * n, dtype=object),  # the pool holds them
             ),
             shared=np.full(n, len(self.pool.rows)),
         )
@@ -303,11 +303,11 @@ class _Look:
     Attributes
     ----------
     excess
-        The largest error in units of what is wanted.
+        The largest error in units of the tolerance.
     control
-        The control's name.
+        Name of the control.
     moments, place
-        Moments of several rows, and which of these it is.
+        Moments of several rows, and the position of this row among them.
     is_last
         Whether no other stage follows.
     """
@@ -320,7 +320,7 @@ class _Look:
     is_last: bool
 
     def wants(self, size: float) -> bool:
-        """Whether to look at a larger pool: sizes that can hardly be enough are passed over."""
+        """Return whether to fit again with this larger pool: sizes that can hardly be enough are skipped."""
         return not self.is_last and size >= _RATE * self.stage.size * self.excess**_POWER
 
     def is_of(self, size: int, control: str) -> bool:

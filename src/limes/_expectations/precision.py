@@ -61,7 +61,7 @@ def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
 
 
 def theorem_samples(accuracy: float, size: int, k: int, risk: float) -> float:
-    """Return the number of rows that the theorem asks for to be within ε."""
+    """Return the number of rows that the theorem requires for an accuracy of ε."""
     return float(np.ceil(_demand(size, k, risk) / accuracy**4))
 
 
@@ -71,9 +71,9 @@ def _demand(size: int, k: int, risk: float) -> float:
 
 # A sum of coefficients is zero below this share of their sizes, as weights are rounded
 _ZERO = 1e-9
-# Literals whose subsets are listed at most
+# Largest number of literals whose subsets are listed
 _LARGEST_SUPPORT = 20
-# Free literals that are enumerated at most: 16,384 rows per set
+# Largest number of free literals that are enumerated: 16,384 rows per set
 EXACT_LITERALS = 14
 
 
@@ -124,9 +124,9 @@ def precision(
     target
         f(x).
     draws
-        Rows where it is sampled.
+        Number of rows where P is sampled.
     rng
-        Of the draws.
+        Random generator of the draws.
     exact_literals
         Most literals outside the support at which P is enumerated.
     """
@@ -148,7 +148,7 @@ def precision(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Rows of a neighbourhood from what flips inside and outside the support."""
+    """Rows of a neighbourhood, made from the flips inside and outside the support."""
 
     near: LiteralNeighbourhood
     support: Ints

@@ -1,4 +1,4 @@
-"""Rows that the model is asked about once, and its answers, batch by batch."""
+"""Rows that the model predicts once, and its answers, batch by batch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from limes.models._calling.caller import Retry, with_retries
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Rows x (m, d), and the answers to them so far by the first row of each batch.
+    """Rows x (m, d), and their answers so far, by the first row of each batch.
 
-    If the model fails, or the user interrupts, the batches that were answered are kept.
+    If the model fails, or the user interrupts, the finished batches are kept.
     """
 
     x: Floats
@@ -39,7 +39,7 @@ class Questions:
         on_progress: Callable[[int], object],
         workers: int = 1,
     ) -> None:
-        """Ask the model about the rows without answers, ``workers`` batches at the same time.
+        """Predict the rows without answers, ``workers`` batches at the same time.
 
         ``on_progress`` is called with the number of rows of every batch.
 

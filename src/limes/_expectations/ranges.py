@@ -21,9 +21,9 @@ def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | 
     Parameters
     ----------
     form
-        A form that answers (n,).
+        A form with one output, (n,).
     values
-        What each column may be, (v_j,) for each.
+        Values that each column may take, (v_j,) each.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | 
 
 
 def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
-    """Return least and largest, (2,)."""
+    """Return the least and the largest answer, (2,)."""
     match form:
         case Forest():
             return form.extremes

@@ -43,9 +43,9 @@ FEWEST_CHANGED = 16
 _CAUTION = 1.5
 # Chance that the few sums of a small design make the variance reduction look larger than it is
 _REDUCTION_RISK = 0.1
-# Chance that sequences of one coefficient differ that much although nothing is wrong
+# Chance that sequences of one coefficient differ by more than the limit although nothing is wrong
 _BETWEEN_RISK = 0.01
-# Least share of a residual that least squares is taken to leave of a row that decides its own fit
+# Least 1 - leverage: the share of an error that least squares leaves of a row that decides its own fit
 LEAST_LEFT = 0.01
 # Effective clusters below which no variance reduction is assumed
 _FEW = 16.0
@@ -79,7 +79,7 @@ class Clusters:
         return np.asarray(np.add.reduceat(contributions[:, order], starts, axis=1))
 
     def bias_reduced(self, residuals: Floats, regressors: Floats, weights: Floats) -> Floats:
-        """Residuals (n, k) of least squares, made as large as errors: (I - H_g)^(-½) r_g in each cluster g.
+        """Residuals (n, k) of least squares, enlarged to errors: (I - H_g)^(-½) r_g in each cluster g.
 
         H_g are the rows and columns of the cluster in regressors (n, p) · weights (p, n); for a cluster of
         one row that is r / √(1 - leverage). With it the variance of a coefficient is unbiased if all errors
@@ -99,7 +99,7 @@ class Clusters:
 
 @dataclass(frozen=True, eq=False)
 class SandwichVariance:
-    """Cluster-robust variances of m sums of errors of k outputs; of several explained rows by leading axes.
+    """Cluster-robust variances of m sums of errors of k outputs; leading axes are several explained rows.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class SandwichVariance:
     effective
         Effective number of clusters that carry each sum, (m, k); infinite where there is no error.
     between
-        Variance of the sums by how sequences differ, (m, k).
+        Variance of the sums, estimated from the differences between sequences, (m, k).
     n_sequences
         Number of sequences.
     """
@@ -120,7 +120,7 @@ class SandwichVariance:
 
     @classmethod
     def from_rows(cls, influence: Floats, errors: Floats, clusters: Clusters) -> SandwichVariance:
-        """Of the sums of influence W (m, n) times errors e (n, k)."""
+        """Return the variances of the sums of influence W (m, n) times errors e (n, k)."""
         sums = [clusters.sums(influence * errors[:, k]) for k in range(errors.shape[1])]
         squares = [c**2 for c in sums]
         within = np.stack([s.sum(axis=1) for s in squares], axis=1)
@@ -188,7 +188,7 @@ class FeatureSupport:
 
     @classmethod
     def from_rows(cls, h: Floats, fixed: Bools) -> FeatureSupport:
-        """Of features (n, d), of which the ``fixed`` ones cannot vary."""
+        """Return the support of features (n, d), of which the ``fixed`` ones cannot vary."""
         n_changed = (h != np.median(h, axis=0)).sum(axis=0)
         unidentified = ~fixed & (n_changed < FEWEST_CHANGED)
         return cls(n_changed, unidentified, ~fixed & ~unidentified)
@@ -259,7 +259,7 @@ class ResidualFit:
 
     @cached_property
     def _sandwich(self) -> SandwichVariance:
-        """Of the intercept and the coefficients."""
+        """Variances of the intercept and the coefficients."""
         return SandwichVariance.from_rows(self.influence, self.errors, self.clusters)
 
     def _variances(self, influence: Floats) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 
-# Is added to a count of clusters, so that the interval ±1.96 √(count + UNSEEN) covers its expectation
+# Added to a count of clusters, so that the interval ±1.96 √(count + UNSEEN) covers its expectation
 UNSEEN = (3.0 / 1.96) ** 2
 # From this number of rows that differ from the most frequent answer, the sandwich estimator is reliable
 _ENOUGH = 16
@@ -52,7 +52,7 @@ class AnswerStatistics:
 
     @classmethod
     def from_rows(cls, f: Floats) -> AnswerStatistics:
-        """Compute them from answers f (n, k)."""
+        """Compute the statistics of answers f (n, k)."""
         size, usual = np.abs(f).max(axis=0), _usual(f)
         distance = np.abs(f - usual)
         differs = distance > _ROUNDING * size
@@ -79,18 +79,18 @@ class AnswerStatistics:
 
     @property
     def rounding(self) -> Floats:
-        """Differences of answers that count as none, (k,)."""
+        """Largest differences of answers that are rounding errors, (k,)."""
         return _ROUNDING * self.size
 
     @property
     def negligible(self) -> Floats:
-        """Residuals that are explained by the control, (k,)."""
+        """Largest residuals that count as explained by the control, (k,)."""
         return _EXPLAINED * self.std
 
 
 @dataclass(frozen=True, eq=False)
 class RareAnswers:
-    """Which answers, and which residuals, differ from the most frequent one of each output.
+    """Answers, and residuals, that differ from the most frequent one of each output.
 
     Attributes
     ----------

@@ -1,11 +1,11 @@
 """Expectations of a black box, from few rows of the tilted law.
 
-Rows are drawn from w itself, so that every one counts the same, by four scrambled sequences, doubling them
-until the tolerance or the budget is met. ``estimate.py`` makes moments of them. Designs with few states are
+Rows are drawn from w itself, so that all have equal weight, by four scrambled sequences, which are doubled
+until the tolerance or the budget is met. ``estimate.py`` computes the moments. Designs with few states are
 enumerated instead, which is exact for any model.
 
-Answers belong to a call: it takes the rows it explains out of the store of unfinished rows, no other call
-sees them while it runs, and it returns them if it is cut short, so that the same rows resume where they were.
+Answers belong to a call: it removes the rows it explains from the store of unfinished rows, so that no other
+call sees them while it runs, and puts them back if it is cut short, so that the same rows can resume.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from limes._threads import in_workers
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls
 
-# Rows of all sequences together: at the first look, and at the very least
+# Number of rows of all sequences together: at the first estimate, and at least
 _FIRST_LOOK = 256
 _SMALLEST = 64
 # Exceptions that end a call early but leave its answers valid
 CUT_SHORT = (ModelError, KeyboardInterrupt)
-# Calls that were cut short, of which answers are stored: a service may fail several threads at once
+# Largest number of calls cut short whose answers are stored: a service may fail several threads at once
 _MOST_CALLS = 8
 
 
@@ -94,7 +94,7 @@ class SampledExpectation:
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
-        """Moments at rows (n, d), each with its design, and the error that ended the call early if one did.
+        """Moments at rows (n, d), each with its design, and the error that ended the call early, if any.
 
         ``predictions`` (n, ...) are the model's answers at the rows; ``workers`` rows are sampled at the same
         time, equal rows once. After an error a row has the moments that its calls so far allow, or None.
@@ -134,7 +134,7 @@ class SampledExpectation:
         return [moments[key] for key in keys], error
 
     def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
-        """Return the first ``count`` rows again, that the moments at a row were made of."""
+        """Draw again the first ``count`` rows from which the moments at a row were computed."""
         parts: list[Draw] = []
         total = 0
         sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
@@ -181,7 +181,7 @@ class SampledExpectation:
     def _partial_moments(
         self, design: SampledDesign, key: int, row: _Row, prediction: Floats | None
     ) -> Moments | None:
-        """Moments by the calls made so far for a row; None where they are too few."""
+        """Moments from the calls made so far for a row; None where they are too few."""
         if row.moments is not None:
             return row.moments
         samples = list(self._samples(design, key, row.calls.recall))
@@ -227,7 +227,7 @@ class SampledExpectation:
             first += len(x)
 
     def _sizes(self, d: int) -> list[int]:
-        """Rows of one sequence at each look: doubled from a power of two, and the budget in the end."""
+        """Rows of one sequence at each estimate: doubled from a power of two, and at last the budget."""
         most = self._sampling.max_calls // SEQUENCES
         if self._sampling.max_calls < least_calls(d):
             raise InputError(
@@ -240,7 +240,7 @@ class SampledExpectation:
 
 
 def _fewest(d: int) -> int:
-    """Rows below which errors of d coefficients are not reliable."""
+    """Number of rows below which errors of d coefficients are not reliable."""
     return max(_FIRST_LOOK, 4 * (d + 1))
 
 
@@ -264,7 +264,7 @@ class _UnfinishedRows:
 
     @contextmanager
     def take(self, keys: Sequence[int], new_calls: Callable[[], Calls]) -> Iterator[dict[int, _Row]]:
-        """Take the rows of one call, stored or new; those that the call leaves there are stored again."""
+        """Yield the rows of one call, stored or new; rows that it does not remove are stored again."""
         with self._lock:
             rows = {key: call.pop(key) for call in self._cut_short for key in keys if key in call}
             for empty in [call for call in self._cut_short if not call]:

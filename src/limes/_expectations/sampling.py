@@ -42,8 +42,8 @@ class Sampling:
     max_calls
         Largest number of rows that the model is called with for one explained row alone.
     tolerance
-        Stop as soon as it is met. None spends the budget of a row alone, and a pool serves a row at 1.5 % of
-        its largest coefficient.
+        Sampling stops once it is met. With None a row alone uses its whole budget, and a pool has to reach
+        1.5 % of a row's largest coefficient.
     seed
         Same seed and same row, same result.
     controls
@@ -65,21 +65,21 @@ class Sampling:
     max_shared: int = 0
 
 
-# What a bar counts where the model is called
+# Unit of progress bars for calls of the model
 CALLS = "calls"
 
 
 @runtime_checkable
 class SharedAnswers(Protocol):
-    """Answers of a model that are asked for once, and serve all explained rows, whatever the law is."""
+    """Answers of a model that are computed once and shared by all explained rows, whatever the law is."""
 
     @property
     def pool_calls(self) -> int:
-        """Number of rows that have been answered for all explained rows."""
+        """Number of rows that have been predicted for all explained rows."""
         ...
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
-        """Ask the model for all answers that are missing; what was answered is kept if it fails."""
+        """Compute all answers that are missing; finished ones are kept if the model fails."""
         ...
 
 
@@ -109,11 +109,11 @@ class SampledDesign(Features, Protocol):
 
     @property
     def units(self) -> Floats:
-        """Units of the features, (d,), that coefficients are divided by in the end: 1 but for slopes."""
+        """Units of the features, (d,), by which coefficients are divided in the end: 1 except for slopes."""
         ...
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler:
-        """Sequences of rows of w, all of the same weight, one from each stream."""
+        """Return sequences of rows of w, all of the same weight, one from each stream."""
         ...
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:

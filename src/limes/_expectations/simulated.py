@@ -1,12 +1,13 @@
-r"""Moments of a control whose expectation has no closed form: on rows that the model is not asked about.
+r"""Moments of a control whose expectation has no closed form: on rows that the model does not predict.
 
-Rows of the background's law cost a control next to nothing, so that many times as many can be drawn as the
-model answers. They serve every explained row by the weights w ∝ t^#changed, as a pool does (``weighted.py``):
+A control predicts rows of the background's law at next to no cost, so that many times as many can be drawn as
+the model predicts. Each explained row uses them with the weights w ∝ t^#changed, as in a pool
+(``weighted.py``):
 
     E_w h = E_w u + Σ_i w_i r_i / n,    β = β(u) + Σ_i w_i r_i (z_i - α) / (n v),    r = h - u,
 
-u effects of cells and slopes inside them, whose moments are exact. Even sequences of rows are independent of
-each other; how far they differ is the standard error.
+where u are effects of cells and slopes inside them, whose moments are exact. Even sequences of rows are
+independent of each other; the standard error follows from their differences.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from limes._expectations.pool import SEQUENCES
 from limes._expectations.residual import student_factors
 from limes.designs._product import ProductFamily, sobol_points
 
-# Keys of the streams of these rows, which are other ones than those of the pool, and of their values
+# Keys of the streams of these rows, which differ from those of the pool, and of their values
 _KEY, _KEY_OF_VALUES = 0x73696D75, 0x73747261
-# Rows of one control at most
+# Largest number of rows of one control
 MOST_SIMULATED = 1 << 16
-# Values of a column
+# Number of values of a column
 _STRATA = 1 << 12
 
 
@@ -42,8 +43,8 @@ class SimulatedRows(NamedTuple):
 class SimulatedLaw:
     """A background's law from which rows are drawn for controls.
 
-    A column takes one of 2^12 values, one drawn from each of as many strata of its law; which one, is
-    a Sobol' point's first digits. Every row follows the law.
+    A column takes one of 2^12 values, one drawn from each of as many strata of its law; the first digits of
+    a Sobol' point choose the value. Every row follows the law.
     """
 
     def __init__(self, family: ProductFamily, seed: int) -> None:
@@ -54,7 +55,7 @@ class SimulatedLaw:
         return {"family": self.family, "seed": self.seed}
 
     def rows(self, count: int) -> SimulatedRows:
-        """Draw rows, as many of every sequence."""
+        """Draw rows, equally many of every sequence."""
         x, cells = self._strata
         d = x.shape[1]
         points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count // SEQUENCES)
@@ -103,11 +104,11 @@ class SimulatedControl:
     Attributes
     ----------
     cells
-        Of the simulated rows, (d, n).
+        Cells of the simulated rows, (d, n).
     constant
         (k,).
     effects
-        Of the cells of each column.
+        Effects of the cells of each column.
     rest
         Values less constant, effects and slopes, (n, k).
     """
@@ -119,7 +120,7 @@ class SimulatedControl:
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
-        """Of values (n, k) at rows x with these cells (n, d)."""
+        """Return the control with values (n, k) at rows x with these cells (n, d)."""
         parts = CellParts.of(family, x, cells, values)
         return cls(by_column(cells), parts.constant, CellMoments.of(family, parts.effects), parts.rest)
 

@@ -5,8 +5,8 @@ whose expectations are products over columns, so that E_w p_r and its contrasts 
 (``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
 E e^{±b}, which are products, too.
 
-The class r that is likely at a row is the complement of the two others, and these are e^{m_c - m_r} p_r where
-that has the smaller bound: probabilities of 1e-12 keep their digits.
+The class r that is likely at a row is computed as the complement of the two others, and these as
+e^{m_c - m_r} p_r where that has the smaller bound: probabilities of 1e-12 keep their digits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TINY = 1e-15
 _DIGITS = 30.0
 # Nodes times columns of a class, some 8 ms a row; complex numbers of its tables, 128 MB
 _MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
-# Complex numbers of a background's tables, 256 MB, and nodes of a class, about
+# Complex numbers of a background's tables, 256 MB, and approximate number of nodes of a class
 _LARGEST, _USUAL_NODES = 16_000_000, 10_000
 # Complex numbers of a table of nodes and values
 _BLOCK = 4_000_000
@@ -64,7 +64,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     _form: Softmax
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs, and are few."""
+        """Return whether `many` can be used: cells decide the designs, and are few."""
         cells = sum(law.cells.count for law in family.marginals)
         return family.by_cell and 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
 
@@ -75,7 +75,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
         coef = self._form.coef
         assert coef is not None  # noqa: S101 - set by __post_init__
         values = tables.moments(cells)
-        # 1 less a probability of almost 1 is exact: 1 - 1 goes first
+        # the bases are added first: 1 less a probability of almost 1 is then exact
         base = self._form.intercept + values.base @ coef
         mean, contrast, bound = base + values.rest @ coef, values.contrast @ coef, values.bound @ np.abs(coef)
         size = np.abs(mean) + np.abs(contrast).max(axis=1, initial=0.0)
@@ -88,7 +88,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Of n rows E p = base + rest, and the bound of its error, (n, 3) each; contrasts (n, d, 3)."""
+    """E p = base + rest of n rows, and the bound of its error, (n, 3) each; contrasts (n, d, 3)."""
 
     base: Floats
     rest: Floats
@@ -136,7 +136,7 @@ class _Classes:
         levels = self._levels(cells)
         n, d = cells.shape
         rest, contrast, bound = np.zeros((n, CLASSES)), np.zeros((n, d, CLASSES)), np.zeros((n, CLASSES))
-        # (n, class, reference): the logarithms of what errors are multiplied by
+        # (n, class, reference): the logarithms of the factors of errors
         level = levels[:, _DIFFERENCES]
         others = np.where(np.eye(CLASSES, dtype=np.bool_), -np.inf, level).max(axis=1)
         likely, reference = np.argmin(others, axis=1), self._references(levels)
@@ -156,13 +156,13 @@ class _Classes:
         return _Values(base, rest, contrast, bound)
 
     def _references(self, levels: Floats) -> Ints:
-        """The class whose sum gives each class the least error, (n, class), about."""
+        """The class whose sum gives each class approximately the least error, (n, class)."""
         errors = np.empty((len(levels), CLASSES, CLASSES))
         for c, r in np.ndindex(CLASSES, CLASSES):
             copies = levels[:, _copies(c, r)] - self._periods[c, r]
             errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies.max(axis=1))
         least = np.sort(errors.min(axis=2), axis=1)
-        # of two classes the sums are needed; none is larger than 1
+        # two classes are computed as sums, none of which is larger than 1
         if not (least[:, -2] <= np.log(TOLERANCE)).all():
             raise _too_far()  # before tables are made
         return np.asarray(np.argmin(errors, axis=2))
@@ -223,7 +223,7 @@ def _others(r: int) -> list[int]:
 
 
 def _copies(c: int, r: int) -> Ints:
-    """Where the exponents are that bound the copies of e^{m_c - m_r} p_r."""
+    """Positions of the exponents that bound the copies of e^{m_c - m_r} p_r."""
     tilt = _EXPONENTS[_DIFFERENCES[c, r]]
     edges = [_EXPONENTS[_DIFFERENCES[k, r]] for k in _others(r)]
     return np.array([_position(tilt + sign * edge) for edge in edges for sign in (1.0, -1.0)])

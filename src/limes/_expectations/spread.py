@@ -42,7 +42,7 @@ class ExactVariance(Protocol):
     """Var_w (f / unit) of one form under any product design, (k,); nan where it has no digits."""
 
     def variance(self, design: ProductDesign) -> Floats:
-        """Return it for one design."""
+        """Return the variance for one design."""
         ...
 
 
@@ -167,7 +167,7 @@ class SumVariance:
         self._means, self._squares = _Tables(), _Tables()
 
     def variance(self, design: ProductDesign) -> Floats:
-        """Return it for one design."""
+        """Return the variance for one design."""
         total = np.zeros(self._pairs.size)
         for j, function in enumerate(self._functions):
             if function is not None:
@@ -195,7 +195,7 @@ class ProductsVariance:
         self._means, self._squares = _Tables(), _Tables()
 
     def variance(self, design: ProductDesign) -> Floats:
-        """Return it for one design."""
+        """Return the variance for one design."""
         m, left, right = len(self._coef), self._left, self._right
         mean, square = np.ones(m), np.ones(left.size)
         for j, function in enumerate(self._form.functions):
@@ -220,7 +220,7 @@ class TreeVariance:
         self._shared = self._powers(self._center)
 
     def variance(self, design: ProductDesign) -> Floats:
-        """Return it for one design."""
+        """Return the variance for one design."""
         mean, square = np.split(self._shared.moments(design).mean, 2)
         variance = square - mean**2
         if (variance > _CANCELS * square).all():

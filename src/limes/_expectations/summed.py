@@ -63,7 +63,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         return isinstance(self._form.curve, Rectifier)
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs, and are few."""
+        """Return whether `many` can be used: cells decide the designs, and are few."""
         if not family.by_cell:
             return False
         cells = sum(law.cells.count for law in family.marginals)
@@ -105,7 +105,7 @@ class _Network:
     Attributes
     ----------
     products
-        Of all margins' nodes.
+        Products over all margins' nodes.
     lines
         Column, mean and contrast of the linear part, (V, k) each.
     constant, error
@@ -158,7 +158,7 @@ class _Network:
 
 
 def _rules(link: Link, factors: Sequence[Column | Group], constants: Floats) -> list[ExponentialSum]:
-    """The exponentials of every margin on its range, as many as its law asks for."""
+    """The exponentials of every margin on its range, as many as its law requires."""
     lower = constants + sum(factor.lower for factor in factors)
     upper = constants + sum(factor.upper for factor in factors)
     # kinks of groups are refused, and others need no decay

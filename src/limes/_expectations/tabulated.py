@@ -1,7 +1,7 @@
-"""What expectations of links share: columns under the variants of their laws, and tables of them.
+"""Common parts of expectations of links: columns under the variants of their laws, and tables of them.
 
-Mean and contrast of e^{z f_j} depend on a row only through the law of its column: under bin weights a table
-of cells x nodes serves all rows, and a row costs the products over columns.
+Mean and contrast of e^{z f_j} depend on a row only through the law of its column: under bin weights all rows
+share one table of cells x nodes, and a row costs the products over columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
 
-# The promise, relative to E f
+# Largest error of an expectation, relative to E f
 TOLERANCE = 1e-9
 # Relative rounding of a product of d factors is about (d + this) times that of one
 _ROUNDINGS = 8
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def product_rounding(factors: int) -> float:
-    """Return the relative rounding of a product of a number of factors, about."""
+    """Return about the relative rounding error of a product of a number of factors."""
     return float(np.finfo(np.float64).eps) * (factors + _ROUNDINGS)
 
 
@@ -63,7 +63,7 @@ class Column:
 
     @property
     def places(self) -> Ints:
-        """Its position, (1,)."""
+        """Position of the column, (1,)."""
         return np.array([self.place])
 
     @classmethod
@@ -75,7 +75,7 @@ class Column:
         return cls(place, function, loading, variants, lower, np.max([most for _, most in ends], axis=0))
 
     def offsets(self, groups: Sequence[NodeGroup]) -> Floats:
-        """What Re z f is at most, for the nodes of all K groups."""
+        """The largest Re z f, for the nodes of all K groups."""
         ends = zip(groups, self.lower, self.upper, strict=True)
         largest = [np.maximum(g.nodes.real * low, g.nodes.real * high) for g, low, high in ends]
         return np.concatenate(largest)
@@ -105,7 +105,7 @@ class Column:
     def tables(
         self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
     ) -> ColumnTables[T]:
-        """Return what looks up mean (V, N), contrasts (V, 1, N) and offsets (N,), made into a T."""
+        """Return lookups of means (V, N), contrasts (V, 1, N) and offsets (N,), converted to a T."""
         means, contrasts, offsets = self.functionals(groups)
         return ColumnTables(self.place, offsets, derive(means, contrasts[:, None], offsets))
 
@@ -130,7 +130,7 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG003
-        """Take (P, N) and (P, g, N) apart; weights carry the offsets."""
+        """Split (P, N) and (P, g, N) into parts; the weights contain the offsets."""
         return cls(in_parts(means), in_parts(contrasts))
 
 
@@ -140,7 +140,7 @@ def in_parts(numbers: Complexes) -> Floats:
 
 
 class Tables(Protocol):
-    """What looks up the numbers of one factor."""
+    """Lookup of the numbers of one factor."""
 
     def at(self, cells: Ints) -> tuple[Ints, Numbers]:
         """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
@@ -205,7 +205,8 @@ class TabulatedExpectation(ABC, Generic[Store]):
     """Moments of links of sums under many designs, by tables of their columns."""
 
     method: Literal["exact"] = "exact"
-    # of every E f, relative to itself; designs where the bound of the quadrature is larger are refused
+    # bound of the error of every E f, relative to itself; designs with a larger bound of quadrature are
+    # refused
     error_bound: float = TOLERANCE
 
     def __init__(self, form: Form) -> None:
@@ -230,7 +231,7 @@ class TabulatedExpectation(ABC, Generic[Store]):
         return self._moments(tables, cells, design.variance[None]).take(np.array(0))
 
     def serves(self, family: ProductFamily) -> bool:
-        """Whether `many` can be used: cells decide the designs."""
+        """Return whether `many` can be used: cells decide the designs."""
         return family.by_cell
 
     def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:

@@ -41,7 +41,7 @@ from limes.models.forms._normalized_linear import NormalizedLinear, SharedWords
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
 _STEP, _OFFSET = 0.28, 2.0
-# e^{-36} of a tail and e^{-80} of a product are not seen in float64, whatever they are multiplied by.
+# A tail below e^{-36} and a product below e^{-80} vanish in float64, whatever they are multiplied by.
 _TAIL, _VANISHED = 36.0, 80.0
 # Up to this many words one thread is quicker. The number of parts does not depend on that of threads, so that
 # sums and roundings do not either.

@@ -1,7 +1,7 @@
 """Exponentials e^{z f(x)} of a function of one column, with real or complex z: what products are made of.
 
-Where f is constant between breaks an integral is a sum over the pieces. Elsewhere the points of a quadrature
-that resolves the fastest exponential serve all of them.
+Where f is constant between breaks an integral is a sum over the pieces. Elsewhere all exponentials share the
+points of a quadrature that resolves the fastest.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class PlaneWaves:
     first, second
         Positions of each node's heights, (N,).
     offset
-        About the largest level.
+        Approximately the largest level.
     """
 
     function: Function
@@ -179,12 +179,12 @@ class PlaneWaves:
 
 
 def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:
-    """The least and largest values of loading (m, K) times functions where the law is, and a little more.
+    """The least and largest values of loading (m, K) times functions in the law's support, slightly widened.
 
     Raises
     ------
     ModelError
-        If one is not finite somewhere.
+        If a value is not finite somewhere.
     """
     values = np.concatenate([loading.T @ function(x) for x in _support(marginal, function)], axis=1)
     if not np.isfinite(values).all():

@@ -34,7 +34,7 @@ from limes._expectations.rule_of_three import AnswerStatistics, rare_variances
 
 @dataclass(frozen=True, eq=False)
 class PoolSample:
-    """Rows of a pool with their answers and what a control leaves of them.
+    """Rows of a pool with their answers and the residuals of a control.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class PoolSample:
 
     @cached_property
     def statistics(self) -> AnswerStatistics:
-        """What the answers alone say about rare ones."""
+        """Statistics of the answers, which bound rare ones."""
         return AnswerStatistics.from_rows(self.answers)
 
     @cached_property
@@ -87,7 +87,7 @@ class NormalEquations:
 
     @classmethod
     def of(cls, sample: PoolSample, rows: ExplainedRows, parts: int) -> NormalEquations:
-        """Add them up."""
+        """Add up the normal equations."""
         return cls(rows, *rows.gram(sample.cells, parts), rows.sums(sample.cells, sample.values, parts))
 
     @property
@@ -97,7 +97,7 @@ class NormalEquations:
 
     @cached_property
     def support(self) -> Floats:
-        """Effective number of rows inside or outside the cell of each column, the smaller one, (n, d)."""
+        """Effective number of rows inside or outside each column's cell, whichever is smaller, (n, d)."""
         totals = self.gram[:, :, 0].sum(axis=1)
         inside, outside = (_number(side(totals), side(self.squares)) for side in (_inside, _outside))
         return np.minimum(inside, outside)
@@ -215,7 +215,7 @@ class WeightedFits:
     ) -> WeightedFits:
         """Fit the residuals of controls, one for each equal part of the sample's rows.
 
-        ``predictions`` (n, k) are the model's at the explained rows, if there are any.
+        ``predictions`` (n, k) are the model's at the explained rows, if available.
         """
         normal = NormalEquations.of(sample, rows, len(controls))
         live = np.insert(normal.used, 0, True, axis=1)[:, :, None]
@@ -234,7 +234,7 @@ class WeightedFits:
             values.transpose(0, 2, 1)[:, :, None] for values in (uncontrolled, coef)
         )
         fitted[..., 3], fitted[..., 4] = leverage[:, None, None], steps[:, None, None]
-        # of z in place of z - α
+        # intercepts for z in place of z - α
         fitted[..., 0, :] -= (alpha[:, None, None, :, None] * fitted[..., 1:, :]).sum(axis=3)
         powers, moved, totals, sides = _error_sums(sample, rows, fitted, coef[:, 0])
         squares = np.sum([its.errors**2 for its in controls], axis=0)
@@ -258,7 +258,7 @@ class WeightedFits:
 
     @cached_property
     def _sandwich(self) -> SandwichVariance:
-        """Of intercept and coefficients, to which row i contributes c_i and c_i (z_ij - α_j) / v_j."""
+        """Variances of intercept and coefficients; row i contributes c_i and c_i (z_ij - α_j) / v_j."""
         within = self._powered(self.powers.squared, 2)
         effective = _number(within, self._powered(self.powers.fourth, 4), empty=np.inf)
         (alpha, v), total = self._column, self.moved[:, :, :1]
@@ -404,7 +404,7 @@ class WeightedFits:
 def _error_sums(
     sample: PoolSample, rows: ExplainedRows, fitted: Floats, center: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums that errors are made of: powers, moved, totals and sides (``kernels/pool_errors.h``)."""
+    """Sums from which errors are computed: powers, moved, totals and sides (``kernels/pool_errors.h``)."""
     n, d, k, statistics = len(rows), len(sample.cells), center.shape[1], sample.statistics
     powers, moved = np.empty((n, k, 1 + d, 7)), np.empty((n, k, sample.n_sequences, 2 + d))
     totals, sides = np.empty((n, k, 10)), np.empty((n, 4))
@@ -432,7 +432,7 @@ def _inside(sums: Floats) -> Floats:
 
 
 def _outside(sums: Floats) -> Floats:
-    """Sums over the rows outside."""
+    """Sums over the rows outside the cell of each column, from those of all features."""
     return sums[:, :1] - sums[:, 1:]
 
 

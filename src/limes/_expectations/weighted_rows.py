@@ -4,9 +4,9 @@ With g = E_w f + Σ_j b_j (h_j - α_j), b any coefficients, and Γ exact,
 
     Var_w f = 2 b·Γ - b·Σb + E_w (f - g)²,
 
-so that only the mean square of what the surrogate leaves is estimated: R² = 1 where nothing is left, however
-the rows scatter. Under weights that count changed cells one `FormPool` of rows serves all designs of a
-background: a row counts exp(-#changed / (2ν²)). Compiled loops take it through many designs at once
+so that only the mean square of the surrogate's residuals is estimated: R² = 1 where they are 0, whatever the
+rows are. Under weights that count changed cells all designs of a background share one `FormPool`, in which
+a row has the weight exp(-#changed / (2ν²)). Compiled loops evaluate it for many designs at once
 (``kernels/pool_squares.h``). Where few of its rows count, or weights depend on distances, rows are drawn from
 w itself.
 """
@@ -29,7 +29,7 @@ from limes.designs._weights import BinWeights
 
 # Rows of a pool, rows of a single design's law, and the effective number of a pool's rows that is enough
 POOL_ROWS, OWN_ROWS, _ENOUGH = 4096, 4096, 1024.0
-# Rows of a pool, its first ones, that serve where enough of them count
+# Number of the pool's first rows, which are used alone where enough of them count
 _FIRST_ROWS = 2048
 # Designs of one call of the kernel: few enough that all threads have work
 _BLOCK = 64
@@ -55,7 +55,7 @@ class WeightedRows:
     weights
         (m,), with sum 1.
     groups
-        (m,) number of the group of rows that depend on each other; None if every row is one.
+        (m,) number of the group of rows that depend on each other; None if every row is a group.
     cells
         Cells (d, m) of the columns; None for words and superpixels.
     """
@@ -68,7 +68,7 @@ class WeightedRows:
 
     @classmethod
     def drawn(cls, h: Floats, f: Floats, cells: Ints) -> WeightedRows:
-        """Of features h (m, d), answers (m, k) and cells (d, m) of rows that were drawn from w, all alike."""
+        """Return equally weighted rows of w with features h (m, d), answers (m, k) and cells (d, m)."""
         return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells)
 
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
@@ -133,7 +133,7 @@ class FormPool:
         """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d).
 
         Curves are (n, d, B, k) and bases (n, k). Returns them and their errors, (n, k) each, and where enough
-        rows count, (n,). Where half of the pool is enough the other half is not looked at.
+        rows count, (n,). Where half of the pool is enough the other half is skipped.
         """
         mean, error, enough = self._squares(cells, curves, bases, _FIRST_ROWS)
         few = ~enough
@@ -167,7 +167,7 @@ class FormPool:
 
 
 def _enough(total: Floats, squares: Floats) -> Any:
-    """Whether the effective number of rows is enough, given the sums of weights and their squares."""
+    """Return whether the effective number of rows is enough, given sums of weights and of their squares."""
     return total**2 >= _ENOUGH * np.maximum(squares, np.finfo(np.float64).tiny)
 
 
@@ -178,13 +178,13 @@ def rows_of_law(
     seed: int,
     cells: Callable[[Floats], Ints],
 ) -> WeightedRows:
-    """Draw rows of w at one row, by a stream of the seed and the row; ``cells`` tells theirs, (d, m)."""
+    """Draw rows of w at one row, by a stream of the seed and the row; ``cells`` locates them, (d, m)."""
     x, h, _ = design.sampler(streams(seed, fingerprint(row), 1)).draw(OWN_ROWS)
     return WeightedRows.drawn(h, predict(x), cells(x))
 
 
 def explained_variance(features: Any, coef: Floats, gamma: Floats) -> Floats:
-    """2 b·Γ - b·Σb of one design: what of Var_w f a surrogate explains, (k,), for b and Γ (d, k)."""
+    """2 b·Γ - b·Σb of one design: the part of Var_w f that a surrogate explains, (k,), for b and Γ (d, k)."""
     return np.asarray((coef * (2.0 * gamma - features.gamma(coef))).sum(axis=0))
 
 

@@ -1,11 +1,11 @@
-r"""What pairs of words or superpixels add to the best sum of functions of single ones.
+r"""Effects of pairs of words or superpixels beyond the best sum of functions of single ones.
 
 The features z are 0 or 1, and all pairs have one joint law: P_w(z_j = z_k = 1) = p, P_w(z_j = 1) = α. The
 rest r of least squares has the mean 0 wherever one feature is fixed, so that a pair adds a single number:
 
     c_jk = E_w[r z_j z_k]        E_w[r | z_j = a, z_k = b] = (-1)^(a + b) c_jk / P_w(a, b)
 
-which explains c_jk² Σ_ab 1 / P_w(a, b) of Var_w f. z_j z_k may be replaced by what is left of it beside z_j
+which explains c_jk² Σ_ab 1 / P_w(a, b) of Var_w f. z_j z_k may be replaced by its residuals from a fit on z_j
 and z_k: the expectation is the same, and less noisy on drawn rows.
 """
 
@@ -23,7 +23,7 @@ from limes._expectations.weighted_rows import WeightedRows
 
 @dataclass(frozen=True, eq=False)
 class FeaturePair:
-    """What a pair adds to one output: means, errors and masses (2, 2), by z_j and z_k; and a variance."""
+    """Effects of a pair on one output: means, errors and masses (2, 2), by z_j and z_k; and a variance."""
 
     columns: tuple[int, int]
     values: Floats
@@ -38,8 +38,8 @@ def largest_pairs(
 ) -> Sequence[FeaturePair]:
     """Return the ``top`` pairs of these features that explain most of one output, largest first.
 
-    ``rest`` (m,) is what least squares leaves of f on rows of w, ``masses`` (2, 2) the law of two features,
-    and ``exact`` tells that the rows are all there are.
+    ``rest`` (m,) are the residuals of least squares on rows of w, ``masses`` (2, 2) is the law of two
+    features, and ``exact`` states whether the rows are all states of the design.
     """
     every = (rows.h * (rows.weights * rest)) @ rows.h.T
     first, second = np.array(list(combinations(features, 2))).T

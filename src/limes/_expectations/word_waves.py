@@ -1,7 +1,7 @@
-r"""Means of exponentials of sums of words under an exchangeable design, with all words' parts of them.
+r"""Means of exponentials of sums of words under an exchangeable design, and the part of each word in them.
 
 A product of factors, one a word, has means over subsets of r words that follow from those of one word less
-(``kernels/waves.h``). ``Subsets.add`` sums up weighted products, and returns what coefficients are made of:
+(``kernels/waves.h``). ``Subsets.add`` sums up weighted products, and returns the parts of coefficients:
 
     profile_r = Re Σ_n W_n E[product_n | r],    loss_j = Re Σ_n W_n Σ_r within_r E[(1 - z_j) product_n | r],
     E_w = Σ_r law_r profile_r,                  β_j = Σ_r between_r profile_r + mean(loss) - loss_j.
@@ -23,7 +23,7 @@ from limes.models.forms._links import Complexes
 # Up to this many products one thread is quicker. The number of parts does not depend on that of threads, so
 # that sums and roundings do not either.
 _FEW, _PARTS = 256, 8
-# Steps of the recursions, about 2 s of one core
+# Largest number of steps of the recursions, about 2 s of one core
 MOST_STEPS = 2_000_000_000
 
 
@@ -64,7 +64,7 @@ def word_sums(products: WordProducts, design: ExchangeableDesign) -> WordSums:
     Raises
     ------
     InputError
-        If they are too many for the number of words.
+        If there are too many products for the number of words.
     """
     nodes, d = products.on.shape
     if nodes * d * d > MOST_STEPS:

@@ -1,4 +1,4 @@
-"""What an explanation is: frozen data, how it is checked, picked from, stored, and seen row by row.
+"""Explanations: frozen data, its validation, selection and storage, and views row by row.
 
 ``limes._show`` draws it, and is imported when something is drawn (``drawing.py``).
 """

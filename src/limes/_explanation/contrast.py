@@ -10,7 +10,7 @@ from limes._explanation.drawing import Printable, drawer
 
 @dataclass(frozen=True)
 class Change:
-    """One column that changes: its value and condition at the row, and what they become."""
+    """One column that changes: its value and condition at the row, and the new ones."""
 
     feature: str
     value: Any
@@ -21,24 +21,24 @@ class Change:
 
 @dataclass(frozen=True)
 class Contrast(Printable):
-    """What has to change for a prediction to fall below a threshold, or to rise above it.
+    """The columns that have to change for a prediction to fall below a threshold, or to rise above it.
 
     Attributes
     ----------
     changes
-        As few columns as were seen to be enough; empty where the row is beyond the threshold already, and
-        where no row of background values is.
+        The smallest set of columns that was found to be enough; empty where the row is beyond the threshold
+        already, and where no row of background values is beyond it.
     prediction, new_prediction
-        Of the row, and of the row with the changes.
+        Predictions at the row, and at the row with the changes.
     threshold, side
-        "below" or "above" which number.
+        The threshold, and the side of it to reach: "below" or "above".
     reached
         Whether the changes are enough.
     proved
         Whether bounds of the model's form over all background values show that fewer columns are not enough,
         or, where the threshold is not reached, that no row reaches it.
     reason
-        Why it is not proved.
+        Why this is not proved.
     output
         Name of the output.
 

@@ -1,4 +1,4 @@
-"""How data is drawn: a class names the module of ``limes._show`` that draws it.
+"""Drawing of data: a class names the module of ``limes._show`` that draws it.
 
 ``limes._show`` imports the classes that it draws, explanations and diagnoses; they do not import it. Here,
 and only here, its modules are looked up by name, when something is drawn for the first time. The pictures of
@@ -34,7 +34,7 @@ def write_text(text: str, path: str | Path | None) -> str:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the file cannot be written.
     """
     if path is not None:
         if not Path(path).parent.is_dir():
@@ -95,9 +95,9 @@ class Page(Printable):
 class Plots:
     """The pictures of one explanation.
 
-    Most take ``ax=``, return it, and show nothing; ``images`` returns a figure. Words of a picture, where a
-    method takes them: ``title=`` in place of the usual one; ``names=``, a mapping from features to what they
-    are called; and ``unit=`` of the prediction.
+    Most take ``ax=``, return it, and show nothing; ``images`` returns a figure. Some accept words for the
+    picture: ``title=`` in place of the usual one; ``names=``, a mapping from features to displayed names; and
+    ``unit=`` of the prediction.
     """
 
     explanation: Any
@@ -123,7 +123,7 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
         max_features : int
         names, title, unit
             Words for the picture.
@@ -157,7 +157,7 @@ class Plots:
         Raises
         ------
         InputError
-            If the explanation is sparse: its rule says the same.
+            If the explanation is sparse: its rule states the same.
         """
         captions = self._captions(names, title, unit)
         return self._draw(
@@ -184,7 +184,7 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest mean prediction.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
         max_features : int
         names, title, unit
             Words for the picture.
@@ -234,7 +234,7 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest mean prediction.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
         names, title, unit
             Words for the picture.
 
@@ -265,7 +265,7 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
         title, unit
             Words for the picture.
 
@@ -293,9 +293,9 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest prediction.
         ax : sequence of matplotlib Axes
-            Where to draw, one for each; a new figure unless given.
+            Axes to draw on, one for each; a new figure unless given.
         top : int
-            How many at most.
+            Largest number of effects.
         unit : str
             Unit of the prediction.
         """
@@ -337,7 +337,7 @@ class Plots:
         output : name or position
             The default is the positive class of two, else the output with the largest prediction.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
 
         Returns
         -------
@@ -367,7 +367,7 @@ class Plots:
         channel : name or position
             The first unless given.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
 
         Returns
         -------
@@ -399,9 +399,9 @@ class Plots:
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
         top, sign : int, and "+", "-" or "both"
-            Which superpixels are cut out or outlined.
+            Number and sign of the superpixels that are cut out or outlined.
         ax : matplotlib Axes
-            Where to draw; a new figure unless given.
+            Axes to draw on; a new figure unless given.
 
         Returns
         -------

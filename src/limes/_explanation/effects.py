@@ -68,7 +68,7 @@ class Effect(Printable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Interaction(Printable):
-    """What a pair of columns adds to their effects, around one row, on one output: arrays (p, q).
+    """The effect of a pair of columns beyond their single effects on one output of one row: arrays (p, q).
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ ROWS_TOGETHER = 1000
 
 
 class EffectAxes(NamedTuple):
-    """What effects are of: a number of rows, names of outputs and of features, in this order.
+    """The axes of effects: a number of rows, names of outputs and of features, in this order.
 
     ``shown`` are the positions of the outputs that a column's name alone refers to: of two classes the
     second, the positive one.
@@ -146,7 +146,7 @@ class Effects(Sequence[Effect], Printable):
         positions: range,
     ) -> None:
         self._axes, self._rows_from, self._positions = axes, rows_from, positions
-        # first row and what makes the effects of rows from there on, replaced together
+        # first row, and the function that makes the effects of rows from there on; replaced together
         self._block: tuple[int, Callable[[int, int, int], Effect]] | None = None
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ class Effects(Sequence[Effect], Printable):
     def __getitem__(self, key: int | str | slice) -> Effect | Effects:
         """Return an effect by position or by the name of its column, or a slice of them.
 
-        By name it is the effect on the positive class of two.
+        By name, the effect on the positive class of two is returned.
 
         Raises
         ------

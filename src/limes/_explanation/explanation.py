@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limes._explanation.effects import Effects, Interaction
 
 
-# Names of lime's and shap's explanations, and what stands for them here
+# Names of lime's and shap's explanations, and their counterparts here
 _OTHER_NAMES = {
     "as_list": "explanation.top(), or .to_frame()",
     "as_map": "explanation.values, with .feature_names",
@@ -61,18 +61,19 @@ class Explanation(Page, Pictured, Reported, Ruled):
     values, standard_errors : (n, d) or (n, d, k)
         Coefficients and their standard errors, 0 where a coefficient is exact.
     intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
-        Of the surrogate; of the model at the row; of the surrogate at the row; the weighted R², 1 where the
-        model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first read.
+        Intercepts of the surrogate; predictions of the model and of the surrogate at the row; the weighted
+        R², 1 where the model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first
+        read.
     feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
         Output names differ from each other; a repeated feature name selects all its features.
     conditions : n tuples of d texts
-        What holds at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
+        Conditions that hold at the row, such as ``"bmi <= -0.54"`` or ``"age is missing"``.
     data : (n, d)
         The rows in the user's own values; None where missing. NumPy scalars become Python ones,
         dates and other objects become text, so that JSON returns the same.
     method : "exact" or "sampled"
     reason : str
-        Why it is sampled; or why it is exact although the model was not read.
+        Why the explanation is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
         Model calls for this row alone; whether the tolerance was met; warnings about the row.
     shared_calls : (n,), or None
@@ -92,17 +93,17 @@ class Explanation(Page, Pictured, Reported, Ruled):
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
     ids : n texts or numbers, or None
-        What the rows are called: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
+        Names of the rows: the index of a dataframe, or what ``explainer(X, ids=...)`` was passed;
         their positions where they have no names. Rows keep their names when they are selected.
     errors : pairs of a name and a text
-        Rows that have no explanation, by their names, and why: of ``errors="row"``.
+        Names and reasons of rows that have no explanation, with ``errors="row"``.
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     fit : Fit, or None
-        Computes R², effects and interactions when they are looked at; neither written to JSON nor pickled,
+        Computes R², effects and interactions when they are first read; neither written to JSON nor pickled,
         which store R².
     certificates : n mappings, or none
-        Of sparse explanations; see :class:`limes._explanation.fields.Certificate`.
+        Certificates of sparse explanations; see :class:`limes._explanation.fields.Certificate`.
 
     Raises
     ------
@@ -179,7 +180,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name):
-            """Name what lime and shap call otherwise."""
+            """Raise AttributeError; for a name of lime or shap, with the name that it has here."""
             advice = f"; it is {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
@@ -208,8 +209,8 @@ class Explanation(Page, Pictured, Reported, Ruled):
         A slope's cells are ten slices of its law around the row.
 
         A column's coefficient compares the row's own cell with the average of the others: one number of this
-        curve. ``effects["bmi"]`` picks one, of two classes on the positive one; ``to_frame()`` lists all.
-        Computed when it is looked at; the model is not called.
+        curve. ``effects["bmi"]`` selects one, on the positive class of two; ``to_frame()`` lists all.
+        Effects are computed when they are first read; the model is not called.
 
         Raises
         ------
@@ -231,15 +232,15 @@ class Explanation(Page, Pictured, Reported, Ruled):
     def interactions(self, top: int = 3) -> tuple[Interaction, ...]:
         """Return the ``top`` pairs of these features that matter most beyond their effects, row by row.
 
-        E_w[rest | both cells], rest being what the best sum of functions of single features leaves of f, and
-        the share of Var_w f that it explains. Where columns are independent, it is E_w[f | both cells] -
-        E_w[f | one] - E_w[f | other] + E_w f. Exact for tables that are read and for up to twelve words or
-        superpixels; else estimated on rows of w, with standard errors.
+        A pair has E_w[rest | both cells], with rest the residuals of f from the best sum of functions of
+        single features, and the share of Var_w f that it explains. Where columns are independent, it is
+        E_w[f | both cells] - E_w[f | one] - E_w[f | other] + E_w f. Pairs are exact for tables that are read
+        and for up to twelve words or superpixels; else estimated on rows of w, with standard errors.
 
         Raises
         ------
         InputError
-            As for ``effects``.
+            See ``effects``.
         """
         if not is_count(top):
             raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
@@ -316,19 +317,19 @@ class Explanation(Page, Pictured, Reported, Ruled):
         Parameters
         ----------
         k : int
-            How many.
+            Number of sentences.
         catalogue : mapping
-            From features to sentences, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            Sentences by feature, which may contain ``{value}`` and ``{condition}``; or to pairs of
             them, where the feature raises the prediction, and where it lowers it.
         row, output
-            Which row; which output, the positive class of two unless given.
+            The row; the output, the positive class of two unless given.
         sign : "both", "+" or "-"
             Whether only reasons count that raise the prediction, or that lower it.
 
         Returns
         -------
         tuple of texts
-            With the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
+            Texts with the attributes ``feature``, ``condition``, ``data``, ``value``, ``standard_error`` and
             ``certain``: whether the place in the order, and the sign, are certain by 1.96 standard errors.
 
         Raises
@@ -377,7 +378,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
         return cls(**json.loads(text_or_path, data_field_names(cls)))
 
     def to_shap(self) -> Any:
-        """Return a ``shap.Explanation``, for shap's plots and for what reads its fields.
+        """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
 
         The values are the surrogate's coefficients, not Shapley values: with the base values, which are the
         intercepts, they sum to the surrogate's prediction, not to the model's. A slope adds its product with

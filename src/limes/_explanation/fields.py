@@ -306,7 +306,7 @@ def _key(key: Any, where: str) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a plain cell stands for a missing value."""
+    """Return whether a plain cell is a missing value."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -319,22 +319,22 @@ class Certificate(Printable):
     Attributes
     ----------
     solver
-        That computed w.
+        Name of the solver that computed w.
     fidelity
         Mean of (b + w·z - f(z))² over the rows that w was fitted on: biased downwards.
     fresh_fidelity
-        The same over fresh rows: unbiased.
+        This mean over fresh rows: unbiased.
     r2
         1 - fresh_fidelity / Var f, Var f over fresh rows: 0 for a rule no better than the mean.
     precision
-        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly; of more than 20 literals, given
+        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly; for more than 20 literals, given
         that all of them hold.
     precision_error
-        Its standard error; 0 where exact.
+        Standard error of ``precision``; 0 where exact.
     coincidence
-        Pr[w·z = w·x], or of more than 20 literals that all hold.
+        Pr[w·z = w·x], or for more than 20 literals the probability that all hold.
     confidence
-        With this probability all ``bounds`` hold together, under ``assumption``.
+        Probability with which all ``bounds`` hold together, under ``assumption``.
     bounds
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
@@ -345,24 +345,24 @@ class Certificate(Printable):
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
         exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
     stability, near_ties
-        Of an estimate: how often resampled rows choose the same literals, and how often other ones, by
-        condition, where that is at least 10 %. NaN and empty otherwise.
+        For an estimate: how often resampled rows choose the same literals, and how often each of the others,
+        by condition, where that is at least 10 %. NaN and empty otherwise.
     samples, fresh_samples
         Rows behind ``fidelity`` and ``fresh_fidelity``; where E[s f] is exact, 0 and the fresh ones for both.
     theory
         Without a constant, the accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many
-        samples, and how many it asks for to be within 0.1, both for answers in [-1, 1].
+        samples, and the number that it requires for an accuracy of 0.1, both for answers in [-1, 1].
     scale
         (low, high): the range of the answers.
     assumption
-        What all bounds rest on where the range is not known; "" where it is.
+        The assumption that all bounds rest on where the range is not known; "" where it is.
     rule
         The explanation in words.
     coverage
-        Share of the background's rows of which all facts of the rule hold; None without a background.
+        Share of the background's rows for which all facts of the rule hold; None without a background.
     worst_case, worst_case_exact
-        (low, high): no row of background values with all facts of the rule is answered outside it, whatever
-        its other columns are; and whether rows reach both ends. None for models that are not read.
+        (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
+        their other columns are; and whether rows reach both ends. None for models that are not read.
 
     References
     ----------

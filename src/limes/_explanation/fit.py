@@ -1,9 +1,8 @@
-"""How well surrogates fit, computed at first access: R² of the rows of an explanation.
+"""The fit of surrogates, computed at first access: R² of the rows of an explanation.
 
 An explainer attaches a `Fit`: a selection of rows, features and outputs of its `RowFits`, which compute row
-by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: nothing is spent on them
-until they are first read; the `RowFits` themselves are made then. JSON and pickles store the numbers, not the
-fit.
+by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: they are computed, and
+the `RowFits` are made, when they are first read. JSON and pickles store the numbers, not the fit.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class RowEffects(NamedTuple):
     masses : (p_j,)
         P_w(cell).
     current : d positions
-        Of the row's cells.
+        Positions of the row's cells.
     shares : (d, k)
         Part of Var_w f that each column's effect explains.
     additive, additive_errors : (k,)
@@ -51,7 +50,7 @@ class RowEffects(NamedTuple):
 
 
 class RowPair(NamedTuple):
-    """What two columns add for one output: (p, q) values, errors and masses, and the share of Var_w f."""
+    """Effects of pairs of cells on one output: values, errors and masses (p, q), and the share of Var_w f."""
 
     columns: tuple[int, int]
     values: Floats
@@ -73,7 +72,7 @@ class RowFits(Protocol):
         ...
 
     def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
-        """Compute effects of rows' columns together, and return what makes those at a place among them."""
+        """Compute the rows' effects together; return the function from a place among the rows to effects."""
         ...
 
     @property
@@ -99,7 +98,7 @@ class RowFits(Protocol):
 class Fit:
     """Rows, features and outputs of `RowFits`, by position.
 
-    ``make`` returns the `RowFits`, which all selections of one explanation share; ``several`` tells whether
+    ``make`` returns the `RowFits`, which all selections of one explanation share; ``several`` states whether
     arrays have an axis of outputs.
     """
 
@@ -127,7 +126,7 @@ class Fit:
 
     @property
     def source(self) -> RowFits:
-        """What computes the rows' fits."""
+        """The `RowFits` of the rows."""
         return self.make()
 
     @property
@@ -156,14 +155,14 @@ class Fit:
     def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.
 
-        ``predictions`` (n,) or (n, k) tell whether the outputs are two classes.
+        ``predictions`` (n,) or (n, k) show whether the outputs are two classes.
         """
         shown = shown_of(predictions) if self.several else [0]
         axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names), shown)
         return Effects(axes, partial(self._effects, axes), range(axes.size))
 
     def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:
-        """Return what makes an effect of a row from the first on, on an output of a feature."""
+        """Return the function from a row (from the first on), an output and a feature to the effect."""
         rows = self.rows[first : first + ROWS_TOGETHER].tolist()
         numbers = self.source.effects(rows)
 

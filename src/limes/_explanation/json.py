@@ -178,13 +178,13 @@ def to_data_url(
 def from_data_url(url: Any) -> Any:
     """Return the image (H, W, C) of a data URL.
 
-    The text may come from a file of anyone: it is a PNG or JPEG in base64 and nothing else, as HTML shows it
-    in a style, and its size is checked before a pixel is decoded.
+    The text may come from an untrusted file: it has to be a PNG or JPEG in base64 and nothing else, as HTML
+    shows it in a style, and its size is checked before a pixel is decoded.
 
     Raises
     ------
     InputError
-        If it is no such text, has too many pixels, or cannot be decoded.
+        If the text is no such URL, has too many pixels, or cannot be decoded.
     """
     from PIL import Image
 

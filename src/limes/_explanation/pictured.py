@@ -1,4 +1,4 @@
-"""What an explanation of an image has beside its coefficients: masks and heat maps."""
+"""Masks and heat maps of an explanation of an image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pictured:
         output : name or position
             The output with the largest prediction, unless given.
         top, sign : int, and "+", "-" or "both"
-            How many superpixels at most, and the sign of their coefficients.
+            Largest number of superpixels, and the sign of their coefficients.
         of : "explained" or "image"
             Pixels of the image as the network gets it, cropped and scaled; or of the image as it was passed.
 
@@ -43,7 +43,7 @@ class Pictured:
         output : name or position
             The output with the largest prediction, unless given.
         of : "explained" or "image"
-            As for :meth:`mask`.
+            See :meth:`mask`.
 
         Raises
         ------

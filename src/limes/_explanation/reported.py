@@ -36,14 +36,14 @@ class Reported:
         Parameters
         ----------
         path : str or Path
-            Where to write it.
+            The file to write.
         other : Explanation
-            Of the same rows and outputs by another model, to compare with.
+            An explanation of the same rows and outputs by another model, to compare with.
         models : two texts
-            What the two models are called.
+            Names of the two models.
         diagnosis : bool, or Diagnosis
-            Whether to add what :func:`limes.diagnose` reports of each row, which calls the model; or its
-            result.
+            Whether to add the diagnosis of each row by :func:`limes.diagnose`, which calls the model; or the
+            diagnosis itself.
         bandwidths : bool
             Whether to add the slider of bandwidths, which calls no model: 25 more explanations of each row.
             By default, for up to 10,000 rows, and 50 where they take long: behind links, as probabilities of
@@ -52,7 +52,7 @@ class Reported:
             Whether to add the whole effects of columns. By default, as bandwidths, if they are a million
             numbers at most.
         title : str
-            In place of the usual one.
+            Title in place of the usual one.
         progress : bool
             Show progress bars when it takes more than a second.
 

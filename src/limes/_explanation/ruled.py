@@ -1,4 +1,4 @@
-"""Explanations by rules: what a sparse explanation adds to the others."""
+"""Explanations by rules: the methods of sparse explanations."""
 
 from __future__ import annotations
 

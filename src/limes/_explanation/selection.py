@@ -1,4 +1,4 @@
-"""Which rows, features and outputs are selected by ``explanation[rows, features, outputs]``.
+"""Selection of rows, features and outputs by ``explanation[rows, features, outputs]``.
 
 A position, a name, a slice, a mask or a list of positions and names: all become positions.
 """
@@ -53,7 +53,7 @@ def by_size(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
 
 
 def is_single(part: Any) -> bool:
-    """Tell whether a part of a key is one position or one name."""
+    """Return whether a part of a key is one position or one name."""
     return isinstance(part, str | int | np.integer) and not isinstance(part, bool)
 
 
@@ -141,7 +141,7 @@ def shown_of(predictions: Floats) -> list[int]:
 
 
 def _are_complementary(predictions: Floats) -> bool:
-    """Tell whether predictions are the probabilities of two classes: one mirrors the other."""
+    """Return whether predictions are the probabilities of two classes: one mirrors the other."""
     if predictions.shape[-1] != 2 or not np.isfinite(predictions).all():
         return False
     unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)

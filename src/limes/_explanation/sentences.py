@@ -15,7 +15,7 @@ _BEST_OF = {
 
 
 def certificate_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a certificate states: errors, whether the rule is the best, and what holds of all rows."""
+    """Return a certificate's statements: errors, whether the rule is the best, what holds for all rows."""
     return tuple(_sentences(facts))
 
 

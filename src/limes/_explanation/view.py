@@ -37,7 +37,7 @@ _ANONYMOUS = "output"
 class Line:
     """One feature of one output: its condition, the row's value, its coefficient.
 
-    ``drawn`` is the length of its bar: the coefficient, or of a slope that per standard deviation.
+    ``drawn`` is the length of its bar: the coefficient, for a slope per standard deviation.
     """
 
     position: int
@@ -63,8 +63,8 @@ class Line:
 class OutputView:
     """One output of one row; its lines by falling size of the coefficient.
 
-    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error,
-    which may take a while, and is called only where somebody reads it.
+    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error; it
+    may take a while, and is called only when one of them is read.
     """
 
     position: int
@@ -94,7 +94,7 @@ class OutputView:
 
     @property
     def remark(self) -> str:
-        """How little the surrogate captures; "" where it captures half or more."""
+        """Sentence on how little the surrogate captures; "" where it captures half or more."""
         return fit_remark(self.fidelity, self.fidelity_error, can_diagnose=not self.is_rule)
 
     @property
@@ -219,13 +219,13 @@ def bar_units(explanation: Explanation) -> Floats:
 
 
 def row_label(explanation: Explanation, row: int) -> str:
-    """Return what a row is called: "row 3", or its own name."""
+    """Return the label of a row: "row 3", or its name."""
     label = explanation.ids[row]
     return f"row {label}" if isinstance(label, int) else one_line(str(label))
 
 
 def left_out(explanation: Explanation) -> str:
-    """Return how many rows have no explanation, and why the first has none; "" if all have."""
+    """Return a sentence on how many rows have no explanation, and why the first has none; "" if all have."""
     if not explanation.errors:
         return ""
     row, why = explanation.errors[0]
@@ -253,7 +253,7 @@ def main_output(explanation: Explanation, row: int | None) -> int:
 
 
 def output_title(explanation: Explanation, output: int) -> str:
-    """Return what an output is, for readers: "P(target = 1)", "log-odds of Bad", "prediction"."""
+    """Return the title of an output: "P(target = 1)", "log-odds of Bad", "prediction"."""
     name = one_line(explanation.output_names[output])
     facts = explanation.provenance
     quantity = facts.get("quantity", _QUANTITIES.get(facts.get("answer")))
@@ -263,7 +263,7 @@ def output_title(explanation: Explanation, output: int) -> str:
     return _TITLES.get(quantity, "{name}").format(label=label, name=name)
 
 
-# By the method that answers
+# Quantities by the method that is called
 _QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
 _TITLES: Mapping[Any, str] = {
     "probability": "P({label})",
@@ -273,7 +273,7 @@ _TITLES: Mapping[Any, str] = {
 
 
 def _is_bare(name: str) -> bool:
-    """Tell whether the label of a class says nothing by itself: a number, true or false."""
+    """Return whether the label of a class means nothing by itself: a number, true or false."""
     try:
         float(name)
     except ValueError:
@@ -282,7 +282,7 @@ def _is_bare(name: str) -> bool:
 
 
 def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
-    """Return the warnings of a row; that sampling ended early, where none of them says so."""
+    """Return the warnings of a row, with one that sampling ended early where no other states it."""
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
     if warnings or explanation.row_converged[row]:
         return warnings
@@ -356,5 +356,5 @@ _LEAST = 0.005
 
 
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    """Tell whether R² is surely so low that it is a warning."""
+    """Return whether R² is surely so low that it is a warning."""
     return fidelity + _SURE * error < POOR_FIT

@@ -101,7 +101,7 @@ def estimates(
 
 
 def _is_plain(value: float) -> bool:
-    """Tell whether a number is written without an exponent."""
+    """Return whether a number is written without an exponent."""
     return value == 0 or _SMALL**2 <= abs(value) < _LARGE
 
 

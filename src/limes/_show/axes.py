@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours, frames, and where lines, ticks and labels lie."""
+"""Common parts of all pictures: axes, colours, frames, and positions of lines, ticks and labels."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 # Red raises and blue lowers, as in shap; safe for the colour-blind
 RAISES, LOWERS, UNKNOWN = "#c8443c", "#3b6fb6", "#9a9a9a"
-# What has no sign, and what is beside it
+# Colours of parts without a sign, and of parts beside them
 FULL, QUIET = "#6f7f93", "#8b97a5"
-# By Okabe and Ito
+# Colours by Okabe and Ito
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#777777")
 
 
@@ -60,7 +60,7 @@ class Captions:
         return cls(names, title, unit)
 
     def feature(self, name: str) -> str:
-        """Return what a feature is called."""
+        """Return the user's name of a feature."""
         return str(self.names.get(name, name))
 
     def condition(self, condition: str, name: str) -> str:
@@ -92,7 +92,7 @@ def refuse_empty(explanation: Explanation) -> None:
 
 
 def line_axes(ax: Axes | None, max_features: int, explanation: Explanation, height: float = 0.34) -> Axes:
-    """Return `ax`, or axes with room for a line a feature; of a sparse explanation a line a fact."""
+    """Return `ax`, or axes with room for a line a feature, or a line a fact for a sparse explanation."""
     if not is_count(max_features):
         raise InputError(f"max_features={max_features!r}; pass 1 or more")
     facts = len(explanation.feature_names)
@@ -103,7 +103,7 @@ def line_axes(ax: Axes | None, max_features: int, explanation: Explanation, heig
 
 
 def write_title(axes: Axes, captions: Captions, *lines: str) -> None:
-    """Write the title: the user's, with what follows the picture's first line, else the picture's."""
+    """Write the title: the user's in place of the picture's first line, else the picture's."""
     head = lines[:1] if captions.title is None else (captions.title,)
     room = _letters(axes, 12.5)
     wrapped = [part for line in (*head, *lines[1:]) for part in wrap(line, room) or [""]]
@@ -118,22 +118,22 @@ def write_below(axes: Axes, label: str) -> None:
 
 
 def width_of(axes: Axes) -> float:
-    """Return how wide axes and the labels to their left are, in inches, before a layout moves them."""
+    """Return the width of axes and the labels to their left, in inches, before a layout moves them."""
     return float(axes.get_position().width) / _USUAL_SHARE * axes.figure.get_figwidth()  # type: ignore[union-attr]
 
 
 def _letters(axes: Axes, per_inch: float) -> int:
-    """Return how many letters fit beside the names of lines."""
+    """Return the number of letters that fit beside the names of lines."""
     names = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0)
     return max(18, int(per_inch * (width_of(axes) - names / 12.0 - 0.3)))
 
 
-# Of a figure's width that matplotlib leaves to axes that fill it
+# Share of a figure's width that matplotlib gives to axes that fill it
 _USUAL_SHARE = 0.775
 
 
 def longest_name(axes: Axes) -> int:
-    """Return how many letters of a name fit beside a line: names take half of the width at most."""
+    """Return the number of letters of a name that fit beside a line: names take at most half of the width."""
     return min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
 
 

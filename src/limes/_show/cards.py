@@ -1,6 +1,6 @@
 """A card: a title, facts, a table and remarks, which terminals and notebooks draw alike.
 
-It is the face of what needs no picture: explainers, certificates, summaries, suggested bandwidths.
+Objects without a picture are drawn as cards: explainers, certificates, summaries, suggested bandwidths.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What is drawn: rows of the table are as long as its columns.
+    """The content of a card: rows of the table are as long as its columns.
 
     The row ``strong`` stands out; the column ``bars`` is drawn with characters of one width.
     """
@@ -39,12 +39,12 @@ def fragment(card: Card) -> str:
 
 
 def plain_text(card: Card) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return captured(lambda _: drawn(card))
 
 
 def printed(card: Card, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return ascii_text(plain_text(card)) if options.ascii_only else drawn(card)
 
 

@@ -38,10 +38,10 @@ def card(certificate: Certificate) -> cards.Card:
 
 
 def plain_text(certificate: Certificate) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(certificate))
 
 
 def printed(certificate: Certificate, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(certificate), options)

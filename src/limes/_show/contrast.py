@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sentence(contrast: Contrast) -> str:
-    """Return the answer in one sentence."""
+    """Return the contrast in one sentence."""
     goal = f"{'fall below' if contrast.side == 'below' else 'rise above'} {number(contrast.threshold)}"
     name = "the output" if contrast.output == "output" else f"“{one_line(contrast.output)}”"
     if not contrast.reached:
@@ -68,10 +68,10 @@ def _proof(contrast: Contrast) -> str:
 
 
 def plain_text(contrast: Contrast) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(contrast))
 
 
 def printed(contrast: Contrast, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(contrast), options)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def plain_text(suggestion: Any) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(suggestion))
 
 
 def printed(suggestion: Any, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(suggestion), options)
 
 

@@ -24,12 +24,12 @@ _MOST_LINES = 30
 
 
 def plain_text(effects: Effect | Effects | Interaction) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(effects))
 
 
 def printed(effects: Effect | Effects | Interaction, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(effects), options)
 
 

@@ -42,7 +42,7 @@ class Curve(NamedTuple):
 
     @classmethod
     def of(cls, effect: Effect) -> Curve:
-        """Return what is drawn of an effect."""
+        """Return the drawn fields of an effect."""
         return cls(*(getattr(effect, name) for name in cls._fields))
 
 
@@ -77,7 +77,7 @@ def effects(
 
 
 def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = None, unit: str = "") -> Axes:
-    """Draw one effect: a bar a cell, as wide as the cell is frequent, that of the row in colour.
+    """Draw one effect: a bar a cell, as wide as the cell is frequent, the row's cell in colour.
 
     Whiskers reach 1.96 standard errors to each side.
     """
@@ -144,7 +144,7 @@ def _grid(curves: Sequence[Curve]) -> Sequence[Axes]:
 
 
 def _columns(curves: int) -> int:
-    """Return how many pictures stand side by side: as few lines as `_COLUMNS` allow, all about full."""
+    """Return the number of pictures side by side: as few lines as `_COLUMNS` allow, all about full."""
     lines = -(-curves // _COLUMNS)
     return -(-curves // lines)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from limes._explanation.drawing import Described
 
 _LONGEST_FACT = 120
-# What a reader of an explanation needs, but not one of its explainer
+# Facts that are shown of an explanation, but not of its explainer
 _NOT_SHOWN = ("meaning", "model", "slopes", "seed", "quantity")
 
 
@@ -55,10 +55,10 @@ def _fact(fact: Any) -> str:
 
 
 def plain_text(explainer: Described) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(explainer))
 
 
 def printed(explainer: Described, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(explainer), options)

@@ -95,7 +95,7 @@ def to_shap(explanation: Explanation) -> Any:
 
 
 def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
-    """Return what each feature adds at the row, and the base that these are added to.
+    """Return the contribution of each feature at the row, and the base to which contributions are added.
 
     A condition adds its coefficient; a slope adds its product with the distance from the column's mean, and
     the base is then the surrogate at the means. A row that lacks the value has a condition in the slope's

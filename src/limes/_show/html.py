@@ -54,7 +54,7 @@ _MOST_CLASSES = 6  # bars of classes; the last one is of all others together
 _OTHERS = "{} others together"
 _MOST_NUMBERS = 8  # superpixels with their numbers
 _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
-# facts that are the coloured text, image or series
+# facts that are drawn: the coloured text, image or series
 _DRAWN = (
     "text",
     "spans",
@@ -86,7 +86,7 @@ def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = 
 
 
 def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the largest answers, in per cent of the largest size, and how much the others add up to."""
+    """Return the largest answers, in per cent of the largest size, and the sum of the others."""
     names = sorted(classes, key=lambda name: -classes[name])
     if len(names) > _MOST_CLASSES:
         rest = names[_MOST_CLASSES - 1 :]
@@ -163,7 +163,7 @@ def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def title_of(explanation: Explanation) -> str:
-    """Return what is explained: an output, and which row or how many."""
+    """Return the title: the explained output, and the row or the number of rows."""
     outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
     named = f"{named[0].upper()}{named[1:]}" if named == "prediction" else named
@@ -352,7 +352,7 @@ def _lines(output: OutputView, curves: Sequence[Sparkline | None], *, sampled: b
 
 @dataclass(frozen=True)
 class _Scale:
-    """From coefficients to positions in a picture, in per cent of its width; zero is inside."""
+    """The map from coefficients to positions in a picture, in per cent of its width; zero is inside."""
 
     low: float
     high: float

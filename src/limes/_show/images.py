@@ -36,7 +36,7 @@ _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
 _ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
 _INCHES = 3.1  # of one picture
-# How much paler what lies outside of the explained part is
+# How much paler the image is outside of the explained part
 _OUTSIDE = 0.6
 OF = ("explained", "image")
 
@@ -135,7 +135,7 @@ class ImageView:
         return np.where((values > 0)[:, None], _RAISES, _LOWERS), strength
 
     def opacity(self, largest: float | None = None) -> Floats:
-        """How strong the colour of each superpixel is, (d,)."""
+        """Opacity of each superpixel's colour, (d,)."""
         return _STRONGEST * self.tint(largest)[1]
 
     def overlay(self, largest: float | None = None) -> Any:
@@ -149,7 +149,7 @@ class ImageView:
         return _pixels(_mixed(lined, colour[self.labels], share))
 
     def middles(self, superpixels: Ints) -> list[tuple[float, float]]:
-        """Row and column in the middle of each superpixel: of its pixel nearest to the mean of all."""
+        """Row and column of each superpixel's pixel nearest to the mean of all its pixels."""
         middles = []
         for j in superpixels.tolist():
             places = np.argwhere(self.labels == j)
@@ -159,7 +159,7 @@ class ImageView:
         return middles
 
     def cutout(self, k: int = 5, sign: str = "+") -> Any:
-        """The top superpixels alone, on plain paper."""
+        """The top superpixels alone, on a plain background."""
         return _pixels(np.where(self.mask(k, sign)[..., None], self.image, _PAPER))
 
     def boundaries(self, k: int = 5, sign: str = "both") -> Any:
@@ -220,12 +220,12 @@ def image_view(explanation: Explanation, output: int, *, whole: bool = False) ->
 
 
 def framing_of(facts: Mapping[str, Any]) -> Framing:
-    """Return which part of its photograph an explanation is of.
+    """Return the framing: the part of its photograph that an explanation covers.
 
     Raises
     ------
     InputError
-        If the facts, such as those of a file, are no framing.
+        If the facts, such as those of a file, describe no framing.
     """
     try:
         photo, box, size = (
@@ -362,11 +362,11 @@ def gallery(
     Parameters
     ----------
     explanations
-        Of images.
+        Explanations of images.
     kinds
         Pictures of a row: "original", "overlay", "cutout", "boundaries".
     top, sign
-        Which superpixels are cut out or outlined.
+        Number and sign of the superpixels that are cut out or outlined.
 
     Raises
     ------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Ints
 
-# Longest side of the labels that are drawn; of larger ones every second pixel, say
+# Longest side of the labels that are drawn; larger ones are thinned, for example to every second pixel
 _LONGEST = 256
 # Steps along an edge of a pixel by its direction: right, down, left, up; (rows, columns)
 _STEPS = ((0, 1), (1, 0), (0, -1), (-1, 0))
@@ -27,7 +27,7 @@ _LETTERS = "hvhv"
 class Outlines:
     """Paths of labels (h, w) by label, in a coordinate system of ``width`` by ``height``.
 
-    ``name`` is the same for the same labels alone, so that pages may share a document.
+    ``name`` is equal only for equal labels, so that pages may share a document.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Outlines:
 
 
 def _paths(labels: Ints) -> Iterator[tuple[int, str]]:
-    """Label and path of each."""
+    """Yield each label and its path."""
     edges: dict[int, dict[tuple[int, int], list[int]]] = {}
     framed = np.pad(labels, 1, constant_values=-1)
     inner = framed[1:-1, 1:-1]

@@ -84,7 +84,7 @@ def one_output(explanation: Explanation, row: int, output: str | int | None) -> 
 
 
 def _row_title(explanation: Explanation, row: int, view: OutputView) -> str:
-    """Return what is explained, and of which row if there are several, or it has a name."""
+    """Return what is explained, and its row if there are several rows, or the row has a name."""
     title = shorten(view.title, 44)
     position = int(np.arange(len(explanation))[row])
     named = len(explanation) > 1 or explanation.ids != (0,)
@@ -122,7 +122,7 @@ class _Step:
 
     @property
     def size(self) -> float:
-        """How far it goes."""
+        """Signed length of the step."""
         return self.end - self.start
 
     @property
@@ -186,7 +186,7 @@ def _moved(name: str, start: float, end: float) -> _Step:
 
 
 def _part(line: Line, explanation: Explanation, means: Mapping[str, float]) -> float:
-    """Return what a feature adds at the row: its coefficient, or a slope times the distance from the mean."""
+    """Return a feature's contribution: its coefficient, or a slope times the distance from the mean."""
     if line.feature not in means:
         return line.value
     return line.value * (float(explanation.data[0, line.position]) - means[line.feature])

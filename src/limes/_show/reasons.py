@@ -28,9 +28,9 @@ class Reason(str):
     Attributes
     ----------
     feature, condition, data
-        What it is about, what holds at the row, and the row's value, as texts.
+        The feature, its condition at the row, and the row's value, as texts.
     value, standard_error
-        The coefficient.
+        The coefficient and its standard error.
     certain
         Whether its place among the reasons, and its sign, are certain.
     """
@@ -106,7 +106,7 @@ def _sentence(line: Line, title: str, catalogue: Catalogue) -> str:
 
 
 def _is_certain(lines: list[Line], place: int) -> bool:
-    """Tell whether a line is surely smaller than the one before, larger than the next, and not 0."""
+    """Return whether a line is surely smaller than the one before, larger than the next, and not 0."""
     line = lines[place]
     neighbours = lines[max(place - 1, 0) : place] + lines[place + 1 : place + 2]
     apart = all(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _SPREAD = 0.38  # of the room of one feature, to each side of its line
 _SLOTS = 80  # columns of dots that do not overlap along the axis
 _LOW, _HIGH = 0.1, 0.9  # quantiles over rows
-_FITS = 200  # rows whose R² is looked at: their median hardly changes with more
+_FITS = 200  # rows whose R² is computed: their median hardly changes with more
 _LABELLED = 30  # rows that are named under a heat map
 
 
@@ -254,7 +254,7 @@ def _feature(explanation: Explanation, feature: str | int) -> int:
 
 
 def _places(cells: Objects) -> tuple[Floats, list[str]]:
-    """Return positions along x, and the names of categories, [] of numbers; missing ones lie at the left."""
+    """Return positions along x, and names of categories, [] for numbers; missing ones lie at the left."""
     if not _has_texts(cells):
         numbers = _numbers(cells)
         present = numbers[~np.isnan(numbers)]
@@ -320,7 +320,7 @@ def _omitted(explanation: Explanation, shown: int) -> str:
 
 
 def _rows_title(explanation: Explanation) -> tuple[str, ...]:
-    """Return what is explained, and how well: the median R² of some rows."""
+    """Return the title: what is explained, and the median R² of some rows."""
     n = len(explanation)
     title = f"{shorten(output_title(explanation, 0), 36)}, {count(n, 'row')} ({explanation.method})"
     some = explanation[:: max(1, -(-n // _FITS))].fidelity
@@ -329,7 +329,7 @@ def _rows_title(explanation: Explanation) -> tuple[str, ...]:
 
 
 def _has_texts(cells: Objects) -> bool:
-    """Tell whether a column holds categories: no cell is a number, and some cell is not missing."""
+    """Return whether a column holds categories: no cell is a number, and some cell is not missing."""
     if cells.dtype != object:
         return False
     present = [value for value in cells.tolist() if not is_missing(value)]

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 # Full colour of the largest coefficient; paler, so that the line stays visible
 _STRONGEST = 0.55
-# Of the picture in a page: its width and height, and the stretches of steps that a line is drawn through
+# The picture in a page: its width and height, and the number of stretches of steps that a line is drawn
+# through
 _WIDTH, _HEIGHT, _MOST_STRETCHES = 1000, 100, 400
 _MOST_CHANNELS = 12
 
@@ -179,7 +180,7 @@ def _position(channel: str | int | None, names: list[str]) -> int:
 
 
 def _name_ticks(axes: Axes, names: list[str]) -> None:
-    """Write what some steps are called."""
+    """Write the names of some steps."""
     from matplotlib.ticker import MaxNLocator
 
     places = [int(p) for p in MaxNLocator(6, integer=True).tick_values(0, len(names) - 1)]

@@ -1,6 +1,6 @@
 """Whole effects as small pictures beside their coefficients: one line over the cells of a column.
 
-A coefficient compares the row's cell with all others; the line shows what it averages over.
+A coefficient compares the row's cell with all others; the line shows the cells that it averages over.
 """
 
 from __future__ import annotations

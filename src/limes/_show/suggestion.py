@@ -23,12 +23,12 @@ _MANY = 10.0
 
 
 def plain_text(suggestion: Suggestion) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return cards.plain_text(card(suggestion))
 
 
 def printed(suggestion: Suggestion, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return cards.printed(card(suggestion), options)
 
 

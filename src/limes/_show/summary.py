@@ -98,7 +98,7 @@ def _columns(summary: Summary, order: list[int]) -> dict[str, list[str]]:
 
 
 def card(summary: Summary) -> Card:
-    """Return the table of the summary, and its rows to look at."""
+    """Return the table of the summary, and its rows to inspect."""
     order = summary.order()[:MAX_FEATURES]
     columns = {"feature": [one_line(summary.names[j]) for j in order], **_columns(summary, order)}
     return Card(
@@ -115,7 +115,7 @@ def _spread(summary: Summary, j: int) -> str:
     return number(spread if spread > _ROUNDING * float(summary.mean_abs[j]) else 0.0, 2)
 
 
-# Of a mean
+# A standard deviation below this share of a mean is rounding
 _ROUNDING = 1e-12
 
 

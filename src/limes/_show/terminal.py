@@ -111,7 +111,7 @@ def printed(explanation: Explanation, options: ConsoleOptions) -> RenderableType
 
 
 def _coloured_text(explanation: Explanation) -> Iterator[Text]:
-    """The explained text, of an explanation of a text, for the output with the largest prediction."""
+    """Yield the coloured text of an explained text, for the output with the largest prediction."""
     from rich.text import Text
 
     if len(explanation) == 0:

@@ -1,4 +1,4 @@
-"""What is perturbed and how it is weighted. Designs know no model."""
+"""Designs: how rows are perturbed and weighted, independently of any model."""
 
 from limes.designs._columns import BinStatistics
 from limes.designs._exchangeable import ExchangeableDesign

@@ -1,6 +1,6 @@
-"""Where a numeric column is cut into bins.
+"""Edges at which a numeric column is cut into bins.
 
-Quartiles, deciles, the thresholds of a small tree, edges from the user: all are one notion, a
+Quartiles, deciles, the thresholds of a small tree, edges from the user: all are the same thing, a
 sorted list of inner edges ``q``. Bins are ``(q[b-1], q[b]]``, so that the bin of ``x`` is
 ``np.searchsorted(q, x, side="left")``. Missing values are ignored.
 """
@@ -109,20 +109,20 @@ def bin_edges(
     matrix : array (n, d)
         The background.
     numeric : array (d,) of bool
-        Which columns are cut; the others get None.
+        Whether a column is cut; columns that are not get None.
     bins : str, int or list
         ``"quartile"``, ``"decile"``, ``"entropy"`` (needs `target`), a number of bins of equal
         frequency, or a list of d arrays of edges as for `numpy.histogram` (both ends
         included, infinite ends allowed; None for quartiles).
     target : array (n,), optional
-        What ``"entropy"`` splits by.
+        Target that ``"entropy"`` splits by.
     names : list of str, optional
         Names of the columns, for messages.
 
     Returns
     -------
     list of (array or None)
-        The ends are the user's, or the smallest and the largest background value. Where the
+        The ends are the user's, or the smallest and the largest background value. If the
         smallest value is itself the first inner edge, the first bin has width zero; a constant
         column ``c`` has the edges ``[c, c]``.
 

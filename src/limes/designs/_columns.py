@@ -58,8 +58,8 @@ class BinStatistics:
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
     """Return the law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,).
 
-    A bin whose values are all equal is an atom at that value; an empty one has probability 0 and, for rows
-    that fall into it all the same, a uniform law. Missing values are an atom in an extra cell.
+    A bin whose values are all equal is an atom at that value. An empty bin has probability 0, and a uniform
+    law for rows that fall into it all the same. Missing values are an atom in an extra cell.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:
     """Return the law of a column of codes (n,): every level is an atom and a cell; so is NaN.
 
-    ``points`` are all levels, increasing, NaN last: those that x does not hold have no mass.
+    ``points`` are all levels, increasing, NaN last: levels that do not occur in x have no mass.
     """
     values = np.unique(x) if points is None else points
     levels = Levels(values)

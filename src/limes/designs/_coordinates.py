@@ -6,9 +6,9 @@ then two linear functionals of a one-dimensional function g,
 
     mean(g) = E_w g     and     contrast(g) = Cov_w(h, g) / Var_w(h),
 
-and nothing else about the design is needed to explain a sum or a product of such functions. For an
-indicator the contrast is E_w[g | z = 1] - E_w[g | z = 0], and is computed as that difference: the equal
-forms with (1 - α) below a fraction are 0/0 for narrow bandwidths.
+and a sum or a product of such functions is explained by these two functionals alone. For an indicator the
+contrast is E_w[g | z = 1] - E_w[g | z = 0], and is computed as that difference: the equal forms with (1 - α)
+below a fraction are 0/0 for narrow bandwidths.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from limes.designs._weights import Weights
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
 # stay above the smallest float64.
 SMALLEST_MASS = 1e-100
-# Probability of all values but one, below which 1 less the probability of that one has too few digits
+# If all values but one have less probability than this, 1 less the probability of that one has too few digits
 _FIXED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class CellMeans:
-    """E[g | cell] of m functions, (m, p), and what a covariance needs where the feature is x itself.
+    """E[g | cell] of m functions, (m, p), and the numbers from which a covariance with x itself is computed.
 
-    That is E[(x - mean) / unit · g | cell], (m, p), or Cov(x / unit, g), (m,), where it is known directly.
+    These are E[(x - mean) / unit · g | cell], (m, p), or Cov(x / unit, g), (m,), if it was computed directly.
     """
 
     values: Floats
@@ -45,7 +45,7 @@ class CellMeans:
 
 
 class Coordinate(Protocol):
-    """What a column offers to a surrogate; rows that share a tilted law (the same object) share its tables.
+    """A column's feature for surrogates; rows that share a tilted law (the same object) share its tables.
 
     ``log_weight`` is the log of the column's factor of C = E[π].
     """
@@ -65,7 +65,7 @@ class Coordinate(Protocol):
 
     @property
     def unit(self) -> float:
-        """About how far h spreads, a power of two; 1 for indicators."""
+        """Approximate spread of h, a power of two; 1 for indicators."""
         ...
 
     def in_units(self) -> Self:
@@ -97,7 +97,7 @@ class Coordinate(Protocol):
         ...
 
     def tabulate(self, function: Function) -> CellMeans:
-        """Return what ``basis`` needs of m functions."""
+        """Return the table of m functions that ``basis`` uses."""
         ...
 
     @property
@@ -106,7 +106,7 @@ class Coordinate(Protocol):
         ...
 
     def basis(self, table: CellMeans) -> Floats:
-        """Two functionals that mean and contrast are mixed from, (m, 2)."""
+        """Two functionals from which mean and contrast are mixed, (m, 2)."""
         ...
 
     def draw(self, level: Floats) -> tuple[Floats, Floats]:
@@ -123,11 +123,11 @@ class IndicatorCoordinate:
     marginal
         The tilted law.
     cell
-        The instance's.
+        The instance's cell.
     inclusion, exclusion
         α = P_w(z = 1) and 1 - α, stored separately.
     elsewhere
-        The law of the cell given z = 0: none of the three loses digits when another is tiny.
+        The law of the cell given z = 0: none of the three numbers loses digits when another is tiny.
     at_instance
         Value of h at the instance.
     """
@@ -171,7 +171,7 @@ class IndicatorCoordinate:
 
     @property
     def unit(self) -> float:
-        """About how far h spreads, a power of two; 1 for indicators."""
+        """Approximate spread of h, a power of two; 1 for indicators."""
         return 1.0
 
     def in_units(self) -> IndicatorCoordinate:
@@ -194,7 +194,7 @@ class IndicatorCoordinate:
         return False
 
     def tabulate(self, function: Function) -> CellMeans:
-        """Return what ``basis`` needs of m functions."""
+        """Return the table of m functions that ``basis`` uses."""
         return CellMeans(self.marginal.expect(function))
 
     @property
@@ -204,7 +204,7 @@ class IndicatorCoordinate:
         return np.array([[self.inclusion, self.exclusion], [varies, -varies]])
 
     def basis(self, table: CellMeans) -> Floats:
-        """Two functionals that mean and contrast are mixed from, (m, 2): E[g | z = 1] and E[g | z = 0]."""
+        """Two functionals from which mean and contrast are mixed, (m, 2): E[g | z = 1] and E[g | z = 0]."""
         return np.stack([table.values[:, self.cell], table.values @ self.elsewhere], axis=1)
 
     def feature(self, x: Floats) -> Floats:
@@ -228,7 +228,7 @@ class IndicatorCoordinate:
 class SlopeCoordinate:
     """h = x / divisor; with divisor 1 the surrogate's coefficient is a slope in the units of the column.
 
-    ``scatter`` is Var_w(x / unit), with the unit of the law: Var_w x itself may be beyond float64.
+    ``scatter`` is Var_w(x / unit), with the unit of the law: Var_w x itself may overflow float64.
     """
 
     marginal: Marginal
@@ -320,8 +320,8 @@ def _slope_table(law: Marginal, function: Function) -> CellMeans:
 def _atoms_table(atoms: Atoms, unit: float, function: Function) -> CellMeans:
     """Cov(x, g) = E[(x - x₀)(g - g₀)] - E[x - x₀] E[g - g₀], x₀ the likeliest atom and g₀ = g(x₀).
 
-    x₀ adds exactly nothing: for a narrow bandwidth it has nearly all of the probability, and the others'
-    would drown in the rounding of x₀ less a mean.
+    x₀ adds exactly 0: for a narrow bandwidth it has nearly all of the probability, and the contributions of
+    the others would be lost in the rounding of x₀ less a mean.
     """
     values = function(atoms.value)
     first = int(np.argmax(atoms.weight))

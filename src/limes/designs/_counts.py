@@ -1,6 +1,6 @@
 r"""The law of the number of removed features, which determines an exchangeable design.
 
-Given the number s of removed features, which ones is a uniform draw. All that a surrogate needs of f is
+Given the number s of removed features, the removed set is a uniform draw. All that a surrogate needs of f is
 therefore a sum over s of means within the *stratum* of s. With r = d - s features kept, F_s = E[f | s] and
 p_s the law of s under w:
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from limes._arrays import Floats
 
-# Narrower weights count as this one: its exponents stay finite.
+# Narrower bandwidths are replaced by this one: its exponents stay finite.
 _NARROWEST = 1e-100
 
 
@@ -108,7 +108,7 @@ class Counts:
 
     @property
     def within(self) -> Floats:
-        """p_s / (α₁ - α₂), (d + 1,); 0 where all or none are removed, as nothing varies there."""
+        """p_s / (α₁ - α₂), (d + 1,); 0 where all or no features are removed, as nothing varies there."""
         return self._strata[0]
 
     @property
@@ -118,7 +118,7 @@ class Counts:
 
     @cached_property
     def _spread(self) -> tuple[Floats, float]:
-        """Sizes are relative to the likeliest s and masses to the second likeliest: neither underflows."""
+        """Sizes relative to the likeliest s, masses relative to the second likeliest: neither underflows."""
         mode = int(np.argmax(self.log_law))
         others = np.where(np.arange(self.size + 1) == mode, -np.inf, self.log_law)
         second = others.max()

@@ -1,4 +1,4 @@
-r"""Exchangeable designs: the features of a text or an image are removed a few at a time, all alike.
+r"""Exchangeable designs: random subsets of the features of a text or an image are removed.
 
 Two instances of one notion:
 
@@ -10,10 +10,10 @@ s/d))² / (2ν²)), from the cosine distance between z and (1, ..., 1). Tilting 
 weighted law w (``_counts.py``). The z_j are not independent under it: Cov_w(z) has two eigenvalues, one along
 (1, ..., 1) and one across.
 
-Samples are spread more evenly than independent sets. A few rows share a random order of the features, laid
-out in a circle, and each removes the next stretch of it: what one row removes, the next keeps. Their sizes
-differ as much as they can, so that together they remove about every feature once. For a symmetric law of
-sizes that is a set and its complement. Each row alone is a uniform set of its size.
+Samples are spread more evenly than independent sets. A few rows share a random order of the features,
+arranged in a circle, and each row removes the next stretch of the order: features that one row removes, the
+next keeps. Their sizes differ as much as they can, so that together they remove about every feature once. For
+a symmetric law of sizes that is a set and its complement. Each row alone is a uniform set of its size.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from limes.exceptions import InputError
 BANDWIDTH = 0.25
 # 2^20 rows of 20 features are 168 MB
 LARGEST_ENUMERATION = 20
-# Where s all but never varies, Γ along (1, ..., 1) would drown in the roundings of Γ across it, and with it
-# the digits of β. Its eigenvalue is at least this share of the one across, in Σ and in Σ⁻¹ alike.
+# Where s all but never varies, Γ along (1, ..., 1), and with it the digits of β, would be lost in the
+# roundings of Γ across it. Its eigenvalue is at least this share of the one across, in Σ and in Σ⁻¹ alike.
 _LEAST_SHARE = 1e-5
 _LEAST_VARIANCE = 1e-100
-# More rows of one order would make their sets too much alike.
+# With more rows of one order the sets would be too much alike.
 _MOST_ROWS_OF_AN_ORDER = 4
 # Log probability, before weighting, that a text of one word keeps it: one row among infinitely many
 _SHARE_OF_THE_ORIGINAL = float(np.log(1e-30))
@@ -47,9 +47,9 @@ _SHARE_OF_THE_ORIGINAL = float(np.log(1e-30))
 class ExchangeableDesign:
     """d features of which a random set is removed: z_j = 1 if feature j is kept.
 
-    ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and is
-    that limit where the law of s no longer varies in float64: a linear model is its own explanation at any ν.
-    For d = 1 feature β = f(1) - f(0) and the intercept is f(0), for texts as for images.
+    ``limes.limit(design, form)`` explains a form over z. For narrow bandwidths β tends to a limit, and equals
+    it where the law of s no longer varies in float64: a linear model has its own coefficients at any ν. With
+    one feature β = f(1) - f(0) and the intercept is f(0), for texts and images alike.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class ExchangeableDesign:
         """LIME's design for a text of d distinct words: s uniform on 1..d.
 
         For d = 1 the word would be deleted in every row. ``lime`` always keeps the original text as one of
-        its N rows, and for any N its least squares give β = f(1) - f(0). The limit does so too: s = 0 has a
+        its N rows, and for any N its least squares give β = f(1) - f(0). So does the limit: s = 0 has a
         vanishing share of the law, 1e-30.
 
         Parameters
@@ -101,14 +101,14 @@ class ExchangeableDesign:
     def superpixel_switches(cls, d: int, bandwidth: float = BANDWIDTH) -> ExchangeableDesign:
         """LIME's design for an image of d superpixels: s ~ Binomial(d, ½).
 
-        ``d`` and ``bandwidth``, and errors, as for :meth:`word_deletions`.
+        See :meth:`word_deletions` for ``d``, ``bandwidth`` and errors.
         """
         _check_size(d)
         prior = log_binomial(np.full(d + 1, float(d)), np.arange(d + 1.0))
         return cls(Counts.tilted(prior, check_bandwidth(bandwidth)))
 
     def check_size(self, size: int) -> None:
-        """Raise InputError if ``size``, a form's number of words, is another."""
+        """Raise InputError if ``size``, a form's number of words, differs from the design's."""
         if self.size != size:
             raise InputError(f"the design has {self.size} words, the form has {size}")
 
@@ -168,7 +168,7 @@ class ExchangeableDesign:
         Raises
         ------
         InputError
-            If g is not the same for all features.
+            If g differs between features.
         """
         return _spread(values, *self._of_eigenvalues(function))
 
@@ -288,7 +288,7 @@ def _low_variance_subsets(law: Floats, points: int, rng: np.random.Generator) ->
     order, start = _assigned_orders(removed, orders, d)
     shuffled = rng.permutation(points)
     order = order[shuffled]
-    # small numbers: the comparisons below are bound by memory
+    # small integers: the comparisons below are bound by memory
     number = np.int16 if 2 * d <= np.iinfo(np.int16).max else np.int32
     removed, start = removed[shuffled, None].astype(number), start[shuffled, None].astype(number)
     place = rng.permuted(np.tile(np.arange(d, dtype=number), (orders, 1)), axis=1)[order]
@@ -302,7 +302,7 @@ def _stratified_counts(law: Floats, points: int, rng: np.random.Generator) -> In
     """Draw ascending sizes (points,): the inverse distribution function at (i + u) / points."""
     levels = (np.arange(points) + rng.random()) / points
     cumulated = np.cumsum(law)
-    # rounding must not go beyond the last size that has a probability
+    # rounding must not exceed the last size that has a probability
     last = int(np.flatnonzero(law)[-1])
     return np.minimum(np.searchsorted(cumulated / cumulated[-1], levels, side="right"), last)
 
@@ -316,7 +316,7 @@ def _rows_of_an_order(law: Floats) -> int:
 
 
 def _assigned_orders(removed: Ints, orders: int, d: int) -> tuple[Ints, Ints]:
-    """Assign rows of ascending sizes to orders, back and forth: each row's order and where its set starts."""
+    """Assign rows of ascending sizes to orders, back and forth: each row's order and its set's start."""
     row = np.arange(removed.size)
     turn, place = np.divmod(row, orders)
     order = np.where(turn % 2 == 0, place, orders - 1 - place)

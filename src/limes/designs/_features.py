@@ -1,4 +1,4 @@
-"""Moments of a design's features h, which is all that surrogates use; of one design or of many at once.
+"""Moments of a design's features h, from which surrogates are computed; of one design or of many at once.
 
 A design does not expose Σ as a matrix. It applies functions of Σ: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge.
 Where features are uncorrelated Σ is diagonal, and such a function acts on the variances alone.
@@ -87,7 +87,7 @@ class Features(Protocol):
 
 
 class Uncorrelated:
-    """Functions of a diagonal Σ, for a class with the other members of ``Features``."""
+    """Functions of a diagonal Σ, for a class that has the other members of ``Features``."""
 
     @property
     def departure(self: Features) -> Floats:
@@ -143,9 +143,9 @@ class FeatureTable(Uncorrelated, FeatureNumbers):
 
 
 class InUnits(NamedTuple):
-    """Features of n designs, and the same in units.
+    """Features of n designs, and the same features in units.
 
-    ``units`` and ``slopes``, both (n, d), are the units and which features are slopes; None where all are
+    ``units`` and ``slopes``, both (n, d), are the units, and whether features are slopes; None where all are
     indicators, whose unit is 1.
     """
 
@@ -156,7 +156,7 @@ class InUnits(NamedTuple):
 
     @classmethod
     def of_indicators(cls, features: FeatureTable) -> Self:
-        """Return indicators, which are their features in units too."""
+        """Return indicators, which are also their features in units."""
         return cls(features, features, None, None)
 
     @classmethod

@@ -47,9 +47,10 @@ class GaussianPieces:
     Attributes
     ----------
     anchor, slope, precision, lower, upper, weight, scale
-        As above. ``anchor`` maximises the density on [lower, upper], so slope is 0 inside the interval,
-        >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where precision > 0.
-        Slope and precision are in units of the scale; the other lengths are the column's own.
+        See the module's docstring. ``anchor`` maximises the density on [lower, upper], so slope is 0 inside
+        the interval, >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where the
+        precision is positive. Slope and precision are in units of the scale; the other lengths are the
+        column's own.
     """
 
     anchor: Floats
@@ -117,9 +118,9 @@ class GaussianPieces:
         away: Floats,
         scale: Floats,
     ) -> Floats:
-        """Where a product would be largest without bounds: a step from the anchor, or from the center.
+        """Place where a product would be largest without bounds: a step from the anchor, or from the center.
 
-        The shorter step is taken: a sum of two long ones of opposite signs would lose the digits of the peak.
+        The shorter step is used: a sum of two long ones of opposite signs would lose the digits of the peak.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             from_anchor = -(drift + other * away) / total
@@ -209,7 +210,7 @@ class GaussianPieces:
 
     @cached_property
     def reach(self) -> tuple[Floats, Floats]:
-        """How far to both sides of the anchor the density matters: steps t <= 0 and >= 0."""
+        """Steps t <= 0 and t >= 0 up to which the density matters on both sides of the anchor."""
 
         def distance(slope: Floats) -> Floats:
             # the positive root of slope t + precision t²/2 = 45, written so that either term may vanish
@@ -231,7 +232,7 @@ class GaussianPieces:
 
     @property
     def offset(self) -> Floats:
-        """Mean of each piece less its anchor, (P,): keeps the digits that the mean itself rounds off."""
+        """Mean of each piece less its anchor, (P,): keeps digits that rounding of the mean would lose."""
         return self.scale * self.mean_step
 
     @property
@@ -250,7 +251,7 @@ class GaussianPieces:
         centred = t - self.mean_step[..., None]
         moment = (w * centred**power).sum(axis=-1) * (self.scale / unit)
         for _ in range(power - 1):
-            # one factor at a time: a power of the scale may be beyond float64 where the moment is not
+            # one factor at a time: a power of the scale may overflow float64 where the moment does not
             moment = moment * self.scale
         return np.asarray(moment)
 
@@ -263,7 +264,7 @@ class GaussianPieces:
         whole: Floats,
         part: Callable[[GaussianPieces, Ints, Floats, Floats], Floats],
     ) -> Floats:
-        """Integrals over intervals: ``whole`` where one covers a piece, 0 where they miss, else ``part``.
+        """Integrals over intervals: ``whole`` where one covers a piece, 0 where it misses it, else ``part``.
 
         A tree's interval covers or misses most bins; only the others need special functions.
         """

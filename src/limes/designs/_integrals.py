@@ -4,17 +4,18 @@ In steps t = (x - anchor) / scale a piece has the density exp(-slope t - precisi
 its largest value on the piece, so that nothing under- or overflows. Three kinds of integrands:
 
 - 1 and t on an interval (``gaussian_area``, ``gaussian_moment``): closed forms. Φ(b) - Φ(a) is 0 - 0 far out
-  and a difference of equals where an interval is narrow, so that erfcx takes the place of Φ, and narrow
-  intervals go by Gauss-Legendre;
+  and a difference of equals where an interval is narrow, so that erfcx is used in place of Φ, and narrow
+  intervals are integrated by Gauss-Legendre;
 - exp(-rate |x - center|) (``decay_integrals``): on each side of the center the product with the density is
   again the exponential of a concave polynomial of degree two. It is integrated by Gauss-Legendre from the
   point where the product is largest to both sides, as far as it matters: closed forms would subtract equals
   for steep kernels, and divide 0 by 0 on uniform pieces;
 - any other function (``adaptive_quadrature``): Gauss-Legendre on panels that are halved. All panels of all
   pieces are evaluated in one call of the function. A panel is finished when its rule agrees with the rule on
-  its two halves; the others are replaced by their halves. A function that is smooth between its breaks takes
-  two or three rounds, however many breaks there are; one that bends or jumps elsewhere costs a round for each
-  binary digit of the place. Pieces do not see each other: an integral has the same bits in any company.
+  its two halves; the others are replaced by their halves. A function that is smooth between its breaks needs
+  two or three rounds, however many breaks there are; one that bends or jumps elsewhere costs a round
+  for each binary digit of the position. Pieces are independent: an integral has the same bits whatever the
+  other pieces.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 # exp(-45) = 3e-20: beyond this exponent a density cannot change a float64 sum.
 NEGLIGIBLE_EXPONENT = 45.0
 
-# Closed forms: below this drop of the exponent they lose digits to cancellation, and eight nodes give them
-# all.
+# Closed forms lose digits to cancellation below this drop of the exponent; there eight nodes give all digits.
 _NARROW = 0.1
 _NARROW_NODES, _NARROW_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -88,7 +88,7 @@ def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats
 
 
 def _folded(start: Floats, end: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mirror intervals left of 0: -1 there, near and far end; of an interval on both sides the right part."""
+    """Mirror intervals left of 0: -1 for these, near and far end; if on both sides the right part."""
     left = end <= 0
     near = np.where(left, -end, np.maximum(start, 0.0))
     return np.where(left, -1.0, 1.0), near, np.where(left, -start, end)
@@ -282,14 +282,14 @@ def adaptive_quadrature(
 def quadrature_points(
     pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
 ) -> tuple[Ints, Floats, Floats]:
-    """Return points that stand for the pieces in integrals of m functions, and of others as smooth.
+    """Return points that represent the pieces in integrals of m functions, and of others as smooth.
 
     Parameters
     ----------
     pieces, shape, breaks
-        As for :func:`adaptive_quadrature`.
+        See :func:`adaptive_quadrature`.
     panels
-        On each side of an anchor to begin with.
+        Number of panels on each side of an anchor to begin with.
 
     Returns
     -------

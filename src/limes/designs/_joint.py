@@ -1,13 +1,14 @@
-r"""The joint law: the background's rows as they are, columns as dependent as they are in it.
+r"""The joint law: the background's rows as they are, with the dependence between their columns.
 
-A row i of the background counts w_i ∝ t^#changed, t = exp(-1/(2ν²)), around an explained row; what it changes
-are cells. Under this law w the indicators z_j = 1[column j lies in the explained row's cell] are correlated,
+A row i of the background has the weight w_i ∝ t^#changed, t = exp(-1/(2ν²)), around an explained row, where
+#changed counts cells. Under this law w the indicators z_j = 1[column j lies in the explained row's cell] are
+correlated,
 
     α = Σ_i w_i z_i,     Σ = Σ_i w_i (z_i - α)(z_i - α)ᵀ,
 
-and β = Σ⁺Γ, the coefficients of least norm where indicators are collinear: what a ridge regression tends to
-as its penalty vanishes. `ProductFamily` asks what the model does where columns vary independently, rows that
-do not occur among them; this law asks what it does on rows that occur.
+and β = Σ⁺Γ, the coefficients of least norm where indicators are collinear: the limit of a ridge regression as
+its penalty vanishes. `ProductFamily` describes the model where columns vary independently, including rows
+that do not occur; this law describes it on rows that occur.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights
 
-# Eigenvalues of Σ below this share of the largest one are rounding: indicators are collinear
+# Eigenvalues of Σ below this share of the largest one are rounding errors: indicators are collinear
 _COLLINEAR = 1e-12
-# Part of a null vector of Σ below which a feature is not in it
+# A feature with a smaller part in a null vector of Σ does not belong to it
 _PART = 1e-6
 
 
@@ -59,7 +60,7 @@ class OccurringRows:
     def design(self) -> JointDesign:
         """Return the moments of z."""
         sigma = self.departures.T @ (self.weights[:, None] * self.departures)
-        # what never changes among rows that count has no variance, whatever rounding leaves
+        # a feature that never changes among rows with weight has variance 0, whatever rounding adds
         fixed = (self.z == self.z[0])[self.weights > 0].all(axis=0)
         sigma[fixed] = sigma[:, fixed] = 0.0
         return JointDesign(self.inclusion, sigma, np.array(self.log_weight))
@@ -104,12 +105,12 @@ class JointDesign:
 
     @property
     def at_instance(self) -> Floats:
-        """Z at the explained row: ones, (d,)."""
+        """Features z at the explained row: ones, (d,)."""
         return np.ones(self.size)
 
     @property
     def departure(self) -> Floats:
-        """Z at the explained row - α; 0 for a column that cannot vary."""
+        """Features z at the explained row - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, 1.0 - self.inclusion, 0.0)
 
     def numbers(self) -> FeatureNumbers:
@@ -130,7 +131,7 @@ class JointDesign:
 
     @cached_property
     def collinear(self) -> Bools:
-        """Columns (d,) that vary and whose coefficients are not determined: Σ⁺ shares them out."""
+        """Columns (d,) that vary and whose coefficients are not determined: Σ⁺ shares the effect."""
         sizes, axes = self._eigen
         blind = np.sqrt((axes[:, sizes == 0.0] ** 2).sum(axis=1))
         return np.asarray((self.variance > 0) & (blind > _PART))
@@ -157,14 +158,14 @@ class JointDesign:
 
 @dataclass(frozen=True, eq=False)
 class JointFamily:
-    """The joint laws of one background: one around each row.
+    """The joint laws of one background, one around each row.
 
     Attributes
     ----------
     product
         The background's cells, and its law with independent columns.
     rows
-        (n, d) the background.
+        The background, (n, d).
     """
 
     product: ProductFamily
@@ -172,7 +173,7 @@ class JointFamily:
 
     @cached_property
     def codes(self) -> Ints:
-        """Cells of the background, (n, d), in as few bytes as they take."""
+        """Cells of the background, (n, d), in the smallest integers that hold them."""
         cells = self.product.cells(self.rows)
         return np.asarray(cells, dtype=np.min_scalar_type(int(cells.max(initial=0))))
 
@@ -183,18 +184,18 @@ class JointFamily:
 
     @property
     def weights(self) -> BinWeights:
-        """How rows are weighted: by the number of cells that they change."""
+        """Weights of rows, by the number of cells that they change."""
         assert isinstance(self.product.weights, BinWeights)  # noqa: S101 - `JointLaw` refuses others
         return self.product.weights
 
     @property
     def slopes(self) -> None:
-        """No column has one."""
+        """None: no column has a slope."""
         return
 
     @property
     def by_cell(self) -> bool:
-        """A row's cells alone decide its design."""
+        """True: a row's cells alone decide its design."""
         return True
 
     def cells(self, rows: Floats) -> Ints:
@@ -202,12 +203,12 @@ class JointFamily:
         return self.product.cells(rows)
 
     def around(self, cells: Ints) -> OccurringRows:
-        """Return the background's rows as they count around a row with these cells (d,)."""
+        """Return the background's rows with their weights around a row with these cells (d,)."""
         z = (self.codes == cells.astype(self.codes.dtype)).astype(np.float64)
         changed = cells.size - z.sum(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             log_weights = np.nan_to_num(-0.5 * changed / np.float64(self.weights.bandwidth) ** 2)
-        # the nearest row counts 1, however far it is
+        # the nearest row has weight 1 before normalisation, however far it is
         nearest = log_weights.max()
         weights = np.exp(log_weights - nearest)
         total = float(weights.sum())

@@ -5,7 +5,7 @@ literals flip independently with probability q = e^{-σ}/(1 + e^{-σ}). With s =
 
     E s_j = ρ = 1 - 2q = tanh(σ/2),     E[s sᵀ] = ρ² 11ᵀ + a I,     a = 1 - ρ² = 4q(1 - q),
 
-and sparse explanations need nothing else of the law. Two instances of this notion:
+and sparse explanations need nothing else of the law. There are two cases:
 
 - ``LiteralFlips``: the model takes rows of ±1 itself, and a flip changes one entry (the 2025 paper);
 - ``ColumnChanges``: a literal means "this column keeps its value"; where it flips, the column takes a
@@ -36,13 +36,13 @@ from limes.designs._marginals import Atoms, Levels, Marginal, marginal
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
 
-# Rows made at once: their signs, and the rows, stay in the processor's cache
+# Rows processed at once: their signs, and the rows, stay in the processor's cache
 _BLOCK = 1 << 17
 # Functions whose means over a column's values are cached: those of the parts of a model
 _FUNCTIONS = 16
-# Cells of a column that stays or changes, their log masses, and the law of the cell where it changes
+# Cells of a column that stays or changes, their log masses, and the law over cells where it changes
 _TWO_CELLS, _EVEN, _SECOND = Levels(np.arange(2.0)), np.full(2, np.log(0.5)), np.array([0.0, 1.0])
-# Beyond it the probability of a flip is below 1e-200, and its products vanish
+# With a larger spread the probability of a flip is below 1e-200, and its products vanish
 _LARGEST_SPREAD = 460.0
 
 
@@ -103,8 +103,8 @@ class FlipLaw:
     def flips(self, rng: np.random.Generator, rows: int) -> Bools:
         """Draw which literals flip, (rows, d).
 
-        A random byte decides whether it is below 256 q; only where it lies on the edge, one time in 256,
-        another number must.
+        A random byte decides whether a uniform number is below q; only if the byte is the integer part of
+        256 q, one time in 256, another number decides.
         """
         count = rows * self.size
         bits = rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64)
@@ -163,7 +163,7 @@ class LiteralFlips:
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
-        """What each column of a row may be."""
+        """Values that each column of a row may take."""
         return (np.array([-1.0, 1.0]),) * self.instance.size
 
     @cached_property
@@ -190,14 +190,14 @@ class LiteralFlips:
 
 @dataclass(frozen=True, eq=False)
 class OtherValues:
-    """What a column takes where it leaves a cell: the background's values elsewhere, all equally likely.
+    """Values of a column outside a cell: the background's values elsewhere, all equally likely.
 
     Rows with the same cell share one such object, and the means that it caches.
 
     Attributes
     ----------
     values
-        With repetitions; empty for a column that has no other cell.
+        The values, with repetitions; empty for a column that has no other cell.
     """
 
     values: Floats
@@ -216,7 +216,7 @@ class OtherValues:
 
     @cached_property
     def owners(self) -> Ints:
-        """Cells of a column's law: 0 of the instance's value, 1 of each other one."""
+        """Cells of a column's law: 0 for the instance's value, 1 for each other value."""
         return np.append(0, np.ones(self.atoms.value.size, dtype=np.int64))
 
     def means(self, function: Function) -> Any:
@@ -226,13 +226,13 @@ class OtherValues:
 
 @dataclass(frozen=True, eq=False)
 class ChangingCoordinate(IndicatorCoordinate):
-    """A column whose cell 0 is the instance's value, and cell 1 what it takes otherwise."""
+    """A column whose cell 0 is the instance's value, and cell 1 holds its other values."""
 
     value: Floats = field(default_factory=lambda: np.zeros(1))
     others: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
 
     def tabulate(self, function: Function) -> CellMeans:
-        """Return what ``basis`` needs of m functions; means over other values are cached."""
+        """Return the table of m functions that ``basis`` uses; means over other values are cached."""
         return CellMeans(np.stack([function(self.value)[:, 0], self.others.means(function)], axis=1))
 
     def basis(self, table: CellMeans) -> Floats:
@@ -249,7 +249,7 @@ class ColumnChanges:
     values
         The instance, (columns,).
     others
-        For each column the background's values in other bins than the instance's; none for a column that
+        For each column the background's values in other bins than the instance's; empty for a column that
         never changes.
     spread
         σ ≥ 0.
@@ -281,13 +281,13 @@ class ColumnChanges:
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
-        """What each column of a row may be."""
+        """Values that each column of a row may take."""
         pairs = zip(self.values, self.others, strict=True)
         return tuple(np.append(other.values, value) for value, other in pairs)
 
     @cached_property
     def design(self) -> ProductDesign:
-        """All columns; those that cannot change are points."""
+        """All columns; columns that cannot change are points."""
         pairs = zip(self.values, self.others, strict=True)
         return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
 
@@ -326,7 +326,7 @@ def checked_signs(instance: ArrayLike) -> Floats:
 
 
 def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
-    """Return a column of two cells that leaves the instance's with probability q."""
+    """Return a column of two cells that leaves the instance's cell with probability q."""
     elsewhere = np.zeros(2)
     elsewhere[1 - cell] = 1.0
     return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
@@ -338,7 +338,7 @@ def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> Indi
     if not others.size:
         law = marginal(Levels(np.zeros(1)), [1.0], [(stays, np.zeros(1, dtype=np.int64))])
         return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
-    # put together without the checks of `marginal`, which take longer than all else of a row
+    # assembled without the checks of `marginal`, which take longer than all else of a row
     law = Marginal(_TWO_CELLS, _EVEN, (stays, others.atoms), others.owners)
     return ChangingCoordinate(
         law, 0, 1.0 - flips.flip, flips.flip, _SECOND, 0.0, value=stays.value, others=others

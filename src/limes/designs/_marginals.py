@@ -1,8 +1,8 @@
 """The law of one column, cell by cell.
 
-A column's values fall into cells: bins (q_{b-1}, q_b], categories, or "missing". LIME's surrogate knows
-only the cell; the model sees the value inside it. A marginal therefore keeps the probability of each cell
-and the law inside it, a mixture of Gaussian pieces and atoms:
+A column's values lie in cells: bins (q_{b-1}, q_b], categories, or "missing". LIME's surrogate depends only
+on the cell; the model depends on the value inside it. A marginal therefore contains the probability of each
+cell and the law inside it, a mixture of Gaussian pieces and atoms:
 
 - LIME's quartile bins: one truncated normal a bin, an atom where a bin has no width;
 - a categorical column: one atom a cell;
@@ -115,7 +115,7 @@ class Marginal:
     Attributes
     ----------
     cells
-        How the column is cut into p cells.
+        The p cells into which the column is cut.
     log_mass
         log P(cell), (p,), up to a constant.
     measures
@@ -141,7 +141,7 @@ class Marginal:
 
     @cached_property
     def unit(self) -> float:
-        """About how far the column's values spread: a power of two, in which squares are finite."""
+        """Approximate spread of the column's values: a power of two, in which squares are finite."""
         ends = np.concatenate([_ends(measure) for measure in self.measures])
         ends = ends[np.isfinite(ends)]
         return float(power_of_two(0.5 * ends.max() - 0.5 * ends.min())) if ends.size else 1.0
@@ -158,7 +158,7 @@ class Marginal:
             return np.asarray(np.sqrt(self.unit * self.expect_centred(Identity())[0]))
 
     def standardized(self, x: Floats, cell: CellNumbers) -> Floats:
-        """How many standard deviations x (n,) lies above the mean of its ``cell`` (n,); 0 in points."""
+        """Standard deviations by which x (n,) exceeds the mean of its ``cell`` (n,); 0 in points."""
         spread = self.spreads[cell]
         return np.divide(x - self.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
 
@@ -173,7 +173,7 @@ class Marginal:
         return self.owners.size == 1 and isinstance(self.measures[0], Atoms)
 
     def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
-        """Return the marginal of multiplied pieces, given the products and the log mass that each lost."""
+        """Return the marginal of multiplied pieces, given the products and the log mass lost by each."""
         log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
         (weight,), (log_cell,) = self.normalized(log_piece[None])
         weights = self._split(weight)
@@ -187,11 +187,11 @@ class Marginal:
         order, starts = self.order
         owner, ordered = self.owners[order], log_piece[:, order]
         largest = np.maximum.reduceat(ordered, starts, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of cells without mass
+        with np.errstate(divide="ignore", invalid="ignore"):  # cells without mass
             ratios = np.nan_to_num(np.exp(ordered - largest[:, owner]))
             log_cell = largest + np.log(np.add.reduceat(ratios, starts, axis=1))
         share = np.exp(ordered - log_cell[:, owner])
-        # the logarithms may be so large that they lose digits: weights must add up to 1 all the same
+        # the logarithms may be so large that they lose digits: weights must still add up to 1
         share /= np.add.reduceat(share, starts, axis=1)[:, owner]
         weight = np.empty_like(share)
         weight[:, order] = share
@@ -214,7 +214,7 @@ class Marginal:
 
     @cached_property
     def _shares(self) -> tuple[Ints, Floats, Floats]:
-        """Of the pieces in the order of their cells: cell, share of the cell, cumulative share."""
+        """Cell, share of the cell and cumulative share of the pieces, in the order of their cells."""
         order, _ = self.order
         owner = self.owners[order]
         share = np.concatenate([m.weight for m in self.measures])[order]
@@ -242,7 +242,7 @@ class Marginal:
 
     @cached_property
     def order(self) -> tuple[Ints, Ints]:
-        """Pieces in the order of their cells, and the place of each cell's first."""
+        """Pieces in the order of their cells, and the position of each cell's first."""
         order = np.argsort(self.owners, kind="stable")
         return order, np.searchsorted(self.owners[order], np.arange(self.cells.count))
 

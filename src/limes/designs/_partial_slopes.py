@@ -1,14 +1,14 @@
-r"""One column of a product design that has a slope where it holds a number, and may be missing.
+r"""One column of a product design with a slope that may have missing values.
 
 At a row with a number the surrogate's feature is h = x, with the mean m = E_w[x | present] in place of a
-missing value. Beside it stands the indicator of missing values: with m as the filling the two are
+missing value. The indicator of missing values is a second feature: with m as the filling the two are
 uncorrelated, so that both keep their own coefficients,
 
     slope      Cov_w(x, f | present) / Var_w(x | present)
     indicator  E_w[f | missing] - E_w[f | present],
 
-and Σ stays diagonal. A row is explained by the one that is not 0 there: at a row whose value is missing the
-feature is the indicator (``IndicatorCoordinate``); the other one shows in the column's effects.
+and Σ stays diagonal. A row is explained by the feature that is not 0 there: at a row whose value is missing
+by the indicator (``IndicatorCoordinate``); the other feature appears in the column's effects.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MISSING = np.array([np.nan])
 
 @dataclass(frozen=True, eq=False)
 class PartialSlopeCoordinate:
-    """h = x / divisor, and its mean where x is missing; members as of ``IndicatorCoordinate``.
+    """h = x / divisor, and its mean where x is missing; for the members see ``IndicatorCoordinate``.
 
     Attributes
     ----------
     marginal
         The tilted law, in two cells: present and missing.
     present
-        The slope under the law of the numbers alone.
+        The slope under the law of present values.
     probability
         P_w of the two cells.
     """
@@ -110,6 +110,6 @@ def numbers_alone(law: Marginal) -> Marginal:
     """Return the law of a column with two cells, present and missing, given that it is present."""
     (*measures, missing) = law.measures
     assert isinstance(missing, Atoms)  # noqa: S101 - missing values are the last part
-    assert isinstance(law.cells, BinCells)  # noqa: S101 - slopes are of numbers
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - only numbers have slopes
     owners = law.owners[: law.owners.size - missing.value.size]
     return Marginal(BinCells(law.cells.edges), np.zeros(1), tuple(measures), owners)

@@ -1,6 +1,6 @@
 r"""Product designs: independent columns, weights that are products over columns.
 
-Three instances of one notion:
+There are three cases:
 
 - LIME for tables: z_j = 1 where column j stays in the instance's bin, weight exp(-#changed/(2ν²));
 - smooth weights (2020 paper): the same z, weight exp(-‖x - ξ‖²/(2ν²));
@@ -29,7 +29,7 @@ from limes.designs._partial_slopes import PartialSlopeCoordinate
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
-# Direction numbers exist for this many dimensions; beyond, columns are independent numbers.
+# Direction numbers exist for this many dimensions; further columns make all points independent numbers.
 SOBOL_DIMENSIONS = 21_201
 # Binary digits of their points
 _BITS = 30
@@ -127,12 +127,12 @@ class ProductDesign(Uncorrelated):
 
     @cached_property
     def units(self) -> Floats:
-        """Powers of two that slopes' features are of the order of, (d,); 1 for indicators."""
+        """Powers of two of about the size of slopes' features, (d,); 1 for indicators."""
         return np.array([c.unit for c in self.coordinates])
 
     @property
     def slopes(self) -> Bools:
-        """Which features are columns themselves, (d,); the others are indicators."""
+        """Whether features are the columns themselves, (d,); the others are indicators."""
         return np.array([not isinstance(c, IndicatorCoordinate) for c in self.coordinates])
 
     def feature(self, x: Floats) -> Floats:
@@ -140,7 +140,7 @@ class ProductDesign(Uncorrelated):
         return np.stack([c.feature(x[:, j]) for j, c in enumerate(self.coordinates)], axis=1)
 
     def in_units(self) -> ProductDesign:
-        """Return the same design with features h_j / units_j: then slopes of all columns are of one order.
+        """Return the same design with features h_j / units_j, so that slopes of all columns are of one order.
 
         A coefficient under it, divided by its unit, is the coefficient under this design.
         """
@@ -165,7 +165,7 @@ class ProductDesign(Uncorrelated):
 
     @cached_property
     def log_weight(self) -> Floats:
-        """Log E[π] before tilting, (): how much of the unweighted law the weights keep."""
+        """Log E[π] before tilting, (): the share of the unweighted law that the weights keep."""
         return np.array(sum(c.log_weight for c in self.coordinates))
 
     def locate(self, x: Floats) -> Ints:
@@ -196,9 +196,9 @@ class ProductFamily:
     Attributes
     ----------
     marginals
-        The background's law, a column each.
+        The background's law, one a column.
     weights
-        How perturbed rows are weighted.
+        Weights of perturbed rows.
     slopes
         (d,) columns whose feature is x itself instead of the indicator of a cell; none by default. Where such
         a column is missing at the instance, its feature is the indicator of missing values.
@@ -234,7 +234,7 @@ class ProductFamily:
 
     @cached_property
     def _points(self) -> tuple[Floats, Ints, Bools, Ints]:
-        """What decides a value's cell, of all columns: see ``kernels/cells.cpp``."""
+        """Numbers that decide the cells of values, of all columns: see ``kernels/cells.cpp``."""
         kinds = [law.cells for law in self.marginals]
         points = [kind.points for kind in kinds]
         return (
@@ -246,7 +246,7 @@ class ProductFamily:
 
     @property
     def by_cell(self) -> bool:
-        """Whether a row's cells alone decide its design: not where distances count, or values are held."""
+        """Whether a row's cells alone decide its design: not with weights by distance, or held values."""
         return self.counts_cells and self.held is None
 
     @property

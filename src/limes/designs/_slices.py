@@ -21,13 +21,13 @@ _SLICES = 10
 
 
 def sliced(design: ProductDesign) -> ProductDesign:
-    """Return the design with the indicator of the instance's slice in place of every slope."""
+    """Return the design with every slope replaced by the indicator of the instance's slice."""
     return replace(design, coordinates=tuple(_sliced(column) for column in design.coordinates))
 
 
 def instance_cells(design: ProductDesign) -> Ints:
     """Cells of the instance of a sliced design, (d,)."""
-    # a slope that is left has a single value
+    # a slope that remains has a single value
     return np.array([c.cell if isinstance(c, IndicatorCoordinate) else 0 for c in design.coordinates])
 
 
@@ -62,7 +62,7 @@ def _cut(law: Marginal) -> Marginal:
 
 def _with_missing(law: Marginal, probability: Floats) -> Marginal:
     """Append the cell of missing values to a law of numbers, given the probabilities of both, (2,)."""
-    assert isinstance(law.cells, BinCells)  # noqa: S101 - slopes are of numbers
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - only numbers have slopes
     present, missing = np.log(probability)
     inside = law.log_mass - np.logaddexp.reduce(law.log_mass)
     return Marginal(

@@ -1,6 +1,6 @@
-r"""One column at many rows: what it offers to surrogates where every row has laws.
+r"""One column at many rows: its features for surrogates where every row has its own laws.
 
-What ``_coordinates.py`` computes for a row is computed here for n rows at once, by the same formulas.
+The formulas of ``_coordinates.py`` for one row are computed here for n rows at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TiltedColumn(Protocol):
 
     @property
     def unit(self) -> Floats:
-        """About how far h spreads, powers of two, (n,)."""
+        """Approximate spread of h, powers of two, (n,)."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class TiltedColumn(Protocol):
         ...
 
     def basis(self, function: Function) -> Floats:
-        """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""
+        """Two functionals of m functions from which mean and contrast are mixed, (m, n, 2)."""
         ...
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:
@@ -70,7 +70,7 @@ class TiltedColumn(Protocol):
 
 
 class _SteppedColumn(ABC):
-    """What gives one point between two breaks where functions are constant there."""
+    """A column that uses one point between two breaks where functions are constant there."""
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:
         """Points that give the ``basis`` of all functions g(function(x)) which are as smooth as ``waves``."""
@@ -79,7 +79,7 @@ class _SteppedColumn(ABC):
             return self._points(function, waves)
         lower = np.concatenate([[-np.inf], breaks, [np.inf]])
         upper = np.concatenate([breaks, [np.inf, -np.inf]])
-        # the last is no interval: it has the missing values alone
+        # the last is no interval: it contains only missing values
         missing = np.arange(lower.size) == breaks.size + 1
         masses = self.basis(Interval(lower, upper, missing))
         row, place = np.nonzero(masses.any(axis=2).T)
@@ -119,7 +119,7 @@ class GatheredColumn(ABC):
 
     @property
     def unit(self) -> Floats:
-        """About how far h spreads, powers of two, (n,)."""
+        """Approximate spread of h, powers of two, (n,)."""
         return self._each("unit")
 
     @property
@@ -139,29 +139,29 @@ class GatheredColumn(ABC):
 
 
 class _OfCells:
-    """What columns have whose feature is z, of rows in each ``cell`` (n,)."""
+    """Common members of columns whose feature is z, for rows in each ``cell`` (n,)."""
 
     cell: Ints
 
     @property
     def is_slope(self) -> Bools:
-        """No."""
+        """False, (n,)."""
         return np.zeros(self.cell.size, dtype=np.bool_)
 
     @property
     def at_instance(self) -> Floats:
-        """1."""
+        """Ones, (n,)."""
         return np.ones(self.cell.size)
 
     @property
     def unit(self) -> Floats:
-        """1."""
+        """Ones, (n,)."""
         return np.ones(self.cell.size)
 
 
 @dataclass(frozen=True, eq=False)
 class IndicatorColumn(_OfCells, _SteppedColumn):
-    """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the rows'."""
+    """h = z: see ``IndicatorCoordinate``. ``cell`` (n,) are the cells of the rows."""
 
     laws: TiltedLaws
     cell: Ints
@@ -221,7 +221,7 @@ class IndicatorColumn(_OfCells, _SteppedColumn):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn(_OfCells, GatheredColumn, _SteppedColumn):
-    """A column at rows without a number: categories, missing values. Its law depends on their cells alone."""
+    """A column at rows without a number: categories, missing values. Its law depends only on their cells."""
 
     weights: EuclideanWeights
     marginal: Marginal
@@ -229,7 +229,7 @@ class LevelColumn(_OfCells, GatheredColumn, _SteppedColumn):
 
     @cached_property
     def _variants(self) -> tuple[list[IndicatorCoordinate], Ints]:
-        """A coordinate for each category that occurs, and which one each row has."""
+        """A coordinate for each category that occurs, and the position of each row's coordinate."""
         cells, place = np.unique(self.cell, return_inverse=True)
         tilted = [
             IndicatorCoordinate.tilted(self.marginal, np.nan, int(cell), scale=1.0, weights=self.weights)
@@ -248,7 +248,7 @@ class LevelColumn(_OfCells, GatheredColumn, _SteppedColumn):
         return np.stack([variant.basis(table) for variant in variants], axis=1)[:, place]
 
     def _points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points of the one law, inside and outside the rows' cells."""
+        """Points of the common law, inside and outside the rows' cells."""
         variants, place = self._variants
         law = variants[0].marginal
         _, cell, x, weight = TiltedLaws(law, law.log_mass[None], law.measures).points(function, waves)
@@ -260,14 +260,14 @@ class LevelColumn(_OfCells, GatheredColumn, _SteppedColumn):
 
 @dataclass(frozen=True, eq=False)
 class _OfValues:
-    """What columns have whose feature is x; ``x`` (n,) are the rows' values."""
+    """Common members of columns whose feature is x; ``x`` (n,) are the rows' values."""
 
     laws: TiltedLaws
     x: Floats
 
     @property
     def is_slope(self) -> Bools:
-        """Yes."""
+        """True, (n,)."""
         return np.ones(self.x.size, dtype=np.bool_)
 
     @property
@@ -293,7 +293,7 @@ class SlopeColumn(_OfValues, _SteppedColumn):
     @property
     def _piece(self) -> GaussianPieces:
         (measure,) = self.laws.measures
-        assert isinstance(measure, GaussianPieces)  # noqa: S101 - as `serves` says
+        assert isinstance(measure, GaussianPieces)  # noqa: S101 - guaranteed by `serves`
         return measure
 
     @cached_property
@@ -303,7 +303,7 @@ class SlopeColumn(_OfValues, _SteppedColumn):
 
     @cached_property
     def unit(self) -> Floats:
-        """About how far x spreads, powers of two, (n,)."""
+        """Approximate spread of x, powers of two, (n,)."""
         left, right = (self._piece.anchor + self._piece.scale * side for side in self._piece.reach)
         return power_of_two(0.5 * right - 0.5 * left)
 
@@ -321,7 +321,7 @@ class SlopeColumn(_OfValues, _SteppedColumn):
         return np.stack([values, contrast], axis=2)
 
     def _points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points of the rows' laws, and of the same times x less its mean."""
+        """Points of the rows' laws, and of the laws times x less its mean."""
         row, x, weight = points_of(self._piece, function, waves)
         away = (x - self.center[row]) / self.unit[row] - self._centred.mean[row]
         moving = np.where(self.variance > 0, self.variance, np.inf)
@@ -340,27 +340,27 @@ class SlopeColumn(_OfValues, _SteppedColumn):
 
 @dataclass(frozen=True, eq=False)
 class PointColumn(_OfValues):
-    """h = x of a column that has a single value."""
+    """h = x for a column that has a single value."""
 
     @property
     def _value(self) -> Floats:
         (measure,) = self.laws.marginal.measures
-        assert isinstance(measure, Atoms)  # noqa: S101 - of a column with a single value
+        assert isinstance(measure, Atoms)  # noqa: S101 - the column has a single value
         return measure.value
 
     @property
     def center(self) -> Floats:
-        """The value."""
+        """The value, (n,)."""
         return np.repeat(self._value, self.x.size)
 
     @property
     def variance(self) -> Floats:
-        """0."""
+        """Zeros, (n,)."""
         return np.zeros(self.x.size)
 
     @property
     def unit(self) -> Floats:
-        """1."""
+        """Ones, (n,)."""
         return np.ones(self.x.size)
 
     def basis(self, function: Function) -> Floats:
@@ -369,6 +369,6 @@ class PointColumn(_OfValues):
         return np.stack([values, 0.0 * values], axis=2)
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:  # noqa: ARG002
-        """The value."""
+        """The value, one point a row."""
         n = self.x.size
         return BasisPoints(np.arange(n), np.repeat(self._value, n), np.repeat([[1.0], [0.0]], n, axis=1))

@@ -1,7 +1,7 @@
-r"""One column's laws at many rows, each tilted by the weight about its row, and points that stand for them.
+r"""One column's laws at many rows, each tilted by the weight around its row, and points that represent them.
 
-Pieces of laws have an axis of rows, and numbers of a row are made of its pieces alone, added up in one order:
-they are the same to the last bit whatever other rows there are.
+Pieces of laws have an axis of rows. Numbers of a row are computed from its pieces alone, added up in one
+order: they are the same to the last bit whatever the other rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Waves = Callable[[Floats], Floats]
 class BasisPoints(NamedTuple):
     """K points: their rows, which ascend, and their values, (K,); weights in both functionals, (2, K).
 
-    The ends of a row's laws are among them, with weights of 0 if need be.
+    The ends of a row's laws are among the points, if necessary with weights of 0.
     """
 
     row: Ints
@@ -109,7 +109,7 @@ def points_of(
     if isinstance(measure, Atoms):
         return pieces, measure.value, measure.weight
     if by_category(function):
-        measure.expect(function)  # raises, as it looks up values in a density
+        measure.expect(function)  # raises if the function is a lookup and the law has a density
     inner, inside, weight = measure.points(waves, breaks, panels)
     outer = [measure.anchor + measure.scale * side for side in measure.reach]
     piece, x = np.concatenate([inner, pieces, pieces]), np.concatenate([inside, *outer])

@@ -1,4 +1,4 @@
-"""Columns that hold a number at some rows and miss it at others; slopes of columns that may be missing."""
+"""Columns that are numbers at some rows and missing at others; slopes of columns that may be missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PartialSlopeColumn:
     Attributes
     ----------
     present
-        The slope under the laws of the numbers alone.
+        The slope under the laws of present values.
     log_mass
         log P of the two cells, present and missing, (n, 2).
     """
@@ -53,17 +53,17 @@ class PartialSlopeColumn:
 
     @property
     def at_instance(self) -> Floats:
-        """The rows' values."""
+        """Values of the rows, (n,)."""
         return self.present.at_instance
 
     @property
     def unit(self) -> Floats:
-        """About how far x spreads, powers of two, (n,)."""
+        """Approximate spread of x, powers of two, (n,)."""
         return self.present.unit
 
     @property
     def is_slope(self) -> Bools:
-        """Yes."""
+        """True, (n,)."""
         return self.present.is_slope
 
     @property
@@ -78,7 +78,7 @@ class PartialSlopeColumn:
         return np.stack([mean, basis[:, :, 1]], axis=2)
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:
-        """Points of the numbers, and one of missing values."""
+        """Points of the numbers, and one point of the missing values."""
         numbers, rows = self.present.points(function, waves), np.arange(len(self.log_mass))
         present, missing = self._probability.T
         weight = np.stack([numbers.weight[0] * present[numbers.row], numbers.weight[1]])
@@ -93,12 +93,12 @@ class PartialSlopeColumn:
 
 @dataclass(frozen=True, eq=False)
 class MixedColumn(GatheredColumn):
-    """A column of several kinds, each at other rows: ``parts`` have these rows, and the column there."""
+    """A column with rows of several kinds: ``parts`` are the positions of each kind, and its column."""
 
     parts: Sequence[tuple[Ints, TiltedColumn]]
 
     def basis(self, function: Function) -> Floats:
-        """Two functionals of m functions that mean and contrast are mixed from, (m, n, 2)."""
+        """Two functionals of m functions from which mean and contrast are mixed, (m, n, 2)."""
         return np.concatenate([part.basis(function) for _, part in self.parts], axis=1)[:, self._order]
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:
@@ -111,12 +111,12 @@ class MixedColumn(GatheredColumn):
 
     @cached_property
     def _order(self) -> Ints:
-        """Where each row stands when one part comes after the other, (n,)."""
+        """Position of each row when one part comes after the other, (n,)."""
         return np.argsort(np.concatenate([rows for rows, _ in self.parts]))
 
 
 def _ordered(parts: Sequence[BasisPoints]) -> BasisPoints:
-    """All points, by their rows."""
+    """Join the points of all parts, ordered by row."""
     row, x = (np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "x"))
     order = np.argsort(row, kind="stable")
     return BasisPoints(row[order], x[order], np.concatenate([p.weight for p in parts], axis=1)[:, order])

@@ -1,6 +1,6 @@
-"""The designs of many rows where distances count: with smooth weights every row has laws.
+"""The designs of many rows where distances count: with smooth weights every row has its own laws.
 
-Numbers of a row are made of its laws alone: they are the same to the last bit whatever other rows there are.
+Numbers of a row are computed from its laws alone: they are the same to the last bit whatever the other rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from limes.designs._weights import EuclideanWeights
 
 
 def serves(family: ProductFamily) -> bool:
-    """Whether the columns of a family's designs can be tilted at many rows."""
+    """Return whether the columns of a family's designs can be tilted at many rows."""
     if not isinstance(family.weights, EuclideanWeights) or family.held is not None:
         return False
     slopes = np.zeros(len(family.marginals), dtype=np.bool_) if family.slopes is None else family.slopes
@@ -45,7 +45,7 @@ def _serves_column(law: Marginal, slope: bool) -> bool:
 
 def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
     """Tilt each column's law at rows (n, d) with these cells (n, d)."""
-    assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - as `serves` says
+    assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - guaranteed by `serves`
     scales = np.ones(len(family.marginals)) if family.scales is None else family.scales
     slopes = np.zeros(scales.size, dtype=np.bool_) if family.slopes is None else family.slopes
     return [
@@ -68,7 +68,7 @@ def _column(tilting: _Tilting, slope: bool, x: Floats, cell: Ints) -> TiltedColu
 
 
 class _Tilting(NamedTuple):
-    """How a column's law is tilted at rows that hold a number."""
+    """The law, unit of distance and weights by which a column is tilted at rows that hold a number."""
 
     law: Marginal
     scale: float

@@ -1,7 +1,7 @@
-"""How much a perturbed row counts: weights that are products over columns keep columns independent.
+"""Weights of perturbed rows: weights that are products over columns keep columns independent.
 
 A weight is used by *tilting*: the law of a column times its factor of the weight is again a law of that
-column. Under the tilted law every row counts the same, so nothing downstream ever sees a weight.
+column. Under the tilted law all rows have equal weight, so no later step uses a weight.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Weights(Protocol):
 
     @property
     def bandwidth(self) -> float:
-        """ν, infinity where all rows weigh alike."""
+        """ν; infinity where all rows have equal weight."""
         ...
 
     def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
         """Tilt a column's law at the instance's value x; scale is the column's unit of distance.
 
-        Return the law, and the log of one further factor that all cells but the instance's have lost. Kept
-        apart, that factor leaves the law of the other cells exact, however small it is.
+        Return the law, and the log of one further factor of all cells but the instance's. Returned
+        separately, that factor leaves the law of the other cells exact, however small it is.
         """
         ...
 

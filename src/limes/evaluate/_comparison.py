@@ -128,13 +128,13 @@ def compare(
     Parameters
     ----------
     explainers
-        Name -> (X, seed) -> an explanation of all rows of X, as :func:`stability` takes it.
+        Name -> (X, seed) -> an explanation of all rows of X, as :func:`stability` accepts it.
     task
         Model, rows, background.
     runs, k
-        As for :func:`stability`.
+        See :func:`stability`.
     noise
-        As for :func:`stability`, and the radius of :func:`sensitivity`, in standard deviations.
+        See :func:`stability`; also the radius of :func:`sensitivity`, in standard deviations.
     draws
         Rows drawn around each row.
     output
@@ -173,7 +173,7 @@ def compare(
 
 @dataclass(frozen=True, eq=False)
 class _Settings:
-    """EvaluationTask and options, the same for all explainers."""
+    """The task and the options, the same for all explainers."""
 
     task: EvaluationTask
     bins: Bins

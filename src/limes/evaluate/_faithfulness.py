@@ -51,9 +51,9 @@ class Neighbourhood(Protocol):
         i
             Position of its row.
         count
-            How many draws, m.
+            Number of draws, m.
         rng
-            Where they come from.
+            Random generator of the draws.
         """
         ...
 
@@ -95,7 +95,7 @@ class Bins:
     Parameters
     ----------
     task
-        The bins are learnt from its background.
+        The task from whose background the bins are learnt.
     bandwidth
         ν; 0.75 √d by default.
 
@@ -143,7 +143,7 @@ def fidelity(
     Parameters
     ----------
     explanation
-        Of all rows of the task, in any form that :func:`limes.evaluate.attribution` takes.
+        An explanation of all rows of the task, in any form that :func:`limes.evaluate.attribution` accepts.
     task
         Model, rows, background.
     neighbourhood
@@ -151,7 +151,7 @@ def fidelity(
     draws
         Rows drawn around each row; the same for every explanation.
     output
-        Of the explanation, if it has several.
+        Output of the explanation, if it has several.
     rng
         Seed.
 
@@ -200,7 +200,7 @@ def infidelity(
     Parameters
     ----------
     explanation, task, neighbourhood, draws, output, rng
-        As for :func:`fidelity`.
+        See :func:`fidelity`.
 
     References
     ----------
@@ -233,7 +233,7 @@ class Curves:
     deletion
         f with the m largest removed, less the mean of f over the background, in its standard deviations.
     insertion
-        The same with all but the m largest removed.
+        f in the same units, with all but the m largest removed.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def curves(
     Parameters
     ----------
     explanation, task, output, rng
-        As for :func:`fidelity`.
+        See :func:`fidelity`.
     draws
         Background rows over which the mean is taken.
 
@@ -306,12 +306,12 @@ def precision(explanation: Explanation) -> Score:
     Parameters
     ----------
     explanation
-        Of :class:`limes.SparseExplainer`.
+        An explanation by :class:`limes.SparseExplainer`.
 
     Raises
     ------
     InputError
-        If it is not sparse.
+        If the explanation is not sparse.
 
     References
     ----------

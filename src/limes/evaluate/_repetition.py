@@ -83,7 +83,7 @@ def stability(
         Largest uniform noise, in standard deviations of each number, drawn anew for each run; 0 compares the
         same rows, above 0 explanations of neighbours.
     output
-        Of the explanation, if it has several.
+        Output of the explanation, if it has several.
     rng
         Seed of the first run, and of the noise.
 
@@ -131,11 +131,11 @@ def sensitivity(
     Parameters
     ----------
     explain, task, output, rng
-        As for :func:`stability`.
+        See :func:`stability`.
     radius
         The largest move, in standard deviations of each column.
     draws
-        How many moves.
+        Number of moves.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """The data of an evaluation: model, rows, background, and explanations of any kind as one matrix of values.
 
 Every kind of object that has values is converted to an :class:`Attribution` (rows × features); the measures
-see nothing else.
+use nothing else.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class EvaluationTask:
         X
             Rows whose explanations are evaluated.
         output
-            As in :class:`limes.TabularExplainer`; by default the second of two classes.
+            See :class:`limes.TabularExplainer`; by default the second of two classes.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class Attribution:
     values
         (n, d).
     errors
-        Their standard errors (n, d); None unless the explainer has them.
+        Standard errors of the values (n, d); None unless the explainer has them.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def attribution_of(task: EvaluationTask, explanation: Any, output: Any) -> Attri
     Raises
     ------
     InputError
-        As :func:`attribution`, or if it is of other rows or columns.
+        See :func:`attribution`; also if the explanation is of other rows or columns.
     """
     result = attribution(explanation, output=output)
     if result.values.shape != task.rows.shape:
@@ -233,7 +233,7 @@ def attribution_of(task: EvaluationTask, explanation: Any, output: Any) -> Attri
 
 
 def attribution(explanation: Any, *, output: Any = None) -> Attribution:
-    """Return the values of an explanation of limes, shap or lime, of a list of such, or an array (n, d).
+    """Return the values of an explanation of limes, shap or lime, of a list of these, or an array (n, d).
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def attribution(explanation: Any, *, output: Any = None) -> Attribution:
         ``lime``, or a list of them, one a row; an array; or an :class:`Attribution`, which is returned as it
         is.
     output
-        Which one of several: its position, or ``lime``'s label. By default the last of two, which
+        The output, if there are several: its position, or ``lime``'s label. By default the last of two, which
         determines the other for two classes.
 
     Raises
@@ -316,7 +316,7 @@ def _from_values(explanation: Any, output: Any) -> Attribution:
 
 
 def _one_row(values: Floats, base: Any) -> bool:
-    """Whether (d, k) values are those of one row, not of n rows: there are k base values, and not n."""
+    """Return whether (d, k) values are those of one row, not of n: there are k base values, and not n."""
     return bool(len(base) == values.shape[1] != values.shape[0])
 
 

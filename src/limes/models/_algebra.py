@@ -30,7 +30,7 @@ _LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic,
 
 
 def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
-    """The same form with every array that has outputs changed, the intercept included."""
+    """Return the form with every array that has outputs changed, the intercept included."""
     intercept = np.asarray(change(form.intercept))
     if isinstance(form, Sum):
         loadings = tuple(np.asarray(change(loading)) for loading in form.loadings)
@@ -69,14 +69,14 @@ def map_outputs(form: Form, matrix: ArrayLike) -> Form:
     Parameters
     ----------
     form
-        With outputs () or (k,).
+        A form with outputs () or (k,).
     matrix
         A number or (q,) for a form with one output, (k,) or (k, q) for one with k outputs.
 
     Returns
     -------
     Form
-        With one output for a number and (k,), with q outputs for (q,) and (k, q).
+        A form with one output for a number and (k,), with q outputs for (q,) and (k, q).
     """
     m, axes = np.asarray(matrix, dtype=np.float64), len(outputs_of(form))
     parts, constant = _plain(form)
@@ -90,7 +90,7 @@ def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercep
     Raises
     ------
     InputError
-        As :class:`Combination`.
+        See :class:`Combination`.
     """
     factors = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
     flat, constant = _plain(Combination(parts, factors, np.asarray(intercept, dtype=np.float64)))

@@ -38,7 +38,7 @@ class Document:
     names
         (d,) the words.
     mask
-        Replaces a word that is removed.
+        Text in place of a removed word.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Document:
         ]
 
     def _in_blocks(self, kept: Bools) -> list[str]:
-        """The same for many rows, which share the texts of a few occurrences: each is joined once."""
+        """The texts of many rows, which share the texts of a few occurrences: each is joined once."""
         blocks = range(0, len(self.word), _TOGETHER)
         texts = [
             self._deletions(i, i + _TOGETHER)[_codes(kept[:, i : i + _TOGETHER])].tolist() for i in blocks
@@ -141,7 +141,7 @@ class TextModel:
     Attributes
     ----------
     steps
-        Applied to texts, one after the other; none if the model takes texts.
+        Steps applied to texts, one after the other; empty if the model takes texts.
     head
         The estimator behind them.
     """

@@ -1,4 +1,4 @@
-"""Which part of a photograph a network sees, and at what size; and back from there to the photograph."""
+"""The part of a photograph that a network sees, its size there, and the way back to the photograph."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Framing:
         First row, first column, height and width of the rectangle; with "pad" it reaches beyond the
         photograph, where it is 0.
     size
-        Height and width that it is scaled to.
+        Height and width to which the rectangle is scaled.
     resample
-        How it is scaled, of `RESAMPLINGS`.
+        Method of scaling, one of `RESAMPLINGS`.
     """
 
     photo: tuple[int, int]
@@ -49,7 +49,7 @@ class Framing:
     ) -> Framing:
         """Return the largest middle part ("crop"), the whole ("squash"), or the whole with borders ("pad").
 
-        ``inner`` is how much of the sides of the middle part, or of the whole, is taken.
+        ``inner`` is the share of the sides of the middle part, or of the whole, that is used.
 
         Examples
         --------

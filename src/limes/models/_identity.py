@@ -1,4 +1,4 @@
-"""Whether a model is what its class claims, and whether it was fitted again.
+"""Checks that a model predicts as its class does, and that it was not fitted again.
 
 A reader knows what ``sklearn.linear_model.LinearRegression.predict`` computes. It must not read another class
 of the same name, nor a ``predict`` that was put on the instance or on the class.
@@ -64,7 +64,7 @@ def replaced_method(model: Any) -> str | None:
 # Bytes of an array that is compared by its content
 _SMALL = 1 << 18
 # A longer list is a forest's, whose trees are new objects after a fit; members of a shorter one may be
-# refitted
+# refitted in place
 _FEW_MEMBERS = 16
 
 
@@ -76,9 +76,9 @@ class ModelState(NamedTuple):
     attributes
         Models, the model itself first, with the values of their attributes, compared by identity.
     entries
-        Lists and tuples of these, with their entries, compared by identity.
+        Lists and tuples among these values, with their entries, compared by identity.
     contents
-        Small arrays of these, with their bytes.
+        Small arrays among these values, with their bytes.
     complete
         Whether every change of the fit is visible in the three.
     """
@@ -172,7 +172,8 @@ class Watch:
     model
         The model.
     has_reader
-        Whether its class has a reader. Others are not watched: they may change at each call without a fit.
+        Whether its class has a reader. Other models are not watched: they may change at each call without a
+        fit.
     ask, predict
         The model's own answers, and those of its form; None if it could not be read.
     allowed
@@ -200,7 +201,7 @@ class Watch:
         return self.same_state() and self.agrees(rows)
 
     def same_state(self) -> bool:
-        """Return whether the attributes of the model are the ones that it had."""
+        """Return whether the model's attributes are those recorded."""
         if self._state is None and self._has_reader:  # the copy of a model has its own state
             self._state = self._present()
         return self._state is None or self._state.holds()
@@ -208,7 +209,7 @@ class Watch:
     def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
         """Return whether model and form agree at explained rows, if the state may hide a new fit.
 
-        ``answers`` are those at all rows where the caller has them, ``by`` the model or by its form.
+        ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them.
         """
         if self._ask is None or self._predict is None or self._state is None or self._state.complete:
             return True

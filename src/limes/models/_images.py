@@ -27,7 +27,7 @@ class SwitchedImage:
     shown
         (H, W) or (H, W, C), where every superpixel is on.
     fill
-        The same shape and type, where every superpixel is off.
+        The image where every superpixel is off, of the same shape and type.
     labels
         (H, W) superpixel 0, ..., d - 1 of each pixel.
 
@@ -97,7 +97,7 @@ class Composer:
 
 
 class TensorComposer:
-    """The same with torch, on the model's device.
+    """A :class:`Composer` with torch, on the model's device.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def read(model: Any, output: Any = None) -> Form | BlackBox:
     model
         A fitted estimator, or a callable (n, d) -> (n,) or (n, k).
     output
-        As for :class:`limes.TabularExplainer`.
+        See :class:`limes.TabularExplainer`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def read_output(
     *,
     schema: Schema | None = None,
 ) -> Form | BlackBox:
-    """Read, for an output that is already resolved; ``decode`` as for :class:`ModelCaller`."""
+    """Read a model for an output that is already resolved; for ``decode`` see :class:`ModelCaller`."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             form = read_form(model, output.method, schema)
@@ -110,7 +110,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     Raises
     ------
     CannotRead
-        With the reason.
+        If the model cannot be read, with the reason.
     """
     module, function = _entry(type(model)).reader.split(":")
     refuse_replaced_methods(model)
@@ -125,7 +125,7 @@ def refuse_replaced_methods(model: Any) -> None:
     Raises
     ------
     CannotRead
-        Naming the method.
+        If a method was replaced, naming it.
     """
     method = replaced_method(model)
     if method is not None:
@@ -136,12 +136,12 @@ def refuse_replaced_methods(model: Any) -> None:
 
 
 def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
-    """Refuse the methods of a classifier that are no sum of ``terms``, as its margin is.
+    """Refuse the methods of a classifier that are not sums of ``terms``, as its margin is.
 
     Raises
     ------
     CannotRead
-        Naming the method.
+        If the method is another, naming it.
     """
     if method != "decision_function":
         raise CannotRead(
@@ -206,7 +206,7 @@ def _why_not(kind: type) -> str:
 
 # Sums of a thousand terms in another order differ by less than this, relative to the largest prediction.
 EXACT_TOLERANCE = 1e-9
-# The same where tables or libraries are in float32.
+# Tolerance where tables or libraries are in float32.
 SINGLE_TOLERANCE = 1e-5
 # XGBoost adds in float32: each of a thousand sums is off by up to 6e-8 of itself, in random directions.
 _FLOAT32 = 1e-5

@@ -1,9 +1,9 @@
-"""Trees with tests that are no single threshold, rewritten as trees that compare with one threshold a node.
+"""Trees whose tests are not single thresholds, rewritten as trees that compare with one threshold a node.
 
-Two tests are rewritten. *Interval splits*: "x lies in one of several intervals" takes a threshold at each
+Two tests are rewritten. *Interval splits*: "x lies in one of several intervals" becomes a threshold at each
 end, and a copy of the subtree below for each interval. *Numbers that count as missing*: LightGBM with
-``zero_as_missing`` takes |x| <= 1e-35 for missing, XGBoost with ``missing=-999`` whatever float32 rounds to
--999; a node sends this window of numbers where it sends NaN, whatever its threshold.
+``zero_as_missing`` treats |x| <= 1e-35 as missing, XGBoost with ``missing=-999`` every number that float32
+rounds to -999; a node sends this window of numbers to the side of NaN, whatever its threshold.
 
 Both walks carry, for each column, the interval of x that can still reach the present node. It decides many
 tests below, so that copies shrink as they multiply.
@@ -38,7 +38,7 @@ class _Interval(NamedTuple):
     missing: bool = True
 
     def goes_left(self, threshold: float, *, missing_left: bool) -> bool | None:
-        """Whether all values go left (True) or right (False) at a node; None if they part."""
+        """Return whether all values go left (True) or right (False) at a node; None if they part."""
         left, right = self.missing and missing_left, self.missing and not missing_left
         if self.lower < self.upper:
             left, right = left or self.lower < threshold, right or threshold < self.upper
@@ -231,7 +231,7 @@ class _IntervalSplits:
         self._tasks.append(task._replace(place=(position, False), pieces=rest, missing=missing))
 
     def _write_below(self, task: _Task, interval: _Interval, place: _Place, *, left: bool) -> None:
-        """Go on with a child of the task's old node, which an interval of its column reaches."""
+        """Continue with a child of the task's old node, which an interval of its column reaches."""
         old, node = self._old, task.node
         child = old.left[node] if left else old.right[node]
         self._tasks.append(_Task(child, {**task.intervals, old.feature[node]: interval}, place))
@@ -252,7 +252,7 @@ class Window(NamedTuple):
 
 
 def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window) -> BoosterTree:
-    """The same tree, in which only NaN is missing.
+    """Return an equal tree in which only NaN is missing.
 
     x is below the window, in it, or above it, and in each of the three cases a node is an ordinary test, or
     decided. So the first node of a column on a path whose threshold disagrees with the window becomes two
@@ -261,11 +261,11 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
     Parameters
     ----------
     tree
-        Of a boosting library.
+        A tree of a boosting library.
     concerned
-        Which inner nodes, numbered first, send the numbers of the window where they send NaN.
+        Whether each inner node, numbered first, sends the numbers of the window where it sends NaN.
     window
-        These numbers.
+        The numbers that count as missing.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
 
 
 def _undecided(old: _OldNodes, concerned: list[bool], node: int, intervals: _Intervals) -> int:
-    """Go down while the interval of the tested column decides."""
+    """Return the node reached by descending while the interval of the tested column decides."""
     while old.feature[node] >= 0 and concerned[node]:
         interval = intervals.get(old.feature[node])
         if interval is None:

@@ -1,4 +1,4 @@
-"""Tables of any length: one function explains a piece, engines carry it, and finished parts are kept.
+"""Tables of any length: one function explains a piece, engines distribute it, and finished parts are kept.
 
 `explain_frame` is a function from a frame to a frame, each row by itself; so a table may be cut anywhere.
 """

@@ -32,7 +32,7 @@ _HEAD = 8 << 20
 _TRIED, _WRONG = 2000, 0.01
 # pyarrow counts lines from 1, which is the header
 _FIRST_LINE = 2
-# What pyarrow raises for a cell, and for a type, that cannot be cast
+# Errors of pyarrow for a cell, and for a type, that cannot be cast
 _CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 _Column: TypeAlias = Any  # pa.ChunkedArray; pyarrow has no types
@@ -46,7 +46,7 @@ class Unreadable:
     reason: str
 
     def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, num_rows=length)
 
 
@@ -72,7 +72,7 @@ def check_types(
 ) -> None:
     """Raise InputError where a file's columns are of other kinds than those of the first file.
 
-    Numbers may be wider or narrower, and a column may be empty; but a date is no number, nor is a text one.
+    Numbers may be wider or narrower, and a column may be empty; but a date or a text is no number.
     """
     for name in columns:
         kind, expected = schema.field(name).type, types.field(name).type
@@ -85,7 +85,7 @@ def check_types(
 
 
 def _kind(kind: Any) -> str:
-    """Name types alike that are cast to each other without a change of meaning."""
+    """Return one name for types that are cast to each other without a change of meaning."""
     if pa.types.is_dictionary(kind):
         return _kind(kind.value_type)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):

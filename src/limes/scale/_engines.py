@@ -1,9 +1,9 @@
 """Engines carry parts to workers, and yield each part as soon as it is finished.
 
-An engine is a function ``run(work, parts, cluster)``, in any order, which takes parts as it needs them. It
-may do a part twice, as after the death of a worker: a part that is done again is the same file. There is one
-of this machine's processes, `limes.scale._processes`; the others are `limes.scale.dask` and
-`limes.scale.spark`.
+An engine is a function ``run(work, parts, cluster)`` that takes parts as it needs them and yields their
+records, in any order. It may compute a part twice, for example after the death of a worker: both times the
+file is the same. `limes.scale._processes` runs processes of this machine; the other engines are
+`limes.scale.dask` and `limes.scale.spark`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limes.scale._work import Work
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where workers are.
+    """The machines and processes that run workers.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Cluster:
     scheduler
         Address of a running cluster, as its library writes it; None: this machine.
     timeout
-        Seconds that a part may take; then its rows that hang are errors. None: no limit.
+        Seconds that a part may take; then its rows that hang are reported as errors. None: no limit.
     cores
         Threads of a worker; None: its share of the cores of this machine.
     """
@@ -53,7 +53,7 @@ class Cluster:
         return max(1, int(cpu_count()) // self.workers)
 
 
-# The process that calls, and no other
+# Only the process that calls
 THIS_PROCESS = Cluster()
 
 Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Iterator[PartRecord]]

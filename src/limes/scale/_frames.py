@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
 _BLOCK = 512
-# Characters of an error, and those of it that are looked at
+# Characters of a reported error, and characters of the original text that are read
 _LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
@@ -46,16 +46,16 @@ class Explainer(Protocol):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Columns that it needs."""
+        """Columns that the explainer needs."""
         ...
 
     @property
     def reproducible(self) -> Explainer:
-        """The same, with results that do not depend on the number of rows, to the last bit."""
+        """The explainer with results that do not depend on the number of rows, to the last bit."""
         ...
 
     def fill_pool(self, *, progress: bool) -> None:
-        """Ask the model for all answers that rows share."""
+        """Compute all answers of the model that rows share."""
         ...
 
     def typical(self) -> Any:
@@ -87,7 +87,7 @@ def explain_frame(
     Returns
     -------
     frame
-        Of the same library, rows in order; in pandas each line has the index of its row. Columns:
+        A frame of the same library, rows in order; in pandas each line has the index of its row. Columns:
 
         ================== ======== ==========================================================
         keys, or ``row``            as in the frame, or int64
@@ -179,7 +179,7 @@ def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
 
 
 def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise InputError if a table lacks a column that is needed; name those that are like it."""
+    """Raise InputError if a table lacks a column that is needed; the message names similar columns."""
     missing = [name for name in needed if name not in columns]
     if missing:
         names = ", ".join(repr(name) + did_you_mean(name, columns) for name in missing[:SHOWN])
@@ -198,7 +198,7 @@ def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
 
 
 def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanation | str]]:
-    """Positions of rows that were explained together, or of one row and its error.
+    """Yield positions of rows that were explained together, or of one row and its error.
 
     All rows are tried at once. A CellError names all rows at fault, so the rest is one more try; after any
     other error blocks are tried, and halved down to the row.
@@ -271,7 +271,7 @@ class _Explained(NamedTuple):
     Attributes
     ----------
     positions
-        (n,) where they are in the frame.
+        (n,) positions of the rows in the frame.
     values, errors
         Coefficients and their standard errors, (n, d, k).
     predictions, intercepts
@@ -279,7 +279,7 @@ class _Explained(NamedTuple):
     conditions
         n tuples of d texts.
     rules
-        n texts of sparse explanations; none of others.
+        n texts for sparse explanations; empty for others.
     """
 
     positions: Ints

@@ -1,7 +1,8 @@
-"""Which files a table is made of: a file, a folder, a pattern, partitions in folders, or a table format.
+"""The files of a table: a file, a folder, a pattern, partitions in folders, or a table format.
 
 Folders ``key=value`` on the way to a file are columns of its rows, as Hive writes them. A Delta table's log
-says which of the files in its folder are rows of the table; an Iceberg table is passed as its metadata file.
+states which of the files in its folder are rows of the table; an Iceberg table is passed as its metadata
+file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Inputs:
     Attributes
     ----------
     keys
-        A table of one row for each file, or none where there are no such columns.
+        A table of one row for each file; empty where there are no such columns.
     """
 
     files: tuple[Place, ...]
@@ -51,7 +52,7 @@ def inputs_of(where: str | Place) -> Inputs:
     Raises
     ------
     InputError
-        There are no files, or of both kinds, or a table format has features that are not read.
+        There are no files, or files of both kinds, or a table format has features that are not read.
     MissingLibraryError
         For Delta and Iceberg, where their library is not installed.
     """
@@ -88,7 +89,7 @@ def _below(place: Place) -> Iterable[Place]:
 
 
 def _matches(place: Place) -> tuple[Place, list[Place]]:
-    """The folder that a pattern begins with, and the files that it fits."""
+    """Return the folder with which a pattern begins, and the files that match it."""
     if isinstance(place, Path):
         fixed = place
         while has_magic(str(fixed)):
@@ -160,7 +161,7 @@ def _inside(place: Place, path: str) -> Place:
 
 
 def _delta_options(url: str) -> dict[str, str]:
-    """Give deltalake's names of pyarrow's options of S3; other stores take theirs from the environment."""
+    """Return pyarrow's options of S3 by deltalake's names; other stores read theirs from the environment."""
     options = {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
     names = {"region": "AWS_REGION", "endpoint_override": "AWS_ENDPOINT_URL"}
     result = {names[name]: value for name, value in options.items() if name in names}

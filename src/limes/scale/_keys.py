@@ -1,7 +1,7 @@
 """Keys that repeat in a table of any length.
 
-A worker hashes the keys of its part, a few array operations a column, and stores eight bytes a row beside
-it. The driver deals hashes out to temporary files, so that equal ones meet and a file fits in memory.
+A worker hashes the keys of its part, a few array operations a column, and stores eight bytes a row beside it.
+The driver deals hashes out to temporary files, so that equal ones are in one file and a file fits in memory.
 Different keys may share a hash, so repeated ones are looked up in the table. pyarrow's ``group_by`` would
 hold all keys in memory, and has no hash by which to deal them out.
 """
@@ -28,14 +28,14 @@ from limes.scale._parts import Folder
 from limes.scale._stores import Place, parsed
 from limes.scale._tally import SPREAD, Hashes, hashes_of_bits
 
-# Hashes that the driver holds in memory, eight bytes each; repeated hashes that are looked up
+# Largest number of hashes that the driver holds in memory, eight bytes each, and of those looked up
 _HELD, _LOOKED_UP = 1 << 22, 1000
 # Hash of a null
 _NULL = np.uint64(0x94D049BB133111EB)
 
 
 def key_hashes(lines: pa.Table, keys: Sequence[str]) -> tuple[Ints, Hashes]:
-    """Hash the keys of each row of a part; return the lines that rows begin at, and the hashes.
+    """Hash the keys of each row of a part; return the first line of each row, and the hashes.
 
     A row with several lines counts once, and one that was unreadable, whose keys are unknown, does not count.
     """

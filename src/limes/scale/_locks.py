@@ -1,9 +1,9 @@
 """One run at a time in a folder.
 
-On this machine it is a lock of the operating system, which frees that of a dead process. Stores have no
-locks: there it is a lease, an object with the run's token and a count that a thread raises every few seconds.
-A lease whose count stands still belongs to a dead run, and is taken; no clock is compared with another. If
-two runs take the lease at the same moment, both write it, and the run that then reads the other's token
+On this machine the lock is one of the operating system, which frees the lock of a dead process. Stores have
+no locks: there the lock is a lease, an object with the run's token and a count that a thread raises every few
+seconds. A lease whose count stands still belongs to a dead run, and is taken over; clocks are never compared.
+If two runs take the lease at the same moment, both write it, and the run that then reads the other's token
 stops. Should both continue, they write the same bytes: a worker refuses a part of another run.
 """
 
@@ -37,7 +37,7 @@ def locked(place: Place) -> Iterator[None]:
     InputError
         Another run holds it.
     OSError
-        It cannot be written.
+        The lock cannot be written.
     """
     if isinstance(place, StorePath):
         lease = _Lease(place)
@@ -80,7 +80,7 @@ class _Lease:
         self._thread = Thread(target=self._renew, daemon=True)
 
     def take(self) -> None:
-        """Take the lease, if no run holds it that is alive; raise InputError."""
+        """Take the lease; raise InputError if a live run holds it."""
         holder = self._read()
         if holder is not None:
             sleep(_RENEWAL * _DEAD)
@@ -113,7 +113,7 @@ class _Lease:
             token, count = json.loads(self._place.read_bytes())
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):  # of no run
+        except (ValueError, TypeError):  # not the lease of a run
             return "", 0
         return token, count
 

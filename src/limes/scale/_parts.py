@@ -1,8 +1,8 @@
 """A folder of parts that is never wrong: whatever happens, each part is whole or missing.
 
 A part is written beside its place, synced, and renamed into it. Only then the journal gets a line, with the
-part's checksum. So the parts to do are those without a line, or whose file is not what its line states; and a
-part that is computed again has the same numbers.
+part's checksum. The parts to compute are therefore those without a line, or whose file differs from its line;
+a part that is computed again has the same numbers.
 
     OUT/_run.json        what determines these explanations: input, model, options
     OUT/_parts.jsonl     a line a part: its number, its tally, and the file's SHA-256
@@ -64,12 +64,12 @@ class PartRecord:
 
     @property
     def rows(self) -> int:
-        """Rows of the table in it."""
+        """Number of rows of the table in the part."""
         return self.tally.rows
 
     @property
     def errors(self) -> int:
-        """Those among them that have no explanation."""
+        """Number of these rows that have no explanation."""
         return self.tally.errors
 
     def to_json(self) -> str:
@@ -84,7 +84,7 @@ class PartRecord:
 
 
 def run_name(run: Mapping[str, Any]) -> str:
-    """Name a run by what determines its explanations."""
+    """Return the name of a run, a hash of what determines its explanations."""
     return sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -103,8 +103,8 @@ class Folder:
         Raises
         ------
         InputError
-            The folder holds something else, or another run: names the differences. Or another process is at
-            work in it, or it cannot be written.
+            The folder holds something else, or another run (the message names the differences); another
+            process works in it; or it cannot be written.
         """
         with ExitStack() as stack:
             with writing(self.path):
@@ -123,7 +123,7 @@ class Folder:
 
     def _open(self, run: Mapping[str, Any]) -> dict[int, PartRecord]:
         for file in self.path.iterdir():
-            if file.name.startswith(BESIDE):  # of a run that was killed
+            if file.name.startswith(BESIDE):  # left by a run that was killed
                 file.unlink(missing_ok=True)
         if not self.files() and not self.journal():  # no part is whole yet
             write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
@@ -133,7 +133,7 @@ class Folder:
         return finished
 
     def run(self) -> dict[str, Any]:
-        """What determines the explanations in the folder.
+        """The inputs that determine the explanations in the folder.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class Folder:
         return self.path / f"part-{number:05d}.parquet"
 
     def files(self) -> list[Place]:
-        """Files that readers of the folder take for parts."""
+        """Files that readers of the folder read as parts."""
         return sorted(
             file for file in self.path.iterdir() if file.suffix == ".parquet" and file.name[0] not in "._"
         )
@@ -243,12 +243,13 @@ class Folder:
             return None
 
     def append(self, record: PartRecord) -> None:
-        """Add a part to the journal, whose file is in place.
+        """Add to the journal a part whose file is in place.
 
         Raises
         ------
         InputError
-            The file is missing, as other machines see another folder; or the journal cannot be written.
+            The file is missing, for example on machines with another folder; or the journal cannot be
+            written.
         """
         with writing(self.path):
             if not self.part(record.part).is_file():
@@ -308,7 +309,7 @@ def _is_part(path: Place) -> bool:
 
 @contextmanager
 def writing(path: Place) -> Iterator[None]:
-    """Turn an error of a disk or a store into one that says what to do."""
+    """Turn an error of a disk or a store into an error that states what to do."""
     try:
         yield
     except OSError as error:

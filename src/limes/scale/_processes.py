@@ -1,12 +1,12 @@
 """Worker processes on this machine: each does one part at a time, and is ended when its part hangs.
 
 The driver has a pipe to each process, so it knows which part a process was at when it died or took too long.
-A part that takes longer than the time limit is searched by halves for the rows that hang; it is then done
-without them, and they are errors. A trial of one k-th of the rows has at most 10 / k of the limit, so a
-search takes about six times the limit for each row that hangs.
+A part that takes longer than the time limit is searched by halves for the rows that hang; it is then computed
+without these rows, which are reported as errors. A trial of one k-th of the rows has at most 10 / k of the
+limit, so a search takes about six times the limit for each row that hangs.
 
 Processes are loky's, which start without importing the program's main module. Its executor is not enough: it
-cannot end one process, nor tell which part a dead one was at.
+cannot end one process, nor report the part that a dead process was working on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Search:
         return _Task(self.part, seconds, rows=rows)
 
     def add(self, rows: range, seconds: float, *, hangs: bool) -> None:
-        """Note how a trial ended."""
+        """Record the result of a trial."""
         self.spent += seconds
         if not hangs:
             return
@@ -99,15 +99,15 @@ def _halves(rows: range) -> list[range]:
 
 
 def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
-    """Return a process that does the parts of a pickled work, for a worker of another engine."""
+    """Return a process that computes the parts of a pickled work, for a worker of another engine."""
     from multiprocessing import current_process
 
-    current_process().daemon = False  # of Dask's workers it is set, and forbids children
+    current_process().daemon = False  # Dask's workers are daemons, which may not have children
     return WorkerPool(content, iter(()), Cluster(timeout=timeout, cores=threads))
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Do the parts with processes of this machine, in any order; yield each part as soon as it is finished.
+    """Compute the parts with processes of this machine, in any order; yield each as soon as it is finished.
 
     One worker without a time limit is this process.
 
@@ -128,7 +128,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
 
 
 class _Worker:
-    """A process, its pipe, and its task; None until the process is ready, and between two tasks."""
+    """A process, its pipe, and its task, which is None until the process is ready and between two tasks."""
 
     def __init__(self, content: bytes, cluster: Cluster) -> None:
         from joblib.externals.loky.backend import get_context
@@ -149,7 +149,7 @@ class _Worker:
 
     @property
     def seconds(self) -> float:
-        """Since its task was sent."""
+        """Seconds since its task was sent."""
         return monotonic() - self.start
 
     @property
@@ -180,7 +180,7 @@ class WorkerPool:
         self._idle: list[_Worker] = []
 
     def record_of(self, part: Part) -> PartRecord:
-        """Do one part; the workers stay for the next."""
+        """Compute one part; the workers stay for the next."""
         self._parts = iter([part])
         [record] = self.records()
         return record
@@ -217,7 +217,7 @@ class WorkerPool:
                 self._fetch()
 
     def _ready(self) -> list[_Worker]:
-        """Workers with an answer, as soon as there is one, or a worker is late."""
+        """Wait until a worker has answered or is late; return the workers with an answer."""
         busy = {worker.pipe: worker for worker in self._workers if worker not in self._idle}
         times = [worker.remaining for worker in busy.values()]
         limits = [max(0.0, seconds) for seconds in times if seconds is not None]
@@ -278,7 +278,7 @@ def _late(worker: _Worker) -> bool:
 
 
 def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int) -> None:
-    """Do the driver's tasks; leave Ctrl-C to the driver, and do not outlive it."""
+    """Compute the driver's tasks; ignore Ctrl-C, which the driver handles, and end with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_threads(threads)
 

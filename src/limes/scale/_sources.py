@@ -79,7 +79,7 @@ class Slice:
     keys: pa.Table | None = None
 
     def slice(self, start: int, length: int) -> Slice:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, start=self.start + start, num_rows=length)
 
     def read(self, columns: Sequence[str]) -> Chunk:
@@ -129,11 +129,11 @@ class Part:
 
     @property
     def num_rows(self) -> int:
-        """Rows in it."""
+        """Number of rows in the part."""
         return sum(piece.num_rows for piece in self.pieces)
 
     def read(self, columns: Sequence[str]) -> list[Chunk]:
-        """Read its rows in order."""
+        """Read the rows of the part in order."""
         return [piece.read(columns) if isinstance(piece, Slice) else piece for piece in self.pieces]
 
 
@@ -151,7 +151,7 @@ class Source:
         Raises
         ------
         InputError
-            There are no files, or of both kinds.
+            There are no files, or files of both kinds.
         """
         inputs = inputs_of(where)
         return cls(inputs.files, inputs.keys)
@@ -187,15 +187,15 @@ class Source:
 
     @cached_property
     def stamps(self) -> dict[Place, Stamp]:
-        """Stamps of the files when they were first looked at."""
+        """Stamps of the files when they were first inspected."""
         return {path: Stamp.of(path) for path in self.files}
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Size and a hash of every byte of each file; of an object of a store, size and time of its put.
+        """Size and a hash of every byte of each file; for an object of a store, size and time of its put.
 
-        Hashing takes a thousandth of the time of explaining, and fetching a table twice does not; objects are
-        never changed, only put again.
+        Hashing takes a thousandth of the time of explaining; fetching a table from a store twice takes
+        longer. Objects are never changed, only put again.
         """
         return {
             f"{i} {path.name}": f"{stamp.size} bytes, "
@@ -205,7 +205,7 @@ class Source:
 
     @cached_property
     def likely_rows(self) -> int:
-        """Rows by the footers of Parquet files, or of CSV if its lines are as long as the first ones."""
+        """Number of rows by the footers of Parquet files; for CSV estimated by the first lines' length."""
         if not self.is_csv:
             return sum(sum(sizes) for _, sizes in self._footers.values())
         return likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))

@@ -1,4 +1,4 @@
-"""A Spark context: the active one, or one for this run; else an error that says how to get one."""
+"""A Spark context: the active one, or one for this run; else an error that states how to get one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from limes.scale._engines import Cluster
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# Spark 4 needs it
+# Version of Java that Spark 4 needs
 _JAVA = 17
 _GET_JAVA = (
     f"Install Java {_JAVA} or later (Debian and Ubuntu: apt-get install openjdk-{_JAVA}-jre-headless; conda: "

@@ -1,8 +1,8 @@
 """Files of this machine and objects of stores, S3, Google Cloud Storage and Azure, by the same operations.
 
 A `StorePath` has the part of `pathlib.Path` that tables need, so that code is written once for a `Place`,
-which is either. Both appear whole or not at all: a file is written beside its place and renamed, an object
-becomes visible by one put, or by the completion of its upload in pieces.
+which is one of the two. Both appear whole or not at all: a file is written beside its place and renamed, an
+object becomes visible by one put, or by the completion of its upload in pieces.
 
 Stores are those of ``pyarrow.fs``, with its options after a question mark, credentials from the environment:
 ``s3://bucket/folder?region=eu-west-1&endpoint_override=http://127.0.0.1:9000``.
@@ -70,9 +70,9 @@ class StorePath:
     Attributes
     ----------
     key
-        Where it is: bucket and name.
+        Bucket and name of the object.
     url
-        Of its bucket, with the options that its store is opened with.
+        URL of its bucket, with the options with which its store is opened.
     """
 
     key: str
@@ -100,11 +100,11 @@ class StorePath:
         return f"{urlsplit(self.url).scheme}://{self.key}"
 
     def is_dir(self) -> bool:
-        """Whether it is a folder, or there are keys that begin with it."""
+        """Return whether it is a folder, or there are keys that begin with it."""
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
 
     def is_file(self) -> bool:
-        """Whether it is an object."""
+        """Return whether it is an object."""
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.File)
 
     def size_and_time(self) -> tuple[int, int]:
@@ -115,11 +115,11 @@ class StorePath:
         return info.size, info.mtime_ns
 
     def iterdir(self) -> Iterator[StorePath]:
-        """What is in the folder."""
+        """Yield the entries of the folder."""
         yield from self._listing(recursive=False)
 
     def rglob(self) -> Iterator[StorePath]:
-        """Objects in the folder, and in folders in it."""
+        """Yield the objects in the folder, and in folders in it."""
         yield from self._listing(recursive=True)
 
     def _listing(self, *, recursive: bool) -> Iterator[StorePath]:
@@ -228,7 +228,7 @@ class _Watched(io.RawIOBase):
 
 
 def parsed(place: Place, parse: Callable[[Any], T]) -> T:
-    """Parse a file; an error of pyarrow's then says that the file is damaged, not that a store fails.
+    """Parse a file; an error of pyarrow's then means that the file is damaged, not that a store fails.
 
     Raises
     ------

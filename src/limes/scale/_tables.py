@@ -1,4 +1,4 @@
-"""From files to files: hand an engine the parts that are missing, record each when it is finished, sum up."""
+"""Explanations of files: an engine computes the missing parts, finished parts are recorded and summed up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunSummary:
     Attributes
     ----------
     rows, errors : int
-        Rows, and those among them that have no explanation.
+        Numbers of rows, and of rows without an explanation.
     reason : str
         The first error; empty where all rows have an explanation.
     resumed : int
@@ -74,9 +74,9 @@ def explain_files(
     """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
-    and the keys. ``run`` is what determines the explanations (model, background, options): a folder takes
-    explanations of one run only. When more than the share ``max_errors`` of the rows so far have no
-    explanation, the run ends.
+    and the keys. ``run`` holds the inputs that determine the explanations (model, background, options): a
+    folder accepts explanations of one run only. When more than the share ``max_errors`` of the rows so far
+    have no explanation, the run ends.
 
     Raises
     ------

@@ -41,7 +41,7 @@ class Tally:
     Attributes
     ----------
     outputs : int
-        Of the model; 0 where no row has an explanation.
+        Number of the model's outputs; 0 where no row has an explanation.
     smallest : str
         The smallest hashes of explanations, eight bytes each, in base 85.
     reason : str

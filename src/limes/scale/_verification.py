@@ -1,4 +1,4 @@
-"""What a folder of explanations is, held against what its journal, its run and its input state.
+"""Verification of a folder of explanations against its journal, its run and its input.
 
 A folder is right if each part is the file whose checksum the journal states, names the folder's run, and has
 the rows that follow those of the part before it; and if no other file can be taken for a part.

@@ -1,4 +1,4 @@
-"""What a worker does with a part: read it, explain it, write it. Every engine runs this and nothing else."""
+"""The work on a part: a worker reads, explains and writes it. Every engine runs this and nothing else."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def unpickled(content: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Work:
-    """From a part to a file of explanations; it is sent to each worker once.
+    """The function from a part to a file of explanations; it is sent to each worker once.
 
     Attributes
     ----------
     run
         Name of the run, which each part states.
     schema
-        Of the columns that are read.
+        Schema of the columns that are read.
     keys
         Columns of the table that are copied to the result, beside the number of the row.
     """
@@ -108,7 +108,7 @@ class Work:
         Raises
         ------
         InputError
-            The table lacks one, or a key has the name of a column of the result.
+            The table lacks a column, or a key has the name of a column of the result.
         """
         check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
@@ -146,7 +146,7 @@ class Work:
         Raises
         ------
         InputError
-            As `unpickled` does.
+            See `unpickled`.
         """
         work: Work = unpickled(content)
         return work

@@ -118,7 +118,7 @@ def _explain(table: Any, explainer: Explainer, layout: str, keys: Sequence[str])
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Do the parts, in any order; yield each part as soon as it is finished.
+    """Compute the parts, in any order; yield each part as soon as it is finished.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _connected(address: str) -> Client:
 
 
 async def _greet(address: str) -> None:
-    """Wait for an answer, with a time limit that a client has not if something else listens there."""
+    """Wait for an answer, with a time limit, which a client lacks if something else listens there."""
     secrets = Security().get_connection_args("client")
     async with asyncio.timeout(_PATIENCE):
         connection = await connect(address, timeout=_PATIENCE, **secrets)

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-# Jobs that threads of the driver wait for, at most
+# Largest number of jobs that threads of the driver wait for
 _JOBS = 512
 # Bytes of an explainer that may be part of a plan of Spark Connect
 _IN_PLAN = 1 << 20
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Do the parts, in any order; yield each part as soon as it is finished.
+    """Compute the parts, in any order; yield each part as soon as it is finished.
 
     A part whose worker dies is tried again.
 
@@ -95,7 +95,7 @@ def _jobs(
 
 
 def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
-    """Do a part; a LimesError is returned, not raised, as Spark would try the part again."""
+    """Compute a part; a LimesError is returned, not raised, as Spark would try the part again."""
     try:
         do: Callable[[Part], PartRecord] = (
             _load(content) if timeout is None else _supervised(content, timeout)
@@ -131,14 +131,14 @@ def _gave_up(part: Part, error: Exception) -> str:
 def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str]) -> DataFrame:
     """Explain every row of a Spark data frame; rows that fail carry an error message.
 
-    It is `explain_frame` on every batch, and lazy as everything on Spark is. The model is sent to each worker
+    `explain_frame` is applied to every batch, lazily as always on Spark. The model is sent to each worker
     once, which caches from batch to batch what rows in the same cells have in common. Batches go by way of
     Arrow (``mapInArrow``), not pandas, so that keys keep their type even where they are null.
 
     Parameters
     ----------
     df
-        Has the explainer's columns, and keys.
+        A data frame with the explainer's columns, and the keys.
     explainer
         A :class:`limes.TabularExplainer`.
     layout
@@ -173,7 +173,7 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
     check_columns("the table", df.columns, [*keys, *explainer.feature_names])
     load = _shipped(df, pickled(explainer))
 
-    # a name may hold a point or a backtick, which Spark's mapInArrow takes for a path into a struct
+    # a name may hold a point or a backtick, which Spark's mapInArrow reads as a path into a struct
     names = [*dict.fromkeys([*keys, *explainer.feature_names])]
     quoted = [f"`{name.replace('`', '``')}` as c{i}" for i, name in enumerate(names)]
 
@@ -193,7 +193,7 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
 
 
 def _shipped(df: DataFrame, content: bytes) -> Callable[[], Any]:
-    """Send an explainer to workers; return what loads it there.
+    """Send an explainer to workers; return the function that loads it there.
 
     Spark broadcasts what a function brings with it, but not over Connect, where it is part of the plan: a
     large one goes as an artifact, in pieces, under the name of its hash.

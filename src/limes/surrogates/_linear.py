@@ -34,7 +34,7 @@ class Surrogate:
     coef
         β, (d,) or (d, k).
     standard_errors
-        Of coef, same shape; 0 where exact.
+        Standard errors of coef, same shape; 0 where exact.
     fidelity
         R² of g under w, () or (k,): 1 where f does not vary, NaN where Var_w f was not computed.
     shares
@@ -100,7 +100,7 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
     design
         One design, or a table of n.
     moments
-        Of f under it, or under each of them (one more leading axis).
+        Moments of f under the design, or under each design of the table (one more leading axis).
 
     References
     ----------
@@ -165,14 +165,14 @@ def ridge(
     S and s are the centred weighted sums that ``samples`` rows have in expectation: the instance itself,
     with weight 1, and samples - 1 rows drawn from the background's law, of total weight (samples - 1)·C, C
     = E[π]. For an ordinary bandwidth b_j ≈ β_j n C v_j / (n C v_j + penalty); for a narrow one the instance
-    dominates and shrinks everything towards 0, which the unpenalised limit does not. It is a ratio of
+    dominates and shrinks everything towards 0, which the unpenalised limit does not. The fit is a ratio of
     expected sums: where only a few rows share the instance's bins (n·C of order 1), the mean of ``lime``'s
     results differs from it.
 
     Parameters
     ----------
     design, moments
-        As for :func:`least_squares`.
+        See :func:`least_squares`.
     prediction
         f(ξ), () or (k,).
     penalty

@@ -26,15 +26,15 @@ from limes.surrogates._sparse import (
     solution,
 )
 
-# Steps that move no coefficient by more end the iteration
+# The iteration ends after a step that moves no coefficient by more than this
 _STILL = 1e-12
 
 
 def project(v: Floats, target: float, k: int, pull: float = np.inf) -> Floats:
     r"""Minimise ‖u - v‖² + pull·(Σu - target)² over u with at most k nonzero entries, in O(d log d).
 
-    An infinite pull projects v (d,) on Σu = target. The k + 1 supports that can be best are compared; ties go
-    to the one with fewest largest entries.
+    An infinite pull projects v (d,) on Σu = target. The k + 1 supports that can be best are compared; among
+    equally good ones the support with the fewest of the largest entries is chosen.
 
     References
     ----------

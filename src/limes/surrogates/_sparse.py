@@ -53,7 +53,7 @@ class SparseSolution:
     objective
         F of the problem that was solved.
     lower_bound
-        No explanation of this size has a smaller objective.
+        Lower bound of the objective of all explanations of this size.
     gap
         (objective - lower_bound) / objective, 0 where both are 0.
     proved
@@ -150,8 +150,8 @@ class PopulationProblem:
 class SampleProblem:
     r"""F(u) = mean (y + (s_i - 1)·u - f_i)² over m rows.
 
-    ``gram``, ``moments`` and ``square`` are of the signs around ρ̂, where they are nearly uncorrelated, and of
-    f - ρ̂y: on b + Σu = y the errors are the same. Where a constant is fitted, its column comes last.
+    ``gram``, ``moments`` and ``square`` belong to the centred signs s - ρ̂, which are nearly uncorrelated, and
+    to f - ρ̂y: on b + Σu = y the errors are the same. Where a constant is fitted, its column comes last.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class SampleProblem:
     target
         y = f(x).
     signs
-        s_i = z_i∘x, (m, d), of ±1.
+        s_i = z_i∘x, (m, d), each ±1.
     values
         f(z_i), (m,).
     intercept
@@ -260,7 +260,7 @@ def solution(
     tolerance: float = 0.0,
     nodes: int = 0,
 ) -> SparseSolution:
-    """Make a solution of u; without a constant, fitted again inside the box |u| ≤ 1 if it lies outside.
+    """Return the solution with coefficients u; without a constant, a u outside |u| ≤ 1 is refitted inside it.
 
     ``lower_bound=None``: u is optimal, and its objective is the bound. ``began`` is a ``perf_counter`` time.
     """
@@ -366,14 +366,14 @@ def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class AnswerRange:
-    """The range of a model's answers, which bounds of its errors need.
+    """The range of a model's answers, on which bounds of errors rest.
 
     Attributes
     ----------
     low, high
-        Its ends.
+        Ends of the range.
     source
-        How it is known; "" where it is only that of answers seen, an assumption.
+        Source of the range; "" where it is assumed from the answers at hand.
     """
 
     low: float
@@ -382,7 +382,7 @@ class AnswerRange:
 
     @classmethod
     def of_answers(cls, *answers: Floats) -> AnswerRange:
-        """Assume [-1, 1], as the paper does, of answers inside it, else their range."""
+        """Assume [-1, 1], as the paper does, if it contains all answers, else the range of the answers."""
         together = np.concatenate(answers)
         low, high = float(together.min()), float(together.max())
         if low >= -1.0 and high <= 1.0:
@@ -390,18 +390,18 @@ class AnswerRange:
         return cls(low, high) if low < high else cls(low - 1.0, low + 1.0)
 
     def excess(self, answers: Floats) -> float:
-        """Return how far answers leave the range, as a share of its width; 0 but for more than roundings."""
+        """Return how far answers leave the range, as a share of its width; 0 if only by rounding errors."""
         beyond = max(float(answers.max()) - self.high, self.low - float(answers.min()))
         share = beyond / max(self.high - self.low, np.finfo(np.float64).tiny)
         return share if share > _RANGE_ROUNDING else 0.0
 
     def check(self, answers: Floats) -> None:
-        """Raise if an answer lies outside a range that is no assumption.
+        """Raise if an answer lies outside the range, unless the range is an assumption.
 
         Raises
         ------
         InputError
-            Says which answer.
+            Naming the answer that is farthest outside.
         """
         if self.source and self.excess(answers) > 0.0:
             middle = 0.5 * (self.low + self.high)
@@ -413,7 +413,7 @@ class AnswerRange:
 
     @property
     def scale(self) -> AnswerScale:
-        """The map to [-1, 1]; none for answers that lie there."""
+        """The map to [-1, 1]; the identity for answers that lie there."""
         inside = self.low >= -1.0 and self.high <= 1.0
         return (
             AnswerScale()

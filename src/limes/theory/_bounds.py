@@ -35,11 +35,11 @@ class Robustness:
     Attributes
     ----------
     coef
-        For each coefficient, (d,): 2, or 0 where a column cannot vary. It is attained.
+        Bound for each coefficient, (d,): 2, or 0 where a column cannot vary. It is attained.
     intercept
-        For the intercept.
+        Bound for the intercept.
     norm
-        For the vector of intercept and coefficients.
+        Bound for the vector of intercept and coefficients.
 
     Examples
     --------
@@ -211,10 +211,10 @@ def clt_samples(
     Parameters
     ----------
     standard_errors
-        For d coefficients of a first fit: from :func:`measured_errors`, or
+        Standard errors of d coefficients of a first fit: from :func:`measured_errors`, or
         ``explanation.standard_errors[0]``.
     samples
-        n₀, the rows of that fit: ``explanation.calls[0]``.
+        n₀, the number of rows of that fit: ``explanation.calls[0]``.
     tolerance
         ε, in the output's units.
     confidence

@@ -11,7 +11,7 @@ import numpy as np
 from limes.exceptions import InputError
 from limes.models.forms._links import links
 
-# Errors that can be asked for: below the second rounding is larger
+# Largest and smallest error that can be requested: below the smallest, rounding is larger
 _LARGEST, _SMALLEST = 0.1, 1e-13
 
 
@@ -24,8 +24,8 @@ class ExpectedLink:
     value
         E link(S).
     error
-        The quadrature differs from it by no more, beyond rounding (about 1e-15 times the number of factors
-        that the generating function is a product of).
+        Bound of the quadrature's error, without rounding (about 1e-15 times the number of factors of the
+        generating function).
     nodes
         Number of complex numbers at which the generating function was evaluated.
 
@@ -73,7 +73,7 @@ def expected_link(
     Returns
     -------
     ExpectedLink
-        ``.value``, ``.error`` (at most the one asked for) and ``.nodes``.
+        ``.value``, ``.error`` (at most the one requested) and ``.nodes``.
 
     Raises
     ------

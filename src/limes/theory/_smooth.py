@@ -31,7 +31,7 @@ def gaussian_bins(
     """Return edges, means and standard deviations of quantile bins of normal(μ_j, σ²).
 
     They are the arguments of :meth:`limes.designs.ProductDesign.from_bins`. Inside a bin the law is the
-    normal law itself, cut to it: means and deviations are those of the whole, the same in every bin.
+    normal law itself, cut to it: means and deviations are those of the uncut law, the same in every bin.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bi
 
         ν_j² = σ² (2ξ_j - q₋ - q₊) / (q₋ + q₊ - 2μ_j),
 
-    NaN where the right side is not positive, or the bin is unbounded: then no bandwidth does.
+    NaN where the right side is not positive, or the bin is unbounded: then there is no such bandwidth.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Control variates: readable models of a black box, whose exact coefficients are known.
 
 β is linear in f, so β(f) = β(h) + β(f - h) for any h. A readable h that follows f leaves little to be
-estimated from samples. It is fitted to calls that were made anyway, on all folds but one, and used on that
-one: so h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
+estimated from samples. It is fitted to rows that were predicted anyway, of all folds but one, and subtracted
+in that fold: h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
 """
 
 from limes._expectations.controls.control import Control, FittedControl, no_control

@@ -2,8 +2,8 @@ r"""Functions of cells that controls of tables are made of: effects of cells, an
 
     1[x_j in cell b]    and    (x_j - m_jb) / s_jb · 1[x_j in cell b],
 
-m and s mean and standard deviation of x_j in the cell. Under bin weights a slope inside a cell has no
-coefficient, and only takes variance away.
+m and s are the mean and standard deviation of x_j in the cell. Under bin weights a slope inside a cell has no
+coefficient, and only reduces the variance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limes._arrays import Bools, CellNumbers, Floats, Ints
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 
-# Rows in a cell from which on it has an effect and a slope
+# A cell with at least this many rows has an effect and a slope
 _FEWEST = 8
 
 
@@ -83,7 +83,7 @@ class CellBasis:
 
     @cached_property
     def ends(self) -> Ints:
-        """Where each column's functions end, (d,)."""
+        """End of each column's functions, (d,)."""
         return np.cumsum([column.size for column in self.columns])
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Floats:
@@ -100,7 +100,7 @@ class CellBasis:
         return [column.tables(part) for column, part in zip(self.columns, parts, strict=True)]
 
     def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Floats:
-        """Values times coefficients (m, k), (n, k), without the values: what a cell adds is looked up."""
+        """Values times coefficients (m, k), (n, k), by looking up each cell's part, without the values."""
         total = np.zeros((len(x), coef.shape[1]))
         for column, its, cell, (effect, slope) in zip(
             self.columns, x.T, cells.T, self.tables(coef), strict=True

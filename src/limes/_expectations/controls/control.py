@@ -1,4 +1,4 @@
-"""Control variates: what each offers, none at all, one that is used only where it pays, and ridge regression.
+"""Control variates: their interface, no control, one used only where it pays, and ridge regression.
 
 Ridge regression fits columns, with a penalty for each output by generalised cross-validation; columns without
 each sequence of rows in turn; and kernels, with leave-one-out errors of many penalties and few centres.
@@ -19,11 +19,11 @@ from limes.designs._features import Features
 
 # Every fourth row is held out from the control and from the linear fit that it is compared with
 _HELD_OUT = 4
-# Rows that both are compared on, at most
+# Largest number of rows on which both are compared
 _MOST_COMPARED = 1024
 # Largest residual variance of a control that is used, as a share of the linear fit's
 _WORTH = 0.9
-# A linear fit to a linear function leaves about this share of its variance, for its penalty
+# A linear fit to a linear function leaves about this share of its variance, because of its penalty
 _LINEAR = 1e-6
 
 
@@ -50,7 +50,7 @@ class ControlMoments(NamedTuple):
         )
 
     def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
-        """The mean, and the part that is linear in the features (n, d) that are used: (n, k)."""
+        """The mean plus the linear part in the used features, at features (n, d): (n, k)."""
         return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
 
 
@@ -66,8 +66,8 @@ class FittedControl(Protocol):
         ...
 
 
-# (design, rows x (n, d), answers f (n, k)) -> a model of f. Controls of columns need a ProductDesign, those
-# of switches an ExchangeableDesign, and `no_control` takes any.
+# (design, rows x (n, d), answers f (n, k)) -> a model of f. Controls of columns use a ProductDesign, those
+# of switches an ExchangeableDesign, and `no_control` accepts either.
 Control: TypeAlias = Callable[[Any, Floats, Floats], FittedControl]
 
 
@@ -96,8 +96,8 @@ def no_control(design: Any, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG
 def if_better_than_linear(control: Control) -> Control:
     """Use a control only where it predicts held-out rows better than a linear fit does.
 
-    Least squares of the residual takes the linear part of f away in any case, so that a control that predicts
-    hardly better adds its own noise and nothing else. The first fit to n rows decides for all fits to n rows:
+    Least squares of the residual removes the linear part of f in any case: a control that predicts hardly
+    better only adds its noise. The first fit to n rows decides for all fits to n rows:
     with a control on some folds only, their residuals would not have the same slopes. The result is therefore
     the control of one explanation, not to be shared between calls.
     """
@@ -123,9 +123,9 @@ def _is_better(control: Control, design: Any, rows: Floats, answers: Floats) -> 
 
 # -- ridge regression ----------------------------------------------------------------------------------------
 
-# Penalties, of columns of variance 1 in units of the number of rows, and of kernels that are 1 at no distance
+# Penalties: for columns of variance 1 in units of the number of rows; for kernels whose diagonal is 1
 PENALTIES = np.logspace(-5, 1, 13)
-# A constant is not penalised, but for what keeps its equation regular
+# A constant has only this penalty, which keeps its equation regular
 _CONSTANT = 1e-9
 
 
@@ -163,7 +163,7 @@ class SequenceRidge:
     Attributes
     ----------
     grams, products
-        Of each sequence, (sequences, p, p) and (sequences, p, k).
+        Gram matrix and products of each sequence, (sequences, p, p) and (sequences, p, k).
     rows
         Number of rows of a sequence.
     """
@@ -174,10 +174,10 @@ class SequenceRidge:
 
     @classmethod
     def of(cls, features: Reals, targets: Floats, sequences: int) -> SequenceRidge:
-        """Set them up for targets (n, k); equal sequences follow one another."""
+        """Set up the normal equations for targets (n, k); equal sequences follow one another."""
         parts = [part.astype(np.float64, copy=False) for part in np.split(features, sequences)]
         of_parts = zip(parts, np.split(targets, sequences), strict=True)
-        # a matrix by its own transpose takes half the time of any other product
+        # the product of a matrix and its transpose takes half the time of any other product
         grams = np.stack([part.T @ part for part in parts])
         return cls(grams, np.stack([part.T @ target for part, target in of_parts]), len(parts[0]))
 
@@ -196,7 +196,7 @@ class SequenceRidge:
         return _penalised(gram - self.grams[sequence], product - self.products[sequence], penalty * rows)
 
     def without_each(self, penalty: float) -> Floats:
-        """Coefficients (sequences, p, k) of all these fits."""
+        """Coefficients (sequences, p, k) of the fits without each sequence."""
         return np.stack([self.without(sequence, penalty) for sequence in range(len(self.grams))])
 
 
@@ -212,13 +212,13 @@ def _penalised(gram: Floats, product: Floats, penalty: float) -> Floats:
 
 
 def out_of_sequence(features: Reals, coef: Floats) -> Reals:
-    """Values (n, k) of fits (sequences, p, k), each at its sequence, in the features' precision."""
+    """Values (n, k) of fits (sequences, p, k), each at the sequence left out, in the features' precision."""
     parts = features.reshape(len(coef), -1, features.shape[1])
     return np.concatenate(list(parts @ coef.astype(features.dtype)))
 
 
 def share_left(rest: Floats, f: Floats) -> float:
-    """Share of the variance of answers f (n, k) that is left: ``rest`` (k,) are variances.
+    """Share of the variance of answers f (n, k) that is left: ``rest`` (k,) are the residuals' variances.
 
     The mean over outputs that vary; 1 where none does.
     """

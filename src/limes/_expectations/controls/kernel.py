@@ -8,8 +8,8 @@ r"""Kernel controls: Gaussian kernel regression of columns, and exponential kern
 A missing number is near missing ones only. γ and the penalty are those of the least leave-one-out error.
 
 *Switches*, for models of texts and images that cannot be read: k(z, c) = exp(-Σ_j w_j 1[z_j ≠ c_j]), so that
-rows are alike where they differ in few features that matter. How much one matters is learnt by a linear fit,
-w_j ∝ |β_j|^p. The mean of w, then p, and the penalty are those of the least leave-one-out error.
+rows are alike where they differ in few features that matter. How much a feature matters is learnt by a linear
+fit, w_j ∝ |β_j|^p. The mean of w, then p, and the penalty are those of the least leave-one-out error.
 
 Both are sums of products of functions of one feature each, whose expectations are exact.
 """
@@ -41,12 +41,12 @@ from limes.designs._product import ProductDesign
 from limes.models.forms._base import Reduced, Sum, SumOfProducts
 
 _FEWEST_ROWS = 32
-# Of columns: candidates for γ, centres (fits take centres³, exact moments centres x columns), and rows on
+# Kernels of columns: candidates for γ, centres (fits take centres³, moments centres x columns), and rows on
 # which γ and the penalty are chosen
 _WIDTHS = (0.7, 1.0, 1.5, 2.5)
 _MOST_CENTERS = 768
 _MOST_CHOOSING = 400
-# Of switches: candidates for p and for the mean of w, centres, and rows on which they are chosen
+# Kernels of switches: candidates for p and for the mean of w, centres, and rows on which they are chosen
 _POWERS = (0.5, 0.0, 1.0)
 _MEANS = (0.03, 0.1, 0.3)
 _MOST_SWITCH_CENTERS = 256

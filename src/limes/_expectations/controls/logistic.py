@@ -3,7 +3,7 @@ r"""Logistic control of switches, for probabilities: models whose log odds are l
     h_k(z) = σ(b_k + a_k · z),    σ the logistic function.
 
 b and a follow by ridge regression of the answers' log odds (``odds.py``). Linear classifiers of words are of
-this form, and others are near it. Its expectation is exact, by quadrature (``linked_words.py``).
+this form, and other models are near it. Its expectation is exact, by quadrature (``linked_words.py``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limes.models.forms._additive import Linear
 from limes.models.forms._linked import Linked
 
 _FEWEST_ROWS = 32
-# Penalties in units of the rows' weights: that is chosen which predicts one part of the rows best
+# Penalties in units of the rows' weights: the one that predicts one part of the rows best is chosen
 _PENALTIES = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
 _PARTS = 3
 
@@ -36,14 +36,14 @@ class _LogisticControl:
     def predict(self, z: Floats) -> Floats:
         return self.form.predict(z)
 
-    def moments(self, design: ExchangeableDesign) -> ControlMoments:  # noqa: ARG002 - that of the fit
+    def moments(self, design: ExchangeableDesign) -> ControlMoments:  # noqa: ARG002 - the design of the fit
         return self.exact
 
 
 def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:
     """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1.
 
-    Other answers get no control, nor do features that are too many for the quadrature.
+    There is no control for other answers, nor for too many features for the quadrature.
     """
     count = len(z) // _PARTS * _PARTS
     if count < _FEWEST_ROWS or not are_probabilities(f):

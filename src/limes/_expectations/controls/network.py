@@ -3,13 +3,13 @@ r"""Network control: effects of cells, products of columns and a hidden layer of
     h(x) = link(c + Σ_j u_j(x_j) + v · s(x) + Σ_jl m_jl s_j(x) s_l(x) + Σ_u a_u cos(ω_u · s(x) + b_u)),
 
 u_j are effects of cells and slopes inside them (``cell_basis.py``), s(x) the columns in units of their
-spread, and indicators of categories. Pairs j, l are those that effects and slopes leave something of:
+spread, and indicators of categories. Pairs j, l explain what effects and slopes leave:
 among many columns random units hardly meet a single pair. Directions ω and phases b are drawn (Rahimi &
-Recht 2007), the rest follows by ridge regression. Answers between 0 and 1 are fitted on their log odds
+Recht 2007), the coefficients follow by ridge regression. Answers between 0 and 1 are fitted on their log odds
 (``odds.py``), with the logistic link.
 
-What is fitted is linear, so that fits without each sequence of rows cost no more than a solve. The
-expectation is simulated on rows that the model is not asked about.
+The fit is linear in its coefficients, so that fits without each sequence of rows cost no more than a solve.
+The expectation is simulated on rows that the model does not predict.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from limes._expectations.residual import student_factors
 from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductDesign
 
-# Units: this many times the square root of the number of rows, at most
+# Number of units: the first number times the square root of the number of rows, at most the second
 _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
 # Standard deviation of a function of cells, where units have about 0.7: the ridge prefers what is smooth
 _CELLS = 0.2
-# Standard deviations of ω · s(x) that the units are divided among: smooth functions take slow ones
+# Standard deviations of ω · s(x) that the units are divided among: smooth functions need small ones
 _FREQUENCIES = (0.4, 0.7, 1.0)
-# Pairs whose products are functions, at most
+# Largest number of pairs whose products are functions
 _MOST_PAIRS = 128
-# Penalty, in units of the number of rows, of the fit whose residuals tell these pairs
+# Penalty, in units of the number of rows, of the fit whose residuals select these pairs
 _FIRST_PENALTY = 1e-3
 # Penalties in units of the number of rows
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-# Rows by which columns are scaled
+# Largest number of rows from which columns are scaled
 _FOR_SCALES = 4096
 # Rows whose units are computed at once
 _BLOCK = 8192
-# Of rows of one design: sequences that the fitted ones are made of, simulated ones and rows of each of these
+# For rows of one design: sequences of the fitted rows, sequences of simulated rows, and rows of each of these
 _FITTED_SEQUENCES, _SIMULATED_SEQUENCES, _SIMULATED = 3, 8, 2048
 _FEWEST_ROWS = 96
 # Key of their streams
@@ -70,13 +70,13 @@ class Units:
     numeric
         Columns of numbers, (m,).
     center, scale
-        Of these, (m,).
+        Centre and scale of these columns, (m,).
     categories
         Column and cell of each indicator, (q, 2), with its mean and the spread of its column.
     directions, phases
         ω (m + q, units) and b (units,).
     pairs
-        Of columns of s(x), (p, 2).
+        Pairs of columns of s(x), (p, 2).
     """
 
     basis: CellBasis
@@ -92,9 +92,9 @@ class Units:
 
     @classmethod
     def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
-        """Draw the layer for a fit to rows x and their cells (n, d), which tell centres and scales.
+        """Draw the layer for a fit to rows x and their cells (n, d), which determine centres and scales.
 
-        There are no products yet.
+        Products are added by `with_products`.
         """
         basis, some = CellBasis.of(laws, cells), evenly_spread(len(x), _FOR_SCALES)
         x, cells = x[some], cells[some]
@@ -135,7 +135,7 @@ class Units:
         return 1 + int(self._ends[-1]) + len(self.pairs)
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
-        """1, the functions of rows x with these cells (n, d), in their order, in single precision."""
+        """1 and the functions at rows x in these cells (n, d), in their order, in single precision."""
         values = np.empty((len(x), self.size), dtype=np.float32)
         values[:, 0] = 1.0
         of_cells, of_columns, layer, products = np.split(values[:, 1:], self._ends, axis=1)
@@ -166,7 +166,7 @@ class Units:
     def with_products(self, x: Floats, cells: CellNumbers, root: Reals, targets: Floats) -> Units:
         """Add products to units without any.
 
-        Pairs are those that help where effects and slopes are fitted to targets (n, k) at rows x and their
+        Pairs are those that improve a fit of effects and slopes to targets (n, k) at rows x and their
         cells (n, d), weighted by root² (n, 1).
         """
         values = replace(self, directions=self.directions[:, :0], phases=self.phases[:0])(x, cells)
@@ -183,7 +183,7 @@ class Units:
 
     @property
     def _ends(self) -> Ints:
-        """Where functions of cells, of columns and the layer end, from the first after the constant."""
+        """Ends of the functions of cells, of columns and of the layer, without the constant."""
         return np.cumsum([self.basis.ends[-1], *self.directions.shape])
 
     @cached_property
@@ -257,9 +257,9 @@ class _NetworkControl:
 def _strong_pairs(columns: Reals, origins: Ints, residuals: Floats) -> Ints:
     """Pairs (p, 2) of columns (n, c) whose products correlate most with residuals (n, k).
 
-    Of m pairs those with |Σ_i s_ij s_il r_i| > (2 log m Σ_i (s_ij s_il r_i)²)^½. Of noise alone less than
-    one pair is above that (Donoho & Johnstone 1994), so that all rows may choose. ``origins`` (c,) are the
-    columns of the table that they are made of.
+    Of m pairs, those with |Σ_i s_ij s_il r_i| > (2 log m Σ_i (s_ij s_il r_i)²)^½. For noise alone fewer than
+    one pair exceeds that (Donoho & Johnstone 1994), so that all rows may choose. ``origins`` (c,) are the
+    table's columns that the columns are made of.
     """
     others = origins[:, None] < origins
     strength = np.zeros(others.shape)
@@ -300,7 +300,7 @@ def fit_network(
 ) -> tuple[Floats, Network]:
     """Fit answers f (n, k) at rows x and their cells (n, d), equal sequences one after the other.
 
-    Returns the values (n, k) of the fits, each at the sequence that it has not seen, and these fits. The
+    Returns the values (n, k) of the fits, each at the sequence that it has not seen, and the fits. The
     penalty is the one that predicts the first sequence best.
     """
     is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
@@ -319,7 +319,7 @@ def fit_network(
 
 
 def _valley(values: Sequence[float], height: Callable[[float], float]) -> float:
-    """The value from which both neighbours are higher, going down from the middle."""
+    """Return the value at a local minimum of height, descending from the middle."""
     at = len(values) // 2
     heights = {at: height(values[at])}
     for step in (-1, 1):

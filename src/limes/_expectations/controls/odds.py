@@ -17,7 +17,7 @@ _LEAST_WEIGHT = 1e-3
 
 
 def are_probabilities(f: Floats) -> bool:
-    """Whether all answers lie in [0, 1]."""
+    """Return whether all answers lie in [0, 1]."""
     return bool(((f >= 0) & (f <= 1)).all())
 
 

@@ -5,12 +5,12 @@ Answers, probabilities by their log odds, are followed by the mean of a Gaussian
     h(z) = σ(mean + Σ_i a_i k(z, c_i)),    σ the logistic function for probabilities, else the identity,
     k(z, c) = ½ + a Σ_j ρ_j (2z_j - 1)(2c_j - 1) + b exp(-Σ_j ρ_j 1[z_j ≠ c_j]),
 
-a level, slopes and a rest of all orders, whose noise has variance s. Standardised answers of all outputs have
-this covariance independently; ρ, a, b and s maximise their likelihood under log ρ_j ~ N(m, 1), m ~ N(-2.5,
-1.5²): few rows show which switches matter, but not all about every one.
+a level, slopes and interactions of all orders, with noise of variance s. The standardised outputs are
+independent with this covariance; ρ, a, b and s maximise their likelihood under log ρ_j ~ N(m, 1), m ~ N(-2.5,
+1.5²): few rows show which switches matter, but not how much each of them does.
 
-Its expectation is simulated with rows of the design, many times as many as the model was called with: they
-cost a product of matrices. The standard errors of that are computed with it.
+Its expectation is simulated on rows of the design, many times as many as the model predicted: they cost only
+a product of matrices. Its standard errors are computed from the simulation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from limes._expectations.controls.odds import are_probabilities, log_odds
 from limes.designs._exchangeable import ExchangeableDesign
 
 _MOST_CENTERS = 1024
-# Rows that the covariance is learnt from
+# Largest number of rows from which the covariance is learnt
 _MOST_LEARNING = 256
 _FEWEST_ROWS = 32
 # Rows of one control's simulation, and of a block of it
@@ -45,7 +45,7 @@ _PRIOR_MEAN, _PRIOR_STD = -2.5, 1.5
 _START_RELEVANCE, _START = 0.1, (0.0, -3.0, -1.2)
 # Bounds of log ρ_j, and of log b, log s, log a and m: s keeps covariances far from singular
 _RELEVANCE_BOUNDS, _OTHER_BOUNDS = (-8.0, 2.0), ((-6.0, 4.0), (-8.0, 1.0), (-8.0, 4.0), (-6.0, 1.0))
-# More steps change hyperparameters, but hardly what is predicted with them
+# More steps change hyperparameters, but hardly the predictions
 _STEPS = 15
 
 
@@ -138,7 +138,7 @@ class Covariance:
 
     @classmethod
     def from_parameters(cls, parameters: Floats) -> Covariance:
-        """Of log ρ, log b, log s, log a and m, (d + 4,)."""
+        """Read log ρ, log b, log s, log a and m, (d + 4,)."""
         rough, noise, slope = np.exp(parameters[-4:-1])
         return cls(np.exp(parameters[:-4]), float(rough), float(noise), float(slope))
 
@@ -147,7 +147,7 @@ class Covariance:
         """Maximise the posterior, given standardised answers (n, k) at rows (n, d)."""
         # Not by scikit-learn's GaussianProcessRegressor (DotProduct + RBF with d lengths + WhiteKernel),
         # which takes 6 times as long for as many steps, 12 times by its own stopping rule: 0.50 s and 0.93 s
-        # against 0.08 s for 200 rows x 40 features on one core, and four folds are fitted an explanation. It
+        # against 0.08 s for 200 rows x 40 features on one core, and an explanation fits four folds. It
         # computes a gradient matrix (n, n) a feature, here one (n, n) x (n, d) product does for all. Nor can
         # its slopes share the relevances, or hyperparameters have a prior.
         from scipy.optimize import minimize
@@ -172,7 +172,7 @@ class Covariance:
         return line
 
     def parts(self, z: Reals, centers: Reals) -> tuple[Reals, Reals]:
-        """The slopes' part of k, and that of the rest.
+        """The parts of k: that of the slopes, and the rest.
 
         Both come from D = Σ_j ρ_j 1[z_j ≠ c_j]: Σ_j ρ_j (2z_j - 1)(2c_j - 1) is Σ_j ρ_j - 2D.
         """
@@ -187,7 +187,7 @@ class Covariance:
 
 
 def _negative_log_posterior(parameters: Floats, z: Floats, standard: Floats) -> tuple[float, Floats]:
-    """The negative log posterior, a mean over outputs, but for a constant; and its gradient.
+    """The negative log posterior up to a constant, averaged over outputs, and its gradient.
 
     With K the covariance and t an output, the likelihood's part is ½ tᵀK⁻¹t + ½ log det K, whose derivative
     by K is G = ½ (K⁻¹ - K⁻¹ttᵀK⁻¹).

@@ -6,7 +6,7 @@
 
 *Margin*: a probability is a link of a margin (logistic, softmax), and the margin of a linear model or of
 boosted trees is read exactly. A linear function of the margins, and another control of its residuals, follow
-the probability as far as the link is straight. Texts and images have margins, too.
+the probability as far as the link is straight. Models of texts and images have margins, too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Additive:
         return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
-        """Under bin weights, where slopes inside cells have no moments."""
+        """Moments under bin weights, under which slopes inside cells have none."""
         if not self.effects:
             effects = [effect for effect, _ in self.basis.tables(self.coef)]
             self.effects.append(CellMoments.of(rows.family, effects))
@@ -144,7 +144,7 @@ class _Trees:
         return self._along(design, [expectation.moments(single) for expectation in self._expectations])
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
-        """From tables that all rows share, where these are not too large."""
+        """Moments from tables that all rows share, where these are not too large."""
         expectations = [expectation.reproducible() for expectation in self._expectations]
         if all(expectation.serves(rows.family) for expectation in expectations):
             cells, features = rows.cells, rows.features

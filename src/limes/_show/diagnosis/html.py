@@ -145,7 +145,7 @@ def _path(path: BandwidthPath) -> dict[str, Any]:
 
 
 class _Scale:
-    """From numbers to positions in a picture."""
+    """The map from numbers to positions in a picture."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self._low, self._start = low, start

@@ -47,12 +47,12 @@ def one_line_summary(diagnosis: Diagnosis) -> str:
 
 
 def plain_text(diagnosis: Diagnosis) -> str:
-    """Return what is printed, without colours."""
+    """Return the printed text, without colours."""
     return captured(lambda _: _printed(diagnosis), _WIDEST)
 
 
 def printed(diagnosis: Diagnosis, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
+    """Return the renderable that rich prints."""
     return ascii_text(plain_text(diagnosis)) if options.ascii_only else _printed(diagnosis)
 
 

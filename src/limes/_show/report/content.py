@@ -1,4 +1,4 @@
-"""What a report holds of one explanation: JSON of names and texts, with references to packed numbers.
+"""The content of a report for one explanation: JSON of names and texts, with references to packed numbers.
 
 Arrays are stored features or outputs first, rows last, since neighbouring rows are alike: the coefficient of
 row i, feature j and the k-th shown output is number (k·d + j)·n + i of ``values``.
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._show.report.packing import Packer
 
-# Of models whose effects and bandwidths take seconds for thousands of rows, and of others, unless asked for
+# Largest numbers of rows with effects and bandwidths, unless asked for: of models that need seconds for
+# thousands of rows, and of others
 MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
-# Unless asked for, no more effects than this many numbers; no more names of cells than this many
+# Largest number of numbers of effects, unless asked for; largest number of names of cells
 _MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
 _BLOCK = 500
 # A column with more distinct values is stored as numbers, if it has nothing else
@@ -59,7 +60,7 @@ def explanation_content(
     effects: bool | None,
     progress: bool,
 ) -> dict[str, Any]:
-    """Return what the page shows of an explanation; its numbers are stored in the packer."""
+    """Return the page's content for an explanation; its numbers are stored in the packer."""
     outputs = shown_positions(explanation)
     quick = explanation.fit is not None and explanation.fit.is_quick
     few = len(explanation) <= (MOST_ROWS if quick else MOST_SLOW_ROWS)

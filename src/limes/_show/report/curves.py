@@ -41,7 +41,7 @@ class BandwidthCurves:
     Attributes
     ----------
     bandwidths, current
-        (G,), and the position of the explainer's.
+        Bandwidths (G,), and the position of the explainer's.
     basis : (r, G)
     step
     weights : (n, d, k, r)

@@ -38,7 +38,7 @@ Reference = dict[str, Any]
 
 
 class Packer:
-    """Collects arrays; ``text()`` is what the page holds of them."""
+    """Collects arrays; ``text()`` returns them as the page stores them."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

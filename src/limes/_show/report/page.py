@@ -98,7 +98,7 @@ def _rendered(content: dict[str, Any], packer: Packer) -> str:
 
 
 def json_text(content: Any) -> str:
-    """Return JSON that no reader of HTML takes for markup."""
+    """Return JSON that HTML parsers cannot read as markup."""
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
@@ -111,7 +111,7 @@ def _script() -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what a Content-Security-Policy names a text by."""
+    """Return the hash by which a Content-Security-Policy identifies a text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

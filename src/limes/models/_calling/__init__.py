@@ -1,1 +1,1 @@
-"""Calling the user's model: its method and outputs, in batches, and what networks take for an image."""
+"""Calling the user's model: its method and outputs, batches, and the input of networks for an image."""

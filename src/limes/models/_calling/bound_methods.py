@@ -1,4 +1,4 @@
-"""The estimator behind a bound method: ``model.predict_proba`` is read as ``model`` is."""
+"""The estimator behind a bound method: ``model.predict_proba`` is read like ``model``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _behind_predict(classes: Any, output: Any) -> tuple[Any] | None:
 
 
 def _behind_probabilities(classes: Any, output: Any) -> tuple[Any] | None:
-    """Turn positions into labels; those of several targets count on."""
+    """Turn positions into labels; positions run through the labels of several targets."""
     if classes is None or isinstance(classes, list):
         return None
     several = isinstance(output, list)
@@ -57,7 +57,7 @@ _BEHIND: Mapping[str, Callable[[Any, Any], tuple[Any] | None]] = {
 
 
 def is_log_odds(model: Any, output: Output, table: Any) -> bool:
-    """Tell whether a margin is the log-odds of the second of two classes, by predictions for a table."""
+    """Return whether a margin is the log-odds of the second of two classes, by predictions for a table."""
     if output.method != "decision_function" or len(output.labels or ()) != 1:
         return False
     from scipy.special import expit

@@ -37,7 +37,7 @@ class ModelCaller:
         Raises
         ------
         ModelError
-            If the model raises, or returns another number of rows, too many axes, or NaN or inf.
+            If the model raises, or returns a wrong number of rows, too many axes, or NaN or inf.
         """
         name = self._name
         call = prediction_method(self.model, self.output.method)
@@ -192,12 +192,12 @@ class Calls:
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
-    """Predictions at a batch (n, d), asked for again as long as ``retry`` tells to wait.
+    """Predictions at a batch (n, d), repeated as long as ``retry`` returns a time to wait.
 
     Raises
     ------
     ModelError
-        The last one.
+        The error of the last attempt.
     """
     for attempt in count(1):
         try:
@@ -218,7 +218,7 @@ def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callbac
 
 
 def _keys(x: Floats) -> list[bytes]:
-    """The bytes of each row, or a digest of 16 bytes where these are many."""
+    """The bytes of each row, or a digest of 16 bytes where a row is long."""
     content, width = np.ascontiguousarray(x).tobytes(), x.shape[1] * x.itemsize
     rows = [content[start : start + width] for start in range(0, len(content), width)]
     return rows if width <= _SHORT else [blake2b(row, digest_size=16).digest() for row in rows]

@@ -19,7 +19,7 @@ Direct = Callable[[Floats], Floats]
 
 
 def direct_question(model: Any, method: str) -> Direct | None:
-    """Return a function that predicts by the model's booster as a method does; None if that saves nothing."""
+    """Return a function that predicts like a method, by the model's booster; None if that saves nothing."""
     find = _BOOSTERS.get((qualified_name(type(model)), method))
     return None if find is None else find(model, method)
 

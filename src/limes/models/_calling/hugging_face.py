@@ -1,7 +1,7 @@
 """Classifiers of Hugging Face's transformers, as the estimators that explainers call.
 
-A pipeline answers with dicts of labels and scores, a network with logits: both become ``predict_proba`` with
-a column a label, in the order of ``config.id2label``. Nothing of transformers is imported.
+A pipeline returns dicts of labels and scores, a network logits: both become ``predict_proba`` with one
+column for each label, in the order of ``config.id2label``. Nothing of transformers is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.models._identity import qualified_name
 
-# More is no length of a model: tokenizers that know none have 10^30
+# Larger numbers are not lengths: tokenizers without a limit report 10^30
 _LONGEST = 10**9
 
 
@@ -37,7 +37,7 @@ def adapted(model: Any) -> Any:
 
 
 class HuggingFace:
-    """Labels of a network of transformers, and how much of a text it reads."""
+    """Labels of a network of transformers, and the length of text that it reads."""
 
     def __init__(self, network: Any, tokenizer: Any) -> None:
         labels = getattr(network.config, "id2label", None)
@@ -56,12 +56,12 @@ class HuggingFace:
 
     @property
     def mask_token(self) -> str | None:
-        """What the tokenizer has for a word that is hidden."""
+        """The tokenizer's token for a hidden word; None without one."""
         return getattr(self._tokenizer, "mask_token", None)
 
     @cached_property
     def longest(self) -> int | None:
-        """How many tokens the network reads; None if it says nothing of it."""
+        """Largest number of tokens that the network reads; None if it states none."""
         lengths = (
             getattr(self._tokenizer, "model_max_length", None),
             getattr(self._network.config, "max_position_embeddings", None),
@@ -69,7 +69,7 @@ class HuggingFace:
         return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
 
     def truncation(self, text: str) -> str:
-        """Return a warning if the network reads the beginning of a text alone, "" if not."""
+        """Return a warning if the network reads only the beginning of a text, else ""."""
         if self.longest is None:
             return ""
         count = len(self._tokenizer(text)["input_ids"])
@@ -109,7 +109,7 @@ class PipelineClassifier(HuggingFace):
         Raises
         ------
         InputError
-            If it answers with other labels than its network's.
+            If it returns other labels than its network's.
         """
         of_texts = self._tokenizer is not None
         items = list(inputs) if of_texts else [_picture(image) for image in inputs]
@@ -134,7 +134,7 @@ class NetworkClassifier(HuggingFace):
     Parameters
     ----------
     network, tokenizer
-        As ``from_pretrained`` returns them.
+        The objects that ``from_pretrained`` returns.
 
     Raises
     ------
@@ -150,7 +150,7 @@ class NetworkClassifier(HuggingFace):
         super().__init__(network, tokenizer)
 
     def predict_proba(self, inputs: Any) -> Floats:
-        """Return the softmax of the logits; of labels that do not exclude others, the logistic function."""
+        """The softmax of the logits; for labels that do not exclude others, the logistic function."""
         torch = import_module("torch")
         if _takes_texts(self._tokenizer):
             batch = self._tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)

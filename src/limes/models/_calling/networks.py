@@ -37,16 +37,16 @@ class Preprocess:
     order
         "rgb", or "bgr" for networks with blue first.
     size
-        Height and width, or one number for both, that the image is scaled to before it is explained. None: as
-        it is.
+        Height and width, or one number for both, to which the image is scaled before it is explained; None
+        keeps its size.
     fit
-        How it is brought to the proportions of ``size``: "crop", its largest middle part; "squash", the
+        The way in which the image is fitted to ``size``: "crop", its largest middle part; "squash", the
         whole; "pad", the whole with black borders.
     share
-        Of "crop" and "squash": how much of the sides of that part is seen, such as 224 / 256 of networks that
-        resize to 256 and crop 224.
+        For "crop" and "squash": the share of the sides of that part that is used, such as 224 / 256 for
+        networks that resize to 256 and crop 224.
     resample
-        How pixels are interpolated: "bicubic", "bilinear", "nearest", "lanczos", "box" or "hamming".
+        Interpolation of pixels: "bicubic", "bilinear", "nearest", "lanczos", "box" or "hamming".
     dtype
         Type of the array.
 
@@ -118,7 +118,7 @@ class Preprocess:
     def framing(self, photo: Any) -> Framing:
         """Return which part of a ``photo`` (H, W) or (H, W, C) is explained, and at what size."""
         shape = photo.shape[:2]
-        # without a size there is nothing to bring the image to but the share of itself
+        # without a size the image is scaled by the share alone
         size = self.size or tuple(max(1, round(self.share * side)) for side in shape)
         return Framing.of(shape, size, self.fit, inner=self.share, resample=self.resample)
 
@@ -151,7 +151,7 @@ def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None)
 
 
 def is_network(model: Any) -> bool:
-    """Whether a model is known to be a neural network."""
+    """Return whether a model is known to be a neural network."""
     return _composer_maker(model) is not None
 
 

@@ -1,7 +1,7 @@
-"""Which number of a model is explained: its method, the callable behind it, the columns of what it returns.
+"""The output of a model that is explained: its method, the callable behind it, and columns of its result.
 
-Of classifiers of several targets scikit-learn returns one array (n, classes) a target; here they lie side by
-side, and each column is called "target: class", with targets counted from 0.
+For classifiers of several targets scikit-learn returns one array (n, classes) a target; here these lie side
+by side, and each column is called "target: class", with targets counted from 0.
 
 scikit-learn has three methods: predict, predict_proba, decision_function. Boosting libraries have the last
 one under other names, and one of them needs its own kind of table; networks are called with tensors. The
@@ -134,7 +134,7 @@ def _xgboost_booster_margin(model: Any) -> Predict:
 
 
 def _matrix(model: Any, table: Any) -> Any:
-    """Convert a table to XGBoost's; columns without names go by position."""
+    """Convert a table to XGBoost's; columns without names are matched by position."""
     matrix = import_module("xgboost").DMatrix
     if isinstance(table, np.ndarray):
         return matrix(table, feature_names=model.feature_names, feature_types=model.feature_types)
@@ -177,7 +177,7 @@ def _log_of_prediction(model: Any) -> Predict:
 
 
 def has_identity_link(model: Any) -> bool:
-    """Whether a generalised linear model of scikit-learn predicts its margin itself."""
+    """Return whether a generalised linear model of scikit-learn predicts its margin itself."""
     link = getattr(model, "link", "log")  # only TweedieRegressor has other links
     return bool(link == "identity" or (link == "auto" and model.power <= 0))
 
@@ -201,7 +201,7 @@ def _joint_log_likelihood(model: Any) -> Predict:
 
 
 def _network_margin(model: Any) -> Predict:
-    """What the output layer adds up, before the logistic function or the softmax."""
+    """The sums of the output layer, before the logistic function or the softmax."""
     plain = copy(model)
     plain.out_activation_ = "identity"
     return lambda table: _one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
@@ -272,9 +272,9 @@ def resolve(model: Any, output: Any = None) -> Output:
     of positions. For classifiers of several targets: a pair (target, label), where targets are counted from
     0, or its name "target: label", or a list of these.
 
-    "margin" is the ``decision_function``. Models of scikit-learn that lack one have a margin too where a sum
-    stands behind a known link: the logarithm of the prediction with a log link, log odds (of two classes) or
-    joint log-likelihoods (of several) of naive Bayes.
+    "margin" is the ``decision_function``. Models of scikit-learn that lack one have a margin too where a
+    known link is applied to a sum: the logarithm of the prediction with a log link, log odds (of two classes)
+    or joint log-likelihoods (of several) of naive Bayes.
 
     A bare Booster (of XGBoost or LightGBM) is no classifier, whatever its objective: None is its own
     ``predict``, which for an objective with a link is the probability or the mean, and "margin" is the sum of
@@ -311,7 +311,7 @@ def _positions(method: str, output: Any) -> Output:
 
 
 def is_position(value: Any) -> bool:
-    """Tell whether it can be the position of a column: a whole number from 0."""
+    """Return whether the value can be the position of a column: a whole number from 0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
@@ -333,7 +333,7 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
 
 
 def _lacks(model: Any, method: str, output: Any) -> str:
-    """Advice where the model has no such method."""
+    """Return advice for a model that lacks the method."""
     name = type(model).__name__
     if hasattr(model, "predict_proba") or prediction_method(model, "decision_function") is not None:
         return f"output={output!r} needs {name}.{method}, which it does not have"
@@ -356,7 +356,7 @@ def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] 
 
 
 def _is_multilabel(model: Any) -> bool:
-    """Whether labels do not exclude each other, so that two of them have two margins."""
+    """Return whether labels do not exclude each other, so that two of them have two margins."""
     binarizer = getattr(model, "_label_binarizer", None)  # of RidgeClassifier
     return bool(
         getattr(model, "multilabel_", False) or getattr(binarizer, "y_type_", "").startswith("multilabel")
@@ -408,7 +408,7 @@ def _target_columns(
     model
         A classifier whose ``classes_`` is a list.
     classes
-        This list: the labels of each target.
+        The list ``classes_``: the labels of each target.
     output
         None or "probability" for all; a pair (target, label), or its name; a list of these.
 

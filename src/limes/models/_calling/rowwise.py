@@ -2,9 +2,9 @@ r"""Predictions of many rows whose last bits do not depend on the rows beside th
 
 A matrix product adds up a row in an order that depends on the number of rows, and on the row's place among
 them: f(X)_i and f(X_i) differ in the last bits. With the number of rows fixed, only the place and the
-neighbours could matter. Whether they do is tried out: the model predicts shuffled background rows, and each
-row must have one prediction, bit for bit, in all of them. A model that passes is called with blocks of that
-many rows, the last one filled up with rows that it has already; any other with one row at a time.
+neighbours could matter. This is tested: the model predicts shuffled background rows, and each row must have
+the same prediction, bit for bit, in all orders. A model that passes is called with blocks of that many rows,
+the last one filled up with repeated rows; any other model with one row at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats
 
-# Rows of a block: a multiple of what the inner loops of matrix products take at once (4, 6, 8, 12, 16, 24)
+# Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
 _BLOCK = 48
 # Orders of two blocks that are compared: a difference between two places is missed only if it rounds away in
 # all of them

@@ -16,7 +16,7 @@ from limes.exceptions import InputError
 from limes.models._calling.networks import Preprocess
 from limes.models._framing import RESAMPLINGS
 
-# Transforms of a composition that change no number but to shares of 255, and those that convert nothing
+# Transforms of a composition that only turn bytes into shares of 255, and those that convert nothing
 _TO_SHARES = ("ToTensor", "ConvertImageDtype")
 _CONVNEXT_WHOLE = 384
 _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
@@ -24,18 +24,18 @@ _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 @dataclass(frozen=True)
 class _Steps:
-    """What is done to an image, in this order.
+    """Steps that are applied to an image, in this order.
 
     Attributes
     ----------
     resize
-        The shorter side's length, or height and width.
+        Length of the shorter side, or height and width.
     crop
-        Height and width of the middle.
+        Height and width of the middle part that is kept.
     factor
-        What pixels are multiplied by.
+        Factor of the pixels.
     mean, std
-        What is subtracted, and then divided by.
+        Numbers that are subtracted, and numbers to divide by after that.
     """
 
     resize: int | tuple[int, int] | None = None
@@ -46,7 +46,7 @@ class _Steps:
     resample: str = "bilinear"
 
     def preprocess(self) -> Preprocess:
-        """Return the same as a `Preprocess`.
+        """Return the steps as a `Preprocess`.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class _Steps:
 
 
 def preprocess_like(transform: Any) -> Preprocess | None:
-    """Return what another library's preprocessing does, None for objects of any other kind.
+    """Return another library's preprocessing as a `Preprocess`; None for objects of any other kind.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def preprocess_like(transform: Any) -> Preprocess | None:
 
 
 def _preset(transform: Any) -> _Steps:
-    """Read ``torchvision.models.ResNet50_Weights.DEFAULT.transforms()``, say."""
+    """Read for example ``torchvision.models.ResNet50_Weights.DEFAULT.transforms()``."""
     resize, crop = _resized(transform.resize_size), _height_width(transform.crop_size)
     resample = _resampling(transform.interpolation)
     return _Steps(resize, crop, 1 / 255, _list(transform.mean), _list(transform.std), resample)
@@ -144,7 +144,7 @@ def _processor(transform: Any) -> _Steps:
     return replace(steps, resize=resize, crop=crop, resample=_resampling(transform.resample))
 
 
-# Attributes by which a kind of preprocessing is known, and what reads it
+# Attributes by which a kind of preprocessing is recognised, and its reader
 _READERS = (
     (("resize_size", "crop_size", "mean", "std", "interpolation"), _preset),
     (("image_mean", "image_std", "do_rescale", "do_resize", "size"), _processor),

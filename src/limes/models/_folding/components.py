@@ -51,11 +51,11 @@ def expand_components(
     Parameters
     ----------
     form
-        Over the columns.
+        A form over the columns.
     columns
-        Some of them components.
+        The model's columns, some of them components.
     model
-        The class that the form was read off, for errors.
+        Class of the model that the form was read off, for messages.
 
     Raises
     ------

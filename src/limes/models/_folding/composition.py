@@ -262,7 +262,7 @@ def _steps(first: Step, second: Step) -> Function:
 
 
 def _curves_times(first: SmoothFunctions, second: Any) -> Function:
-    """By quadrature; the second function, too, is smooth between its breaks."""
+    """Return a product to be integrated by quadrature; the second function is also smooth between breaks."""
     breaks = dict.fromkeys((*first.breaks, *getattr(second, "breaks", ())))
     return SmoothFunctions(lambda x: first(x) * second(x), tuple(breaks), first.name)
 

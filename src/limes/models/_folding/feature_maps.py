@@ -42,19 +42,19 @@ def numbers(values: Values) -> Floats:
 
 
 def is_missing(values: Values) -> Bools:
-    """Whether each value is missing: None, NaN or pandas.NA."""
+    """Return whether each value is missing: None, NaN or pandas.NA."""
     if values.dtype.kind == "O":
         return np.array([is_blank(v) for v in values], dtype=np.bool_)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=np.bool_)
 
 
 def is_blank(value: Any) -> bool:
-    """Whether one value is missing."""
+    """Return whether one value is missing."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def is_number(value: Any) -> bool:
-    """Whether one value is a number."""
+    """Return whether one value is a number."""
     return isinstance(value, int | float | np.number | np.bool_)
 
 
@@ -81,7 +81,7 @@ class MonotoneMap:
     apply
         (n,) -> (n,), as the transformer computes it; its value at NaN is that of a missing value.
     affine
-        The same in closed form, away from NaN; None if it has no closed form.
+        φ in closed form, except at NaN; None without one.
     plain
         φ(x) = x wherever x is not missing.
     start
@@ -89,7 +89,7 @@ class MonotoneMap:
     kinks
         Points where φ is not smooth; None if it cannot be integrated.
     name
-        For errors; "" leaves it out.
+        For messages; "" omits it.
     """
 
     apply: Callable[[Values], Values]
@@ -110,9 +110,9 @@ class MonotoneMap:
         return float(self(np.array([np.nan]))[0])
 
     def cut(self, levels: Floats) -> Floats:
-        """Where φ crosses levels (m,): φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
+        """Return where φ crosses levels: φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
 
-        ±inf where it never does. For x from ``start`` on.
+        The cuts (m,) are ±inf where φ never crosses. x runs from ``start`` on.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class MonotoneMap:
         return cuts
 
     def crossings(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:
-        """The same, and by position all cuts of levels that φ crosses several times in its last digit."""
+        """Return `cut`, and by position all cuts of levels that φ crosses several times in its last digit."""
         rounding = self.affine is None
         return crossings(self._is_before, levels, start=self.start, non_monotone_rounding=rounding)
 
@@ -210,7 +210,7 @@ class CurveMap:
     even
         Whether basis(-y) = basis(y), and rises with y > 0.
     name
-        For errors.
+        For messages.
     """
 
     basis: Callable[[Floats], Floats]

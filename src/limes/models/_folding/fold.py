@@ -70,18 +70,18 @@ def fold(
     Parameters
     ----------
     form
-        Over the model's columns.
+        A form over the model's columns.
     columns
-        The feature maps of these.
+        The feature maps of the model's columns.
     names
-        (d,) of the user's columns.
+        (d,) names of the user's columns.
     guards
         The values that steps of the model refuse.
 
     Raises
     ------
     CannotRead
-        If it is no form; the message names the column.
+        If the result is no form; the message names the column.
     """
     if form.size != len(columns):
         raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
@@ -97,7 +97,7 @@ def fold(
 def _unused_tables(columns: Sequence[ModelColumn], form: Form, size: int) -> Reduced | None:
     """Return 0 as a sum over columns that an encoder looks up and the model does not use, None without any.
 
-    So their values remain categories: an encoder refuses other ones.
+    This keeps their values categories: an encoder refuses other values.
     """
     used = category_columns(form)
     functions: list[Function | None] = [None] * size
@@ -295,7 +295,7 @@ _NAN = np.array([np.nan])
 
 
 def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
-    """The same columns; maps of one source are all ``LookupMap`` over the same keys, or none of them is."""
+    """Return the columns; maps of one source are all ``LookupMap`` over the same keys, or none of them is."""
     sources: dict[int, list[FeatureMap]] = {}
     for column in columns:
         sources.setdefault(column.source, []).append(column.map)
@@ -351,7 +351,7 @@ class _Grid:
 
     @classmethod
     def from_maps(cls, maps: Sequence[FeatureMap]) -> _Grid:
-        """From maps of one source on a common domain, none of them ``MonotoneMap``."""
+        """Build the grid of maps of one source on a common domain, none of them ``MonotoneMap``."""
         first = maps[0]
         if isinstance(first, LookupMap):
             return cls(first.keys, maps)

@@ -19,7 +19,7 @@ from limes.models._reading import CannotRead
 from limes.models._tree_rewriting import Alternation, interval_splits
 from limes.models.forms._trees import Forest
 
-# Sets of a column of numbers have a test_of for each whole number up to the largest category
+# Sets of a column of numbers have an entry for each whole number up to the largest category
 _WIDEST = 4096
 
 
@@ -71,7 +71,7 @@ class _Folding:
             self._by_order(nodes, test_of, tests, phi)
 
     def _goes_left(self, tests: Ints, values: Floats) -> Bools:
-        """Which values (P,) of the model's column go left at each test (T,): (T, P)."""
+        """Return which values (P,) of the model's column go left at each test (T,): (T, P)."""
         old, by_set = self._old, self._old.set_of[tests] >= 0
         goes_left = values <= old.threshold[tests][:, None]
         if by_set.any():

@@ -40,12 +40,12 @@ class Accepted:
         return min(-self.lower, self.upper) >= _NEVER
 
     def test(self, values: Values) -> Bools:
-        """Which values (n,) are accepted."""
+        """Return which values (n,) are accepted."""
         v = numbers(values)
         return np.asarray(np.where(np.isnan(v), self.missing, (v >= self.lower) & (v <= self.upper)))
 
 
-# Of steps that check nothing: infinite numbers, and missing ones
+# For steps that check nothing: infinite numbers, and missing ones, are accepted
 EVERYTHING = Accepted(missing=True, lower=-np.inf, upper=np.inf)
 
 
@@ -60,7 +60,7 @@ class Guard:
     accepted
         The numbers that do not raise.
     step
-        Its class, for errors.
+        Class of the step, for messages.
     """
 
     column: ModelColumn

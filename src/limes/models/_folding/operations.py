@@ -42,13 +42,13 @@ class Codebook:
         return code
 
     def refuses(self, value: Any) -> bool:
-        """Whether the encoder raises at some value."""
+        """Return whether the encoder raises at a value."""
         if is_blank(value):
             return self.missing is None
         return self.other is None and value not in self.codes
 
     def lenient(self) -> Codebook:
-        """The same codes, with NaN where the encoder raises."""
+        """Return the codes with NaN where the encoder raises."""
         missing, other = (np.nan if code is None else code for code in (self.missing, self.other))
         return Codebook(self.codes, missing, other)
 

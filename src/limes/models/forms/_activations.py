@@ -1,17 +1,18 @@
 r"""Activations of networks as sums of exponentials.
 
-tanh and erf are rescaled links, and a cosine is one exponential. What is 0 far below 0 and s far above (GELU,
-SiLU, softplus) has a kernel with a double pole, F(z) = 1/z² + something regular, that falls fast:
+tanh and erf are rescaled links, and a cosine is one exponential. A function that is 0 far below 0 and s far
+above (GELU, SiLU, softplus) has a kernel with a double pole, F(z) = 1/z² + something regular, that falls
+fast:
 
     f(s) = s/2 + P/4 + (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s},    z_n = i (n + ½) h,   h = 2π/P,
 
-up to what f differs from max(s, 0) beyond P - |s|: half of F's sum is the kink itself. A true kink has no
+up to the difference of f and max(s, 0) beyond P - |s|: half of F's sum is the kink itself. A true kink has no
 such kernel: with |s| <= P
 
     relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
 
 Its terms beyond k = K add up to no more than P/(π²K) D(Kπ/P), where D(t) bounds |E e^{itS}| and does not
-rise. The law of S decides how many are taken, and it must have a density (``_expectations/decays.py``):
+rise. The law of S decides how many are used, and it must have a density (``_expectations/decays.py``):
 where S takes a few values only, E e^{itS} does not fall, and 1/K alone is too slow.
 
 References
@@ -105,7 +106,7 @@ class Bend(Activation):
     reach: float = 1.0
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """As many exponentials as the range asks for.
+        """Return as many exponentials as the range requires.
 
         Raises
         ------
@@ -161,7 +162,7 @@ class Rectifier(Activation):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """As many terms as ``decay`` asks for.
+        """Return as many terms as ``decay`` requires.
 
         Raises
         ------

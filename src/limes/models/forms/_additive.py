@@ -77,7 +77,8 @@ class Additive(ReducibleForm):
     ----------
     functions
         One callable a column, (n,) -> (n,); None for a column without effect. A callable with a method
-        ``integrate(density)`` brings its own integral (see ``limes._functions``); others go by quadrature.
+        ``integrate(density)`` has its own integral (see ``limes._functions``); others are integrated
+        numerically.
     breaks
         One list of points a column, where its function is not smooth; none by default.
     intercept
@@ -116,7 +117,7 @@ class Multiplicative(ReducibleForm):
     Parameters
     ----------
     functions, breaks
-        As for :class:`Additive`; None is the constant 1.
+        See :class:`Additive`; None is the constant 1.
 
     Examples
     --------

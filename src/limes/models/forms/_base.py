@@ -1,4 +1,4 @@
-"""The two shapes that every form reduces to, the model that has none, and what forms share.
+"""The two structures that every form reduces to, the model without structure, and common parts of forms.
 
 A *sum* f(x) = c + Σ_j f_j(x_j) covers linear and additive models. A *sum of products*
 f(x) = c + Σ_i a_i ∏_j g_ij(x_j) covers trees (a leaf is a product of intervals), RBF kernels (a centre is a
@@ -94,7 +94,7 @@ class Form(Protocol):
         ...
 
     def select(self, outputs: int | list[int]) -> Form:
-        """The form of one output (drops the last axis) or of several, of a form with k outputs.
+        """Return the form of one output (without the last axis) or of several, from a form with k outputs.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class BlackBox:
 
 
 class FormBase:
-    """What forms made of frozen arrays share.
+    """Common parts of forms that are made of frozen arrays.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class FormBase:
             object.__setattr__(self, name, value)
 
     def select(self, outputs: int | list[int]) -> Self:
-        """One or several outputs.
+        """Return the form of one or several outputs.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class ReducibleForm(FormBase):
 
 
 def zero() -> Floats:
-    """The intercept of a form that is not given one."""
+    """The default intercept of a form."""
     return np.zeros(())
 
 
@@ -201,7 +201,7 @@ def coefficients(coef: ArrayLike, intercept: ArrayLike, name: str = "coef") -> t
 
 
 def output_intercept(values: ArrayLike, outputs: tuple[int, ...]) -> Floats:
-    """A number, or one for each output."""
+    """Check an intercept: a number, or one for each output."""
     intercept = finite_array("intercept", values, 0, 1)
     if intercept.shape not in ((), outputs):
         raise InputError(f"intercept must be a number or one an output, {outputs}; got {intercept.shape}")
@@ -209,7 +209,7 @@ def output_intercept(values: ArrayLike, outputs: tuple[int, ...]) -> Floats:
 
 
 def select_outputs(values: Floats, outputs: int | list[int]) -> Floats:
-    """One or several outputs of an array whose last axis they are.
+    """Return one or several outputs of an array, whose last axis are the outputs.
 
     Raises
     ------
@@ -282,7 +282,7 @@ class Combination:
         return np.asarray(self.intercept + sum(values))
 
     def select(self, outputs: int | list[int]) -> Combination:
-        """One or several outputs."""
+        """Return the form of one or several outputs."""
         return Combination(
             tuple(part.select(outputs) for part in self.parts), self.weights, self.intercept[outputs]
         )
@@ -322,7 +322,7 @@ class Reduced(ReducibleForm):
         return self.terms
 
     def select(self, outputs: int | list[int]) -> Reduced:
-        """One or several outputs."""
+        """Return the form of one or several outputs."""
         terms = self.terms
         intercept = terms.intercept[outputs]
         if isinstance(terms, SumOfProducts):

@@ -3,8 +3,8 @@
 Effects of pairs in explainable boosting, and trees that test two columns or three, are constant on the cells
 of a grid. Under a product law the columns that they join, directly or through others, make a group, and
 E e^{zS} is a product over groups. A group's factor is a sum over the cells of its columns, done one column
-after the other: summing out column c takes the table of c and of those that it still meets (its scope). The
-largest of these tables decides whether that is cheap.
+after the other: summing out column c uses the table of c and of the columns that it still interacts with (its
+scope). The largest of these tables decides whether that is cheap.
 
 References
 ----------
@@ -29,7 +29,7 @@ from limes.models.forms._trees import Forest
 
 # Cells of all tables of a group: some 20 ms a row
 MOST_CELLS = 50_000
-# Products that are taken apart
+# Largest number of products that are split by the columns that they read
 _MOST_PRODUCTS = 2048
 
 
@@ -62,7 +62,7 @@ class Margin(NamedTuple):
 
 
 class Elimination(NamedTuple):
-    """One column is summed out; ``scope`` are the columns that it then meets, the last to go first."""
+    """One column is summed out; ``scope`` are the columns that it interacts with, latest first."""
 
     column: int
     scope: tuple[int, ...]
@@ -130,7 +130,7 @@ def _elimination(
 
 
 def _pieces(margin: Margin, column: int) -> int:
-    """Cells of the grid along a column, at most."""
+    """Largest number of cells of the grid along a column."""
     functions = functions_of(margin.interactions, column)
     return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
 

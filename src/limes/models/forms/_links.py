@@ -5,10 +5,10 @@ of P = 2π/h and more, its midpoint sum
 
     f(s) = (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s} + Σ_p n_p r_p e^{ps},    z_n = θ + i (n + ½) h.
 
-Moving the contour across a pole p of F adds its residue term r_p e^{ps}. The sum counts each pole to a
-part, n_p = 1 / (1 + e^{±P(p - θ)}), which is ½ where the contour runs through it: nothing is singular there.
-What is left are the next poles, q: they add up to less than e^{-|q - θ|(P - |s|)} of e^{θs}, and truncation
-at height T to e^{-πT} (of the logistic link). Node counts therefore follow from the range of s alone:
+Moving the contour across a pole p of F adds its residue term r_p e^{ps}. The sum weights each pole with n_p =
+1 / (1 + e^{±P(p - θ)}), which is ½ where the contour runs through it: nothing is singular there. The error
+consists of the next poles q, which add up to less than e^{-|q - θ|(P - |s|)} of e^{θs}, and of the truncation
+at height T, e^{-πT} (for the logistic link). Node counts therefore follow from the range of s alone:
 
     |f(s) - sum| <= ε size(θ) e^{θs}  on [lower, upper].
 
@@ -44,17 +44,17 @@ Complexes: TypeAlias = NDArray[np.complex128]
 _DIGITS = 31.0
 # Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
 _PERIODS_PER_OCTAVE = 8
-# More than a margin of ±2,000 needs
+# Largest number of nodes: more than a margin of ±2,000 needs
 MOST_NODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class ExponentialSum:
-    """slope s + base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: a link, about.
+    """slope s + base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: approximately a link.
 
-    They differ by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, kept apart so
-    that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt, the others are
-    the real poles. Only kinks have a ``slope``.
+    It differs from the link by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, stored
+    separately so that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt,
+    the others are the real poles. Only kinks have a ``slope``.
     """
 
     nodes: Complexes
@@ -92,7 +92,7 @@ class Link(Protocol):
 
     @property
     def size(self) -> Callable[[float], float]:
-        """What errors on a contour are multiplied by."""
+        """Factor of the errors on a contour."""
         ...
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
@@ -117,7 +117,7 @@ class Contour:
     kernel
         F, elementwise; 1/z times something regular at 0, where its residue is 1.
     residues
-        r_p by pole p, that of 0 left out.
+        r_p by pole p, except that of 0.
     tilts
         Contours to choose from; 0 first.
     height
@@ -125,9 +125,9 @@ class Contour:
     period
         (lower, upper, tilt) -> the least P.
     size
-        What errors on a contour are multiplied by: about the largest |F(z) sin(πz)/π| there.
+        Factor of the errors on a contour: about the largest |F(z) sin(πz)/π| there.
     digits
-        -ln of the error of each alias, and of what is beyond T.
+        -ln of the error of each alias, and of the part beyond T.
     """
 
     function: Callable[[Floats], Floats]

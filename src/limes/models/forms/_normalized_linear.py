@@ -90,8 +90,8 @@ class NormalizedLinear(FormBase):
     """f(z) = intercept + Σ_j c_j z_j / √(Σ_j a_j z_j); the fraction is 0 where Σ a_j z_j = 0.
 
     A linear model on normalised TF-IDF: word j, m_j times in the text, with inverse document frequency v_j
-    and coefficient λ_j, has a_j = (m_j v_j)², c_j = λ_j m_j v_j. A word that the vocabulary does not know
-    has a_j = c_j = 0, and still is a word of the text. ``norm="l1"`` divides by Σ a_j z_j, a_j = m_j v_j.
+    and coefficient λ_j, has a_j = (m_j v_j)², c_j = λ_j m_j v_j. A word outside the vocabulary has
+    a_j = c_j = 0, but is still a word of the text. ``norm="l1"`` divides by Σ a_j z_j, a_j = m_j v_j.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class NormalizedLinear(FormBase):
         return POWERS[self.norm]
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z ``z`` (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         z = check_rows(z, self.size)
         norm = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, norm**self.power, out=np.zeros_like(norm), where=norm > 0)

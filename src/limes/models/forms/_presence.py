@@ -1,9 +1,9 @@
 """Forms over kept words: z_j = 1 where word j of a text (or superpixel j of an image) is kept, 0 where not.
 
-A model of text sees a perturbed text only through which of its words are kept. A perturbed text has a word as
-often as the text itself, or not at all: a column of the model has its value, or it is 0. A test of the column
-is then a test of the word's presence, or none, and a leaf of a tree, or a box, is the product of its tests.
-Linear models are ``Linear`` over words, or ``NormalizedLinear`` with a norm.
+A model of text depends on a perturbed text only through the words that are kept. A word occurs in it as often
+as in the text itself, or not at all: a column of the model keeps its value, or is 0. A test of the column is
+then a test of the word's presence, or has a fixed result, and a leaf of a tree, or a box, is the product of
+its tests. Linear models are ``Linear`` over words, or ``NormalizedLinear`` with a norm.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PresenceProducts(FormBase):
         intercept: ArrayLike = 0.0,
         size: int = 0,
     ) -> PresenceProducts:
-        """The same from arrays, for thousands of products.
+        """Make the form from arrays, for thousands of products.
 
         ``product``, ``word``, ``present``, ``coef``, ``intercept`` and ``size`` are the attributes.
         """
@@ -117,7 +117,7 @@ class PresenceProducts(FormBase):
         self._freeze(intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z ``z`` (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         z = check_rows(z, self.size, more=True)
         step = max(1, _BLOCK // max(1, self.word.size))
         blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]
@@ -133,7 +133,7 @@ class PresenceProducts(FormBase):
         return np.asarray(np.tensordot(values, self.coef, axes=(0, 0)) + self.intercept)
 
     def select(self, outputs: int | list[int]) -> PresenceProducts:
-        """One or several outputs."""
+        """Return the form of one or several outputs."""
         intercept = select_outputs(self.intercept, outputs)
         coef = self.coef[:, outputs]
         return self.from_factors(self.product, self.word, self.present, coef, intercept, self.size)
@@ -188,7 +188,7 @@ def presence_products(
     Parameters
     ----------
     form
-        Over the columns that the model reads.
+        A form over the columns that the model reads.
     columns
         (d,) the column of each word, -1 for a word that the model does not know; by default 0, 1, ....
     values
@@ -229,7 +229,7 @@ def presence_products(
 def presence_of_columns(
     form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats | None = None
 ) -> PresenceProducts:
-    """The same, where x[c] is value_of[c] if the word word_of[c] is kept, and else fill[c].
+    """Return f(x(z)), where x[c] is value_of[c] if the word word_of[c] is kept, and else fill[c].
 
     ``fill`` is 0 by default, and the value of column c where word_of[c] = -1. Words may have several columns.
     """

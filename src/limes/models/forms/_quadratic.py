@@ -19,7 +19,7 @@ from limes.models.forms._base import FormBase, SumOfProducts, check_rows, coeffi
 class Quadratic(FormBase):
     """f(x) = intercept + Σ_j coef[j] x_j + Σ_jk matrix[j, k] x_j x_k.
 
-    An upper triangular matrix writes each product once; any other is as good.
+    An upper triangular matrix has each product once; other matrices are equally valid.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class Ridges(FormBase):
 
     @cached_property
     def expanded(self) -> Linear | Linked:
-        """The same as links of linear margins; as a linear form if the activation is the identity."""
+        """The form as links of linear margins, or as a linear form if the activation is the identity."""
         if self.activation == "identity":
             return Linear(self.weights.T @ self.scales, self.intercept + self.offsets @ self.scales)
         return Linked(Linear(self.weights.T, self.offsets), self.activation, self.scales, self.intercept)

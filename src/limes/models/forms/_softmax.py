@@ -45,7 +45,7 @@ _WINDOW = 1.25
 _PERIODS_PER_OCTAVE = 32
 # Copies add up to no more than this, times e^{-P} (e^a + e^{-a} + e^b + e^{-b})
 COPIES = 2.6
-# Nodes over P², about
+# Approximate number of nodes over P²
 NODES = 4.4
 
 
@@ -109,7 +109,7 @@ class Softmax(FormBase):
 
 @dataclass(frozen=True, eq=False)
 class PlaneSum:
-    """Re Σ_n weights[n] e^{i (first[...] a + second[...] b)}: p_r, about; the origin comes first.
+    """Re Σ_n weights[n] e^{i (first[...] a + second[...] b)}, approximately p_r; the origin comes first.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class PlaneSum:
     weights
         (N,).
     error
-        Of what is left out, the copies apart.
+        Error of the nodes left out, without that of the copies.
     period
         P.
     """
@@ -164,7 +164,7 @@ def _plane_sum(period: float) -> PlaneSum:
         first=np.searchsorted(used[0], first),
         second=np.searchsorted(used[1], second),
         weights=weights[first, second],
-        # what is beyond the window is far below what was dropped inside
+        # nodes beyond the window weigh far less than those dropped inside
         error=2.0 * float(np.exp(-_DIGITS)),
         period=period,
     )

@@ -59,7 +59,7 @@ def _single_words(form: PresenceProducts) -> Sum:
     Raises
     ------
     InputError
-        If one has several.
+        If a product has several words.
     """
     count = np.bincount(form.product, minlength=len(form.coef))
     if (count > 1).any():
@@ -74,7 +74,7 @@ def _single_words(form: PresenceProducts) -> Sum:
 
 
 def _single_factors(terms: SumOfProducts) -> Sum | None:
-    """A sum of products that read one column in all; None if they read several."""
+    """A sum of products that together read one column; None if they read several."""
     read = [j for j, function in enumerate(terms.functions) if function is not None]
     if len(read) > 1:
         return None
@@ -105,7 +105,7 @@ def _columns_of_trees(form: Forest) -> Floats:
     Raises
     ------
     InputError
-        If a tree tests two.
+        If a tree tests two columns.
     """
     ends = np.append(form.roots[1:], form.feature.size)
     columns = np.full(form.roots.size, -1)

@@ -1,8 +1,8 @@
 """Forms over the superpixels of an image, which are on or off.
 
-A perturbed image shows the number p of the image where its superpixel is on, and that of the fill where it is
-off: every column of the model takes one of two values. What adds up, or multiplies, over columns then does so
-over superpixels, and a test of a column asks whether its superpixel is on, or nothing at all.
+A perturbed image shows number p of the image where its superpixel is on, and number p of the fill where it is
+off: every column of the model takes one of two values. Sums and products over columns are then sums and
+products over superpixels, and a test of a column tests whether its superpixel is on, or has a fixed result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from limes.models.forms._trees import Forest
 class SwitchProducts(FormBase):
     """f(z) = intercept + Σ_i coef[i] ∏_j (on[i, j] if z_j = 1 else off[i, j]).
 
-    A product over columns, as a Gaussian kernel, is such a product over superpixels.
+    A product over columns, such as a Gaussian kernel, is also a product over superpixels.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class SwitchProducts(FormBase):
         return int(self.on.shape[1])
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows z (n, d)."""
+        """Values (n, ...) at rows ``z`` (n, d)."""
         rows = check_rows(z, self.size)
         product = np.ones((len(rows), len(self.coef)))
         for j, column in enumerate(rows.T > 0):

@@ -48,7 +48,7 @@ class Forest(FormBase):
     left, right
         (N,) positions of the children, -1 at leaves. Children come after their parent.
     missing_left
-        (N,) where a missing value goes.
+        (N,) whether a missing value goes left.
     value
         (N,) or (N, k); read at leaves only.
     roots
@@ -58,8 +58,8 @@ class Forest(FormBase):
     size
         Number of columns d.
     set_of
-        (N,) row of ``sets`` by which a node splits, -1 where it splits by threshold. A column is split one
-        way only.
+        (N,) row of ``sets`` by which a node splits, -1 where it splits by threshold. All splits of a column
+        are of one kind.
     sets
         (S, L) which of the category codes 0 .. L - 1 go left.
 
@@ -127,7 +127,7 @@ class Forest(FormBase):
 
     @cached_property
     def trees(self) -> _kernels.Trees:
-        """The nodes as the compiled walks take them, checked once."""
+        """The nodes in the layout of the compiled walks, checked once."""
         return _kernels.Trees(
             self.size,
             self.feature,

@@ -26,7 +26,7 @@ _NUMBERS: Mapping[int, tuple[int, str]] = {1: (4, "<f4"), 7: (7, ""), 11: (10, "
 
 @dataclass(frozen=True, eq=False)
 class OnnxNode:
-    """An operator, the names of what it reads and writes, and its attributes."""
+    """An operator, the names of its inputs and outputs, and its attributes."""
 
     operator: str
     inputs: Sequence[str]
@@ -50,7 +50,7 @@ def graph_of(data: bytes) -> Graph:
     Raises
     ------
     CannotRead
-        If it is no such file, or holds its weights elsewhere.
+        If it is no ONNX file, or stores its weights elsewhere.
     """
     try:
         (graph,) = _fields(data)[7]
@@ -80,7 +80,7 @@ def _node(fields: _Fields) -> OnnxNode:
 
 
 def _attribute(fields: _Fields) -> tuple[str, Any]:
-    """Its name and value: a number (2, 3), a text (4) or a tensor (5); None of any other kind."""
+    """Name and value of an attribute: a number (2, 3), a text (4) or a tensor (5); None for other kinds."""
     value: Any = None
     if fields[2]:
         (value,) = struct.unpack("<f", fields[2][0])
@@ -94,7 +94,7 @@ def _attribute(fields: _Fields) -> tuple[str, Any]:
 
 
 def _tensor(fields: _Fields) -> tuple[str, Any]:
-    """Its name and float64 values; None of a type that is no number."""
+    """Name and float64 values of a tensor; None for a type that is no number."""
     name = _text(fields[8][0]) if fields[8] else ""
     if fields[14] and fields[14][0] == 1:
         raise CannotRead("the session's ONNX file keeps its weights in another file")

@@ -5,7 +5,7 @@ in the numbers of categories: the model has its own, and the user's column may h
 the tests, ``codes_of`` the categories, and this module joins both. A column that the library renumbers is
 split by sets of the user's codes, whatever the library tests there.
 
-Values that are in no set go right. Where a library takes a category that is unknown to it for missing, and
+Values that are in no set go right. Where a library treats a category that is unknown to it as missing, and
 sends it left, the children of a split are swapped.
 """
 
@@ -47,7 +47,7 @@ class BoosterTree:
 
 @contextmanager
 def parsing(library: str) -> Iterator[None]:
-    """While a library's description of a model is parsed: raise CannotRead where it is not understood."""
+    """Raise CannotRead where a library's description of a model cannot be parsed."""
     try:
         yield
     except (LookupError, ValueError, TypeError, AttributeError) as error:
@@ -91,7 +91,7 @@ def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats
 
 @dataclass(frozen=True, eq=False)
 class CategoryCodes:
-    """The user's columns, and the codes of those where the model has its own numbers.
+    """The user's columns, and the codes of columns whose categories the model numbers itself.
 
     Attributes
     ----------
@@ -100,8 +100,8 @@ class CategoryCodes:
     codes
         ``codes_of`` every column that the library renumbers.
     unseen_is_missing
-        Whether the library takes a category that is not in the training data for missing; else it is in no
-        set.
+        Whether the library treats a category that is not in the training data as missing; otherwise such a
+        category is in no set.
     """
 
     schema: Schema | None
@@ -191,7 +191,7 @@ def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
 
 
 def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[Ints, Bools, Bools]:
-    """Which set a node splits by, the sets, and whether its children are swapped."""
+    """Return which set a node splits by, the sets, and whether its children are swapped."""
     renumbered = np.isin(nodes.feature[order], list(categories.codes))
     by_member = np.isin(order, list(nodes.members)) & (nodes.feature[order] >= 0)
     positions = np.flatnonzero(renumbered | by_member)
@@ -213,7 +213,7 @@ def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[I
 
 
 def _goes_left(nodes: BoosterTree, node: int, categories: CategoryCodes) -> Bools:
-    """Which of the user's codes a node sends left, (L,)."""
+    """Return which of the user's codes a node sends left, (L,)."""
     codes, members = categories.codes.get(int(nodes.feature[node])), nodes.members.get(node)
     if codes is None:
         assert members is not None  # noqa: S101 - true of all nodes that split by set

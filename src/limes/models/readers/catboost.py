@@ -51,7 +51,7 @@ _HASH = 0xFFFFFFFF
 
 
 def _softmax_scale(model: Any) -> float:
-    """1 of the softmax of several classes; 0 where each has a logistic function."""
+    """1 for the softmax of several classes; 0 where each class has a logistic function."""
     return float(model.get_all_params().get("loss_function") == "MultiClass")
 
 

@@ -184,7 +184,7 @@ class _Interaction(NamedTuple):
 
 
 def _interaction(axes: list[_Axis], table: Floats, intercept: Floats) -> _Interaction:
-    """Products of indicators of all columns but the one with most bins with the scores along that one."""
+    """Products of the indicators of all columns but the one with most bins, and the scores along that one."""
     last = int(np.argmax(table.shape[: len(axes)]))
     axes = [*axes[:last], *axes[last + 1 :], axes[last]]
     table = np.moveaxis(table, last, len(axes) - 1)

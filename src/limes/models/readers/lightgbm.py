@@ -1,6 +1,6 @@
 """LightGBM: trees read off the model's own text, in float64 throughout.
 
-A test is x <= threshold. Each node takes for missing: nothing (then NaN counts as 0), NaN, or zeros and NaN.
+A test is x <= threshold. Each node treats as missing: nothing (then NaN counts as 0), NaN, or zeros and NaN.
 Categories of a node's set go left, all others right.
 """
 
@@ -43,18 +43,18 @@ Fields = Mapping[str, str]
 
 
 def _head(model: Any) -> Fields:
-    """Return what a model's text says of all trees."""
+    """Return the part of a model's text that concerns all trees."""
     return _sections(getattr(model, "booster_", model).model_to_string(num_iteration=1))[0]
 
 
 def _is_logistic(model: Any) -> bool:
-    """Tell whether probabilities are the logistic of the margin: of the sum, times nothing."""
+    """Return whether probabilities are the logistic of the margin: of the sum, without a factor."""
     head = _head(model)
     return head.get("objective", "") in _LOGISTIC and "average_output" not in head
 
 
 def _softmax_scale(model: Any) -> float:
-    """1 of the softmax of several classes; 0 where each has a logistic function, or the user's own."""
+    """1 for the softmax of several classes; 0 where each has a logistic function, or the user's own."""
     softmax = getattr(model, "objective_", "") in ("multiclass", "softmax")
     return float(softmax and "average_output" not in _head(model))
 
@@ -141,7 +141,7 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree
 
 
 def _around_zero(threshold: Floats) -> Floats:
-    """Move thresholds out of |x| <= 1e-35: LightGBM takes all of these for 0 when it predicts."""
+    """Move thresholds out of |x| <= 1e-35: LightGBM treats all of these as 0 when it predicts."""
     nearest = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
     return np.where(np.abs(threshold) <= ZERO, nearest, threshold)
 
@@ -179,8 +179,8 @@ def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | N
     """Codes of the pandas columns that had categories when the model was fitted, in their order.
 
     These columns must be inferred. Columns of texts are always among them. The parameters list the columns
-    that training took for categories; if they are not stored, the columns that the model splits by category
-    have a list of categories for their range.
+    that training treated as categories; if the parameters are not stored, the columns that the model splits
+    by category have a list of categories for their range.
     """
     if not categories:
         return {}

@@ -41,11 +41,11 @@ def with_probabilities(
     where: Callable[[Any], bool] = _always,
     scale: Callable[[Any], float] = _unscaled,
 ) -> Reader:
-    """Let a reader of margins read probabilities: of two classes the logistic, of three the softmax.
+    """Extend a reader of margins to probabilities: the logistic of two classes, the softmax of three.
 
     Where the margin is no sum of functions of a few columns, the reader itself raises the reason.
-    ``where`` tells of which models the probability is the logistic of the margin. ``scale`` is what three
-    margins are multiplied by before the softmax; 0 where probabilities are another function of them.
+    ``where`` returns whether a model's probability is the logistic of the margin. ``scale`` returns the
+    factor of three margins before the softmax; 0 where probabilities are another function of them.
     """
 
     def probabilities(model: Any, classes: int, schema: Schema | None) -> Form:
@@ -69,7 +69,7 @@ def with_probabilities(
 
 
 def _reason(reader: Reader, model: Any, schema: Schema | None) -> str:
-    """Why the reader does not read the probabilities."""
+    """Return why the reader does not read the probabilities."""
     try:
         reader(model, "predict_proba", schema)
     except CannotRead as error:

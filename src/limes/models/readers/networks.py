@@ -1,6 +1,6 @@
 """Networks with one hidden layer: c + Σ_h v_h a(w_h·x + b_h), by predictions or margins (ONNX: ``onnx.py``).
 
-What follows the last sum, a softmax or a sigmoid, has no exact expectation: its margin has.
+A softmax or a sigmoid behind the last sum has no exact expectation; the margin before it has one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def form_of_steps(steps: Sequence[NetworkStep]) -> Form:
 
 
 def _joined(steps: Sequence[NetworkStep]) -> list[NetworkStep]:
-    """Without identities, and with layers that follow each other as one."""
+    """Return the steps without identities, and with consecutive layers joined."""
     joined: list[NetworkStep] = []
     for step in steps:
         if isinstance(step, tuple) and joined and isinstance(joined[-1], tuple):
@@ -119,7 +119,7 @@ def sequential(module: Any, method: str, schema: Schema | None) -> Form:  # noqa
 
 
 def _torch_step(step: Any) -> NetworkStep | None:
-    """The layer or the activation of a module; None without effect where a network is evaluated."""
+    """The layer or the activation of a module; None for a module without effect in evaluation."""
     kind = qualified_name(type(step))
     options = _TORCH_OPTIONS.get(kind, {})
     if kind == "torch.Dropout":

@@ -21,15 +21,15 @@ _ACTIVATIONS: Mapping[str, str] = {
     "Softplus": "softplus",
     "Tanh": "tanh",
 }
-# Without effect on rows of numbers; the last two on rows of one
+# Operators without effect on rows of numbers; the last two on rows of one
 _INERT = ("Cast", "Dropout", "Flatten", "Identity")
 _RESHAPING = ("Reshape", "Squeeze")
-# float and double, of Cast
+# Types float and double, of Cast
 _FLOATS = (1, 11)
 
 
 class _Operands(NamedTuple):
-    """What a node reads: options and constants, whether rows come first, and their number of columns."""
+    """Inputs of a node: options and constants, whether rows come first, and their number of columns."""
 
     attributes: Mapping[str, Any]
     constants: Sequence[Floats]
@@ -48,7 +48,7 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
 
 
 def _bytes_of(model: Any) -> bytes:
-    """The file that the session was made of."""
+    """The file from which the session was made."""
     data, path = getattr(model, "_model_bytes", None), getattr(model, "_model_path", None)
     if isinstance(data, bytes):
         return data
@@ -79,7 +79,7 @@ def _chain(graph: Graph, width: int) -> list[NetworkStep]:
 
 
 def _step(node: OnnxNode, constants: Mapping[str, Any], rows: str, width: int) -> NetworkStep | None:
-    """The layer or the activation of a node; None without effect."""
+    """The layer or the activation of a node; None for a node without effect."""
     name, attributes = node.operator, node.attributes
     if name in _INERT and attributes.get("to", 1) in _FLOATS and attributes.get("axis", 1) == 1:
         return None

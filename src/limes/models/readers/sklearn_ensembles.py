@@ -96,7 +96,7 @@ def stacking(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def _outputs_used(model: Any, form: Form, method: str) -> Bools:
-    """Which of a part's outputs the final model reads: of two probabilities the second."""
+    """Return which of a part's outputs the final model reads: only the second of two probabilities."""
     used = np.ones(outputs_of(form) or 1, dtype=np.bool_)
     used[0] = not (method == "predict_proba" and len(model.classes_) == 2)
     return used

@@ -50,7 +50,7 @@ _OTHERS: Mapping[str, Operation] = {
 
 
 def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """No function, or one of numpy's."""
+    """A transformer without a function, or with one of numpy's."""
     if step.func is None:
         return columns
     name = getattr(step.func, "__name__", type(step.func).__name__)

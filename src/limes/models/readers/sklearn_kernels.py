@@ -132,7 +132,7 @@ def _kernel(name: Any) -> Callable[[Machine], Form]:
 
 
 _READ = "'rbf', 'laplacian', 'linear' and 'poly' of degree 2 are read exactly"
-# The reason, by name of the kernel
+# Why a kernel is not read, by its name
 _NO_PRODUCT: Mapping[str, str] = {
     "additive_chi2": "is a sum of fractions that limes does not integrate yet",
     "chi2": "is a product of exponentials of fractions that limes does not integrate yet",
@@ -242,7 +242,7 @@ def _dense(matrix: Any) -> Floats:
 
 
 def _numbers_only(model: Any, schema: Schema | None) -> None:
-    """Refuse columns that x holds as codes: scikit-learn would take their texts for numbers."""
+    """Refuse columns that x holds as codes: scikit-learn would convert their texts to numbers."""
     coded = (
         [name for name, levels in zip(schema.names, schema.levels, strict=True) if levels] if schema else []
     )

@@ -39,12 +39,12 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
 
 
 def _is_logistic(model: Any) -> bool:
-    """Whether probabilities are the logistic of the margin: SGDClassifier has another one of huber's loss."""
+    """Return whether probabilities are the logistic of the margin; not with SGDClassifier's Huber loss."""
     return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
 
 
 def _softmax_scale(model: Any) -> float:
-    """1 where probabilities are the softmax of the margins; else each class has a logistic function."""
+    """1 where probabilities are the softmax of the margins; 0 where each class has a logistic function."""
     if type(model).__name__ == "SGDClassifier":
         return 0.0
     apart = getattr(model, "multi_class", "") == "ovr" or getattr(model, "solver", "") == "liblinear"

@@ -76,7 +76,7 @@ def _of_levels(levels: Sequence[Any]) -> LookupMap:
 def _read_steps(
     steps: Sequence[tuple[str, Any]], method: str, columns: StepColumns
 ) -> tuple[Form, StepColumns]:
-    """A form, and the functions of the user's columns that are its columns."""
+    """Return a form, and its columns as functions of the user's columns."""
     (name, step), *rest = steps
     if not rest:
         return _read_last(step, method, columns)
@@ -86,7 +86,7 @@ def _read_steps(
 
 
 def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
-    """The estimator; its reader gets the texts that reach it as levels, and the form their codes."""
+    """Read the estimator; its reader gets the texts that reach it as levels, and the form their codes."""
     columns = columns.with_guards(*_guards_of(step, columns))
     levels = [_texts(column) for column in columns.columns]
     names = getattr(step, "feature_names_in_", None)
@@ -155,7 +155,7 @@ def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
     Raises
     ------
     CannotRead
-        CategoryCodes the step.
+        If the step cannot be read, naming it.
     """
     if _is_nothing(step):
         return columns
@@ -298,8 +298,8 @@ _PASSED_ON_TO = {
 }
 # Steps that check no input themselves
 _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
-# These round to float32 first, and raise where the result is infinite
-# It checks no numbers, and sends infinite ones down its trees
+# _INFINITE checks no numbers, and sends infinite ones down its trees; classes of _SINGLE round to float32
+# first, and raise where the result is infinite
 _INFINITE = "HistGradientBoosting"
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)

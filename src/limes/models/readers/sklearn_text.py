@@ -33,12 +33,12 @@ _LINEAR = f"{_SELECTORS} MaxAbsScaler StandardScaler TruncatedSVD VarianceThresh
 
 
 def text_form(word_rows: WordRows, rest: Sequence[Any], head: Any, method: str) -> Form:
-    """The form over words of the other steps and the head, at x(z).
+    """Return the form over words of the other steps and the head, at x(z).
 
     Raises
     ------
     CannotRead
-        With the reason.
+        If a step or the head cannot be read, with the reason.
     """
     if qualified_name(type(head)).startswith("xgboost."):
         raise CannotRead("XGBoost takes words that are not in a text as missing, not as 0")

@@ -38,13 +38,13 @@ class StepColumns:
     Attributes
     ----------
     columns
-        In their order.
+        The columns, in order.
     sparse
         Whether they are a sparse matrix, which some transformers scale in another way.
     names
-        Of the user's own columns; () behind the first step.
+        Names of the user's columns; () behind the first step.
     guards
-        What the steps so far accept.
+        Guards of the values that the steps so far accept.
     """
 
     columns: tuple[ModelColumn, ...]
@@ -68,7 +68,7 @@ class StepColumns:
         return StepColumns(tuple(self.columns[i] for i in positions), self.sparse, names)
 
     def expect(self, count: int) -> None:
-        """Refuse another number of columns."""
+        """Raise unless there are ``count`` columns."""
         if len(self.columns) != count:
             raise CannotRead(f"it was fitted on {count} columns and gets {len(self.columns)}")
 

@@ -37,7 +37,7 @@ def tree(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG
 
 
 def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
-    """The mean of trees; a classifier's is the mean of their class shares."""
+    """The mean of trees; for a classifier, the mean of their class shares."""
     _refuse_labels(model, method)
     share = 1.0 / len(model.estimators_)
     leaf_values = [_leaf_values(member) * share for member in model.estimators_]
@@ -47,7 +47,7 @@ def forest(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: A
 
 
 def _is_log_loss(model: Any) -> bool:
-    """Tell whether probabilities are the logistic of the margin; of the exponential loss, of twice that."""
+    """Return whether probabilities are the logistic of the margin; with the exponential loss of twice it."""
     return getattr(model, "loss", "log_loss") == "log_loss"
 
 
@@ -89,7 +89,7 @@ def _start(model: Any, schema: Schema | None) -> Forest:
 
 
 def _is_constant_classifier(init: Any) -> bool:
-    """Whether a dummy predicts the same for every row; strategy "stratified" is random."""
+    """Return whether a dummy predicts the same for every row; strategy "stratified" is random."""
     return type(init).__name__ == "DummyClassifier" and init.strategy != "stratified"
 
 

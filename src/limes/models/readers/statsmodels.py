@@ -20,7 +20,7 @@ from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form, Reduced, Sum
 from limes.models.forms._linked import Linked
 
-# The curve of a model's class; of a generalised linear model its link tells
+# The curve of a model's class; for a generalised linear model its link decides
 _CURVES: Mapping[str, str] = {
     **dict.fromkeys(
         ("statsmodels.GLS", "statsmodels.GLSAR", "statsmodels.OLS", "statsmodels.WLS"), "identity"
@@ -94,7 +94,7 @@ def _of_formula(fitted: Any, params: Floats, schema: Schema | None) -> Form:
 
 
 def _indicator(name: str, schema: Schema) -> tuple[int, float]:
-    """The column and the code of a level that a term of a formula is the indicator of."""
+    """Return the column and the code of the level whose indicator a term of a formula is."""
     match = _LEVEL.match(name)
     source = match and (match["factor"] or match["column"]).strip()
     if not match or source not in schema.names:

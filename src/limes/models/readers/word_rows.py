@@ -202,7 +202,7 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
     Raises
     ------
     CannotRead
-        With the reason.
+        If the text cannot be read, with the reason.
     """
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be called")
@@ -305,7 +305,7 @@ _GRAMS: Mapping[str, _Counter] = dict(
 
 
 def is_single(counts: Any) -> bool:
-    """Whether no two rows share a column."""
+    """Return whether no two rows share a column."""
     return bool(np.bincount(counts.indices).max(initial=0) <= 1)
 
 
@@ -355,7 +355,7 @@ def _check_local(vectorizer: Any, document: Document) -> None:
     Raises
     ------
     CannotRead
-        With the reason.
+        If a vectorizer is refused, with the reason.
     """
     _check_options(vectorizer)
     clean = vectorizer.build_preprocessor()
@@ -371,7 +371,7 @@ def _check_local(vectorizer: Any, document: Document) -> None:
 
 
 def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
-    """Tell whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
+    """Return whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
     before, behind = document.gaps[:-1], document.gaps[1:]
     touching = any(re.search(r"\w$", gap) for gap in before) or any(re.match(r"\w", gap) for gap in behind)
     return not touching and tuple(vectorizer.ngram_range) == (1, 1) and not vectorizer.transform(gaps).nnz

@@ -1,7 +1,7 @@
 """XGBoost: trees, dart and linear boosters, read off the model's own JSON.
 
 A test is float32(x) < threshold, and categories of the set go right. Leaves and their sums are float32. A
-model of scikit-learn's kind with ``missing=-999`` takes every x with float32(x) = -999 for NaN.
+model of scikit-learn's kind with ``missing=-999`` treats every x with float32(x) = -999 as NaN.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
 
 
 def _is_logistic(model: Any) -> bool:
-    """Tell whether probabilities are the logistic of the margin, as the booster itself says."""
+    """Return whether probabilities are the logistic of the margin, by the booster's own objective."""
     objective = json.loads(model.get_booster().save_config())["learner"]["objective"]["name"]
     return objective in ("binary:logistic", "reg:logistic")
 
@@ -112,7 +112,7 @@ def _base_margin(learner: Description, name: str, method: str) -> Floats:
 
 
 def _missing_numbers(model: Any) -> Window | None:
-    """The numbers that the model takes for missing besides NaN: all that float32 rounds to ``missing``."""
+    """The numbers that the model treats as missing besides NaN: all that float32 rounds to ``missing``."""
     marker = getattr(model, "missing", np.nan)
     if marker is None or np.isnan(marker):
         return None

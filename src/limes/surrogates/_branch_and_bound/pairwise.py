@@ -76,7 +76,7 @@ class PairwiseSearch:
         self._report = report
 
     def start(self, share: float) -> float:
-        """Search from the root for a share of the time, or as long as it took; return the lower bound."""
+        """Search from the root for a share of the time, at least the root's; return the lower bound."""
         if self.k == 1:
             return self.best  # exchanges have tried every single literal
         began = perf_counter()
@@ -85,7 +85,7 @@ class PairwiseSearch:
         return self.resume(min(self._deadline, now + max(share * (self._deadline - now), now - began)))
 
     def is_proved(self, lower: float) -> bool:
-        """Whether a lower bound proves the incumbent, up to the tolerance."""
+        """Return whether a lower bound proves the incumbent, up to the tolerance."""
         return lower >= self.problem.cutoff(self.best)
 
     def resume(self, deadline: float) -> float:
@@ -144,7 +144,7 @@ class PairwiseSearch:
 
     @staticmethod
     def _is_stale(node: Node, place: int) -> bool:
-        """Whether enough literals are excluded that the node's bound should be computed again."""
+        """Return whether enough literals are excluded that the node's bound should be computed again."""
         return place >= 2 and place > _STALE * node.free.size
 
     def _children(self, node: Node, place: int, bound: float) -> list[Node]:
@@ -183,7 +183,7 @@ class PairwiseSearch:
             before = node.free.size
             cutoff = problem.cutoff(self.best)
             if perf_counter() > self._deadline:
-                tries = 0  # a bound that is valid, and not the best one
+                tries = 0  # the bound stays valid, but is not improved
             shares = np.empty(node.free.size)
             eta, floor = _kernels.tighten(
                 node.gram, node.moments, node.ones, node.swept, node.slots, problem.square,

@@ -1,12 +1,13 @@
 r"""A search that branches on the perspective relaxation, for explanations of many literals.
 
-A node chooses some literals, which are minimised over, and excludes others, whose columns leave. Both its
-children decide the literal whose share is nearest to a half; others are decided without branching where the
-other choice has a bound beyond the incumbent. A node's relaxation starts from the solution of its parent's.
+A node chooses some literals, over which it minimises, and excludes others, whose columns it drops. Its two
+children decide the literal whose share is nearest to a half; further literals are decided without branching
+where the opposite choice has a bound above the incumbent. A node's relaxation starts from its parent's
+solution.
 
-Its bound depends on rows a literal more than on k: for 15 literals of 200 and 1,000 rows it starts 4 % below
-the optimum, where the pairwise bound is void, and the search takes some fifty nodes; of 464 it starts 16 %
-below, and hundreds of nodes gain little.
+The bound depends on the number of rows a literal more than on k. For 15 of 200 literals and 1,000 rows, where
+the pairwise bound is void, it starts 4 % below the optimum and the search takes some fifty nodes; for 15 of
+464 literals it starts 16 % below, and hundreds of nodes gain little.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ROOT_BARRIER, _BARRIER, _FALL, _NEARLY = 0.3, 0.5, 0.5, 0.6
 _SOLVED = 1e-3
 # Time of the root's steps as a multiple of that of the eigenvalues that they start from
 _ROOT_COST = 40.0
-# A relaxation is solved again when so large a share of the literals has been excluded
+# A relaxation is solved again when this share of the literals has been excluded
 _FEWER = 0.15
 
 
@@ -56,7 +57,7 @@ class Branch:
 
 
 def is_of_use(problem: SampleProblem) -> bool:
-    """Whether there are rows enough for the perspective bound."""
+    """Return whether there are enough rows for the perspective bound."""
     return 2 <= problem.size < problem.values.size
 
 
@@ -72,9 +73,9 @@ def perspective_bound(problem: SampleProblem, k: int) -> float:
 
 
 def distinct_literals(problem: SampleProblem) -> Ints:
-    """Return one literal of all that hold in the same rows, and none that always holds beside a constant.
+    """Return one literal of each group that hold in the same rows; with a constant, none that always holds.
 
-    A support with another of them, or with two, is no better than one with the first alone.
+    A support with another literal of a group, or with two of them, is no better than one with the first.
     """
     first: dict[bytes, int] = {}
     for j, column in enumerate(np.ascontiguousarray(problem.signs.T > 0.0)):
@@ -114,9 +115,9 @@ class PerspectiveSearch:
     k
         Number of literals.
     best, support
-        An incumbent.
+        Objective and support of an incumbent.
     cutoff
-        Bound from which on a node cannot improve on a best objective.
+        Function of a best objective: the bound from which on a node cannot improve on it.
     improved
         Called with a support that may be better; returns one that is no worse.
     deadline
@@ -143,7 +144,7 @@ class PerspectiveSearch:
     def run(self, deadline: float) -> Iterator[float]:
         """Yield the lower bound at the root and after every node, until it is proved or the time is up.
 
-        Another call continues. Nothing is yielded where the bound is void.
+        Another call resumes the search. Nothing is yielded where the bound is void.
         """
         if not self.nodes:
             began = perf_counter()
@@ -195,7 +196,7 @@ class PerspectiveSearch:
         self._open_or_close(node, path)
 
     def _open_or_close(self, node: Branch, path: CentralPath) -> None:
-        """Close a node by its bound, or decide what that decides and open the rest."""
+        """Close a node by its bound, or decide the literals that the bound decides and open the rest."""
         self._offer(_rounded(node, path.point, self._k - node.chosen.size))
         bound = _bound(node, path)
         if bound >= self._cutoff:
@@ -218,7 +219,7 @@ class PerspectiveSearch:
             self.best, self.support = value, np.sort(support)
 
     def _offer(self, support: Ints) -> None:
-        """Keep a support, and what exchanges make of it, if it is better than the best so far."""
+        """Keep a support if it is better than the best so far, then improve it by exchanges."""
         best = self.best
         self.accept(support)
         if self.best < best:
@@ -226,7 +227,7 @@ class PerspectiveSearch:
 
 
 def _bound(node: Branch, path: CentralPath) -> float:
-    """Return the bound of a path, or of the node's parent."""
+    """Return the bound of a node: the larger of its path's and its parent's."""
     return node.bound if path.best is None else max(node.bound, path.best.bound)
 
 

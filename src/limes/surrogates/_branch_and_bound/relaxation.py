@@ -38,7 +38,8 @@ _LIFT = 10.0
 _SMALLEST = 1e-9
 # First ridges as a share of the largest possible: the path starts inside
 _INSIDE = 0.8
-# A step goes no further towards a bound of t and D than this, and is shortened so often for H - D
+# A step covers at most the first share of the way to a bound of t and D, is shortened by the second factor,
+# and at most as often as the third, until H - D is positive definite
 _REACH, _SHORTER, _TRIES = 0.9, 0.6, 12
 # H - D stays positive definite when D grows by this, so that roundings of the bound are harmless
 _MARGIN = 1e-7
@@ -71,7 +72,7 @@ class FreeQuadratic:
 
     @property
     def constrained(self) -> bool:
-        """Whether Σu is constrained; of a problem in which nothing is swept in."""
+        """Whether Σu is constrained; valid only before literals are swept in."""
         return self.slack == 0.0
 
     def value(self, support: Ints) -> float:
@@ -84,7 +85,7 @@ class FreeQuadratic:
         return float(u @ part @ u - 2.0 * (moments @ u)) + self.square
 
     def reduced(self, chosen: Ints, free: Ints) -> FreeQuadratic:
-        """Return the problem of the free literals, the chosen ones, which are independent, minimised over."""
+        """Return the problem of the free literals, minimised over the chosen ones, which are independent."""
         gram, sides = self.gram[free[:, None], free], np.stack([self.moments, self.ones], axis=1)
         moments, ones = sides[free].T
         if not chosen.size:
@@ -181,9 +182,9 @@ class CentralPath:
     problem
         The free literals, p of them.
     slots
-        How many of them are to be chosen, fewer than p.
+        Number of literals to choose, fewer than p.
     point
-        Where to start.
+        The starting point.
     """
 
     def __init__(self, problem: FreeQuadratic, slots: int, point: Point) -> None:
@@ -193,7 +194,7 @@ class CentralPath:
         self.best = Relaxed.at(problem, slots, point) if self._factor is not None else None
 
     def step(self, barrier: float) -> float:
-        """Step towards the point of barrier μ; return the step's length, 0.0 if roundings leave no step."""
+        """Step towards the point of barrier μ; return its length, 0.0 if rounding errors prevent a step."""
         moves = None if self._factor is None else self._direction(self._factor, barrier)
         if moves is None:
             return 0.0
@@ -240,7 +241,7 @@ class CentralPath:
         away = 1.0 / (1.0 - point.shares)
         spread = _inverse(factor)
         extra = ridges * (inverse_shares - 1.0)
-        # what the three conditions lack
+        # residuals of the three optimality conditions
         of_u = problem.moments + point.eta * problem.ones - problem.gram @ u - extra * u
         pull = ridges * (u * inverse_shares) ** 2
         of_shares = pull + barrier * (inverse_shares - away) - point.level
@@ -248,7 +249,7 @@ class CentralPath:
         # the shares' step is eliminated: curvature · dt = of_shares - dλ + 2 a du + g dD
         curvature = 2.0 * pull * inverse_shares + barrier * (inverse_shares**2 + away**2)
         a, g = ridges * u * inverse_shares**2, (u * inverse_shares) ** 2
-        # then the ridges': C dD = 2 β du - (their right-hand sides)
+        # then the ridges' step: C dD = 2 β du - (their right-hand sides)
         beta = u * (inverse_shares - 1.0) - a * g / curvature
         matrix = barrier * spread * spread
         matrix[at] += barrier / ridges**2 + g**2 / curvature
@@ -283,7 +284,7 @@ class CentralPath:
 
 
 def _within(room: Floats, move: Floats) -> float:
-    """Return how far a step may go that lowers what must stay positive."""
+    """Return the length of a step along ``move`` that keeps ``room`` positive; infinite if nothing falls."""
     falls = move < 0.0
     return float((-room[falls] / move[falls]).min()) * _REACH if falls.any() else np.inf
 
@@ -301,7 +302,7 @@ def _inverse(factor: Floats) -> Floats:
 
 
 def _without_constant(problem: SampleProblem) -> tuple[Floats, Floats, float]:
-    """Return gram, moments and square of the literals alone: the constant is what they leave of y."""
+    """Return gram, moments and square of the literals alone: the constant is y less their sum."""
     y, cross, corner = problem.target, problem.gram[:-1, -1], float(problem.gram[-1, -1])
     mean = float(problem.moments[-1])
     gram = problem.gram[:-1, :-1] - (cross[:, None] + cross[None, :]) + corner

@@ -1,9 +1,9 @@
 r"""Branch and bound over the supports of a sparse surrogate, by two searches that share an incumbent.
 
-The pairwise search (``pairwise.py``) proves explanations of up to some ten literals in milliseconds, also
-where there are only two rows a literal. The search on the perspective relaxation (``perspective.py``) proves
-those of fifteen and twenty where there are five. What the first has not proved in a short time, both
-continue in turns; a search that lags far behind has none.
+The pairwise search (``pairwise.py``) proves explanations of up to some ten literals in milliseconds, even
+with only two rows a literal. The search on the perspective relaxation (``perspective.py``) proves those of
+fifteen and twenty literals with five rows a literal. A problem that the first has not proved in a short time
+is continued by both in turns; a search that lags far behind gets no turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from limes.surrogates._sparse import SampleProblem, SparseSolution, check_sparsi
 
 # First turn as a share of the time; each turn takes twice as long as the one before
 _FIRST = 0.02
-# A search whose gap is more than this multiple of the other's has no turn
+# A search whose gap is more than this multiple of the other's gets no turn
 _BEHIND = 2.0
 
 # Callback with seconds, lower bound and best objective
@@ -45,14 +45,14 @@ def branch_and_bound(
     Parameters
     ----------
     problem
-        m rows, many enough for small correlations (m = 1000 for 500 literals).
+        m rows, enough that correlations are small (m = 1000 for 500 literals).
     k
         Number of literals, 1 .. d.
     tolerance
         Stop once the gap is no larger; 0 for the optimum.
     time_limit
-        Seconds, > 0; then the remaining gap is reported. The Gram matrix and one bound are computed in any
-        case: of 4,000 literals they take some seconds.
+        Seconds, > 0; when they are over, the remaining gap is reported. The Gram matrix and one bound are
+        computed in any case, which takes some seconds for 4,000 literals.
     threads
         Number of threads, >= 1. The proved optimum does not depend on it; the number of nodes, and which of
         several equally good explanations is returned, does.
