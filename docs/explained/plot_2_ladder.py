@@ -13,8 +13,8 @@ An explanation is a summary. R² says how much of the model it summarises, and t
 #
 #     R² = 1 − E_w (f − g)² / Var_w f,
 #
-# the share of the model's variation *in the neighbourhood* that the coefficients capture. It is exact where the
-# explanation is exact, and has a standard error (``fidelity_errors``) elsewhere.
+# the share of the model's variation *in the neighbourhood* that the coefficients capture. It has a standard error
+# (``fidelity_errors``) where the variance of the model has no closed form, as of forests.
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor

@@ -98,8 +98,28 @@ def refuse_unknown(unknown: Mapping[str, Any], owner: type) -> None:
         raise unknown_option(owner.__name__, next(iter(unknown)), options)
 
 
+# Options of lime and shap, and their counterparts here
+_OTHER_OPTIONS = {
+    "kernel_width": "bandwidth",
+    "num_samples": "max_calls",
+    "nsamples": "max_calls",
+    "random_state": "rng",
+    "seed": "rng",
+    "data": "background",
+    "training_data": "background",
+    "masker": "background",
+    "mode": "output",
+    "categorical_features": "categorical",
+    "discretizer": "bins",
+}
+
+
 def unknown_option(owner: str, name: str, options: Sequence[str]) -> UnknownOptionError:
-    """Return the error for an option that does not exist, with the nearest of those that do."""
+    """Return the error for an option that does not exist, with its counterpart, or the nearest that does."""
+    if _OTHER_OPTIONS.get(name) in options:
+        return UnknownOptionError(f"{owner} has no option {name!r}; here it is {_OTHER_OPTIONS[name]}=")
+    if name == "feature_names" and "background" in options:
+        return UnknownOptionError(f"{owner} has no option {name!r}; pass the background as a data frame")
     close = difflib.get_close_matches(name, options, n=1)
     advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(options)}"
     return UnknownOptionError(f"{owner} has no option {name!r}; {advice}")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from limes._arrays import Floats
-from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.columns import EXACT, TableColumn
 from limes._explanation.wording import cell, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
@@ -75,7 +75,12 @@ class Slider:
             return math.nan
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"column {self.column.name!r}: send a number, or null if missing")
-        return float(value)
+        if self.column.integer and abs(value) > EXACT:
+            raise InputError(f"column {self.column.name!r}: send a whole number up to 2**53")
+        try:
+            return float(value)
+        except OverflowError:
+            raise InputError(f"column {self.column.name!r}: the number is larger than any float64") from None
 
 
 @dataclass(frozen=True)

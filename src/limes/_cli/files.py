@@ -39,8 +39,11 @@ Law = Annotated[
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
-# Arrays of nodes, which every tree of scikit-learn has and skops does not list
+# Types that skops does not list: arrays of nodes, which every tree of scikit-learn has, and what a
+# ColumnTransformer has for a selection of columns by their dtype
 _TRUSTED = (
+    "numpy.dtype",
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )

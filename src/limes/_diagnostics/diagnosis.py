@@ -126,9 +126,11 @@ def diagnose(
         )
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "diagnostic_context"):
+        if explanation.certificates is not None:
+            raise InputError("diagnose has no diagnostics of rules: explanation.certificate has their errors")
         raise InputError(
-            "diagnose needs the explainer that made the explanation, which a file does not hold: "
-            "limes.diagnose(explanation, explainer), of a table or text; others have to be made again"
+            "diagnose needs the explainer that made the explanation, which a saved explanation does not "
+            "contain: of tables and texts pass it, limes.diagnose(explanation, explainer); else explain again"
         )
     positions, rows = output_positions(explanation, output), []
     with progress_bar(len(explanation), "diagnosing", unit="rows", shown=progress) as bar:

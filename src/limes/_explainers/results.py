@@ -79,8 +79,8 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
     """Return the error for a table that was cut short, with the explanation of the rows so far."""
     count = 0 if partial is None else len(partial)
     state = (
-        f"{count} of {rows} rows are explained, in part or in full (in this error's partial); calls made so "
-        "far are kept: repeat the call to continue"
+        f"explained so far, in part or in full: {count} of {rows} rows (in this error's partial); a repeated "
+        "call continues from the calls made"
     )
     if isinstance(cause, ModelError):
         error = ModelError(f"{cause}; {state}", batch=cause.batch)

@@ -63,6 +63,10 @@ class Printable:
         return str(drawer("cards").fragment(drawer(self._terminal).card(self)))
 
 
+# Methods of the explainers of lime and shap
+_OTHER_METHODS = ("explain_instance", "shap_values", "explain")
+
+
 class Described(Printable):
     """An explainer: a card with the facts that it gives to its explanations."""
 
@@ -70,6 +74,13 @@ class Described(Printable):
 
     def _facts(self) -> Mapping[str, Any]:
         raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _OTHER_METHODS:
+                raise AttributeError(f"{type(self).__name__} has no {name}(): call it, explainer(rows)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return str(drawer(self._terminal).one_line_summary(self))

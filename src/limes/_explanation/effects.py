@@ -162,6 +162,11 @@ class Effects(Sequence[Effect], Printable):
         """Names of the columns."""
         return self._axes.features
 
+    @property
+    def shown_outputs(self) -> tuple[str, ...]:
+        """Names of the outputs that are shown: of two classes the second, the positive one."""
+        return tuple(self._axes.outputs[k] for k in self._axes.shown)
+
     @overload
     def __getitem__(self, key: int | str) -> Effect: ...
     @overload

@@ -115,7 +115,8 @@ def _one(piece: Any, names: Sequence[str], what: str) -> list[int]:
         raise InputError(f"{piece!r} of type {type(piece).__name__} is no position of a {what}")
     size = len(names)
     if not -size <= piece < size:
-        raise IndexError(f"There is no {what} {piece}: there are {size}, counted from 0")
+        number = "is 1" if size == 1 else f"are {size}"
+        raise IndexError(f"There is no {what} {piece}: there {number}, counted from 0")
     return [int(piece) % size]
 
 

@@ -49,6 +49,11 @@ class Line:
     deviation: float = 1.0
 
     @property
+    def is_slope(self) -> bool:
+        """Whether the coefficient is per unit of the column: its condition is the column's name alone."""
+        return self.condition == self.feature
+
+    @property
     def drawn(self) -> float:
         """Length of the bar."""
         return self.value * self.deviation
@@ -182,7 +187,13 @@ def _view_line(explanation: Explanation, row: int, feature: int, output: int, de
 
 
 def coefficient_texts(lines: Sequence[Line], *, sampled: bool, significant: int = 4) -> list[tuple[str, str]]:
-    """Write coefficients and their standard errors, "" where exact."""
+    """Write coefficients and their standard errors, "" where exact.
+
+    They have the same decimals, but for slopes, whose units differ.
+    """
+    if len(lines) > 1 and any(line.is_slope for line in lines):
+        alone = (coefficient_texts([line], sampled=sampled, significant=significant) for line in lines)
+        return [text for (text,) in alone]
     values = [line.value for line in lines]
     if not sampled:
         return [(text, "") for text in signed_column(values, significant)]

@@ -173,6 +173,12 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return axes  # type: ignore[no-any-return]
 
 
+def turn(axes: Axes) -> None:
+    """Turn the labels below the picture, so that their ends are at their ticks."""
+    for label in axes.get_xticklabels():
+        label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
+
+
 def plain_frame(axes: Axes, labelsize: float) -> None:
     """Draw a pale grid and neither spines nor tick marks."""
     axes.grid(color=ink(), alpha=0.12, linewidth=0.6)

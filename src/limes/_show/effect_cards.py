@@ -68,19 +68,22 @@ def _(effect: Effect) -> Card:
 
 @card.register
 def _(effects: Effects) -> Card:
-    entries = sorted(effects, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
+    shown = [effect for effect in effects if effect.output in effects.shown_outputs] or [*effects]
+    entries = sorted(shown, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
     current = [effect.values[effect.current] for effect in entries]
     reach = _largest([effect.values for effect in entries])
     low, high = ([end(effect.values) for effect in entries] for end in (np.nanmin, np.nanmax))
     numbers = [_signed(np.array(column)) for column in (low, high, current)]
     rows, names = len({effect.row for effect in effects}), len({effect.feature for effect in effects})
-    several = len({(effect.row, effect.output) for effect in effects}) > 1
+    outputs = len({effect.output for effect in shown})
     of_rows = f" around {count(rows, 'row')}" if rows > 1 else ""
-    hidden = max(0, len(effects) - _MOST_LINES)
+    on_output = _on(shown[0].output) if outputs == 1 and len(shown) < len(effects) else ""
+    hidden = max(0, len(shown) - _MOST_LINES)
     return Card(
-        title=f"whole effects of {count(names, 'column')}{of_rows}, those that explain most first",
+        title=f"whole effects of {count(names, 'column')}{on_output}{of_rows}, those that explain most first",
         columns=[
-            *(["row", "output"] if several else []),
+            *(["row"] if rows > 1 else []),
+            *(["output"] if outputs > 1 else []),
             "column",
             "share",
             "lowest",
@@ -90,7 +93,8 @@ def _(effects: Effects) -> Card:
         ],
         rows=[
             [
-                *([str(effect.row), effect.output] if several else []),
+                *([str(effect.row)] if rows > 1 else []),
+                *([effect.output] if outputs > 1 else []),
                 effect.cells[effect.current],
                 f"{effect.share:.1%}",
                 *texts,
@@ -98,7 +102,7 @@ def _(effects: Effects) -> Card:
             ]
             for effect, texts, value in zip(entries, zip(*numbers, strict=True), current, strict=True)
         ],
-        bars=7 if several else 5,
+        bars=5 + (rows > 1) + (outputs > 1),
         remarks=(
             "share: of the model's variance around the row",
             "lowest, highest: of the effects of the column's cells",

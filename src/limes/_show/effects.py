@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limes._explanation.selection import name_positions
-from limes._explanation.wording import CONFIDENCE, difference, shorten
-from limes._show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame, width_of
+from limes._explanation.view import output_title
+from limes._explanation.wording import CONFIDENCE, count, difference, shorten
+from limes._show.axes import LOWERS, QUIET, RAISES, axes_or_new, ink, plain_frame, turn, width_of
 from limes._show.diagnosis.html import without_name
 from limes._show.plots import one_output
 
@@ -28,6 +29,10 @@ _MOST_CELLS = 24
 _COLUMNS = 3
 # Letters of a title, and of the labels of cells side by side, in an inch of the picture
 _LETTERS_PER_INCH, _LABELS_PER_INCH = 12.5, 9.0
+# Cells side by side, in an inch of a picture among others
+_CELLS_PER_INCH = 4.5
+# What an effect is on, if that has no other name
+_PREDICTION = "the prediction"
 
 
 class Curve(NamedTuple):
@@ -58,8 +63,9 @@ def effect(
 ) -> Axes:
     """Draw the effect of one feature around one row."""
     (position,) = name_positions(feature, explanation.feature_names, "feature")
-    curve = one_output(explanation, row, output).effects[int(position)]
-    return draw_effect(Curve.of(curve), ax, title=title, unit=unit)
+    one = one_output(explanation, row, output)
+    curve = Curve.of(one.effects[int(position)])
+    return draw_effect(curve, ax, title=title, unit=unit, quantity=_quantity(one))
 
 
 def effects(
@@ -72,16 +78,30 @@ def effects(
     unit: str,
 ) -> Sequence[Axes]:
     """Draw the effects around one row that explain most."""
-    largest = sorted(one_output(explanation, row, output).effects, key=lambda curve: -curve.share)[:top]
-    return draw_effects([Curve.of(curve) for curve in largest], axes, unit=unit)
+    one = one_output(explanation, row, output)
+    largest = sorted(one.effects, key=lambda curve: -curve.share)[:top]
+    return draw_effects([Curve.of(curve) for curve in largest], axes, unit=unit, quantity=_quantity(one))
 
 
-def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = None, unit: str = "") -> Axes:
-    """Draw one effect: a bar a cell, as wide as the cell is frequent, the row's cell in colour.
+def _quantity(one: Explanation) -> str:
+    """Return what the effects of an explanation of one output are on."""
+    title = output_title(one, 0)
+    return _PREDICTION if title == "prediction" else shorten(title, 24)
+
+
+def draw_effect(
+    curve: Curve,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    unit: str = "",
+    quantity: str = _PREDICTION,
+) -> Axes:
+    """Draw one effect on a quantity: a bar a cell, wider for frequent cells, the row's cell in colour.
 
     Whiskers reach 1.96 standard errors to each side.
     """
-    chosen = _most_frequent(curve)
+    chosen = _most_frequent(curve, _MOST_CELLS if ax is None else int(_CELLS_PER_INCH * width_of(ax)))
     values = np.asarray(curve.values, dtype=float)[chosen]
     errors = np.asarray(curve.standard_errors, dtype=float)[chosen]
     masses = np.asarray(curve.masses, dtype=float)[chosen]
@@ -99,10 +119,13 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
     labels = [shorten(without_name(curve.cells[b], curve.feature), 32) for b in chosen]
     axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
     if sum(map(len, labels)) > _LABELS_PER_INCH * width_of(axes):
-        _turn(axes)
+        turn(axes)
     axes.get_xticklabels()[current].set_fontweight("bold")
+    if len(chosen) < len(curve.cells):
+        rarer = count(len(curve.cells) - len(chosen), "rarer cell")
+        axes.set_xlabel(f"{rarer} not shown", fontsize=8.5)
     axes.margins(y=0.12)
-    axes.set_ylabel(f"effect on the prediction{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
+    axes.set_ylabel(f"effect on {quantity}{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
     value = f": {difference(float(values[current]))} in the row's cell"
     room = max(12, int(_LETTERS_PER_INCH * width_of(axes)) - len(value))
     heading = shorten(curve.feature, room) if title is None else title
@@ -111,14 +134,18 @@ def draw_effect(curve: Curve, ax: Axes | None = None, *, title: str | None = Non
 
 
 def draw_effects(
-    curves: Sequence[Curve], axes: Sequence[Axes] | None = None, *, unit: str = ""
+    curves: Sequence[Curve],
+    axes: Sequence[Axes] | None = None,
+    *,
+    unit: str = "",
+    quantity: str = _PREDICTION,
 ) -> Sequence[Axes]:
     """Draw effects side by side with one scale, the largest first, and return their axes."""
     order = sorted(curves, key=lambda curve: -float(np.ptp(curve.values)))
     if axes is None:
         axes = _grid(order)
     for curve, ax in zip(order, axes, strict=False):
-        draw_effect(curve, ax, unit=unit)
+        draw_effect(curve, ax, unit=unit, quantity=quantity)
     low = min(ax.get_ylim()[0] for ax in axes[: len(order)])
     high = max(ax.get_ylim()[1] for ax in axes[: len(order)])
     for k, ax in enumerate(axes[: len(order)]):
@@ -126,7 +153,7 @@ def draw_effects(
         if k % _columns(len(order)):
             ax.set_ylabel("")
         if any(map(_is_turned, axes[: len(order)])):
-            _turn(ax)
+            turn(ax)
     return axes
 
 
@@ -153,18 +180,12 @@ def _is_turned(axes: Axes) -> bool:
     return any(label.get_rotation() for label in axes.get_xticklabels())
 
 
-def _turn(axes: Axes) -> None:
-    axes.tick_params(axis="x", rotation=35)
-    for label in axes.get_xticklabels():
-        label.set_horizontalalignment("right")
-
-
 def _colour(value: float) -> str:
     return RAISES if value > 0 else LOWERS
 
 
-def _most_frequent(curve: Curve) -> list[int]:
-    """Return the most frequent cells, the row's among them, in their order."""
+def _most_frequent(curve: Curve, most: int) -> list[int]:
+    """Return the most frequent cells, at most this many, the row's among them, in their order."""
     order = np.argsort(-np.asarray(curve.masses), kind="stable").tolist()
     first = [curve.current, *(b for b in order if b != curve.current)]
-    return sorted(first[:_MOST_CELLS])
+    return sorted(first[: max(most, 4)])

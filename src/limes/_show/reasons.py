@@ -70,6 +70,7 @@ def reasons(
     _check_names(catalogue or {}, explanation.feature_names)
     one = explanation[row][..., main_output(explanation[row], 0) if output is None else output]
     title = output_title(one, 0)
+    title = "the prediction" if title == "prediction" else title
     lines = [line for line in view_row(one, 0, len(one.feature_names)).outputs[0].lines if _SIGNS[sign](line)]
     return tuple(
         Reason.of(line, _sentence(line, title, catalogue or {}), certain=_is_certain(lines, place))
@@ -100,7 +101,8 @@ def _sentence(line: Line, title: str, catalogue: Catalogue) -> str:
     entry = catalogue.get(line.feature)
     if entry is None:
         verb = "raises" if line.value > 0 else "lowers"
-        return f"{line.condition} {verb} {title} by {number(abs(line.value))}"
+        cause = f"each further unit of {line.feature}" if line.is_slope else line.condition
+        return f"{cause} {verb} {title} by {number(abs(line.value))}"
     text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
     return text.replace("{condition}", line.condition).replace("{value}", line.data)
 

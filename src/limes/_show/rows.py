@@ -30,6 +30,7 @@ from limes._show.axes import (
     refuse_empty,
     signed_frame,
     spread_labels,
+    turn,
     width_of,
     write_below,
     write_title,
@@ -240,7 +241,7 @@ def dependence(
     if ticks:
         axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
         if sum(map(len, ticks)) > 60:
-            axes.tick_params(axis="x", rotation=30)
+            turn(axes)
     name = captions.feature(one.feature_names[j])
     write_below(axes, shorten(name, 60))
     axes.set_ylabel(captions.with_unit(f"coefficient{_per(one)}"), fontsize=9, parse_math=False)

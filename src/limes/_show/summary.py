@@ -58,8 +58,8 @@ def _printed(summary: Summary, width: int) -> Group:
         if sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items()) > width:
             del columns[name]
     for name in columns:
-        left = name in ("feature", "")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+        at_start = name in ("feature", "")
+        table.add_column(name, justify="left" if at_start else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
         table.add_row(*cells)
     head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")

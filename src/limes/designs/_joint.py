@@ -54,7 +54,7 @@ class OccurringRows:
 
     @cached_property
     def departures(self) -> Floats:
-        """Z - α, (n, d)."""
+        """Centred features z - α, (n, d)."""
         return self.z - self.inclusion
 
     def design(self) -> JointDesign:

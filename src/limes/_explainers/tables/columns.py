@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,18 @@ from limes._checks import did_you_mean, listed
 from limes.exceptions import CellError, InputError
 
 NUMBERS = (numbers.Real, np.bool_)
+# A message writes a whole number up to here in full
+_LONGEST_WHOLE = 10**30
 EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
 
 INFINITE = (
     "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
     "both the same way), by NaN if it means missing, or drop the row"
 )
-NO_NUMBER = "is no number, as the background's values of this column are: convert it"
+NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
 TOO_LARGE = "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it"
 NEWLY_MISSING = (
-    "is missing, but the background has no missing values in this column: impute it, or add rows with "
+    "is a missing value, and the background has none in this column: impute it, or add rows with "
     "missing values to the background"
 )
 
@@ -96,7 +99,7 @@ class TableColumn:
         cells = values.astype(object)
         cells[np.isnan(values)] = None
         if self.integer:
-            whole = values == np.floor(values)
+            whole = (values == np.floor(values)) & (np.abs(values) <= EXACT)
             cells[whole] = values[whole].astype(np.int64)
         return cells
 
@@ -220,7 +223,10 @@ def _code(column: TableColumn, value: Any) -> float | None:
         return np.nan
     if column.coded:
         return column.codes.get(value)
-    return float(value) if isinstance(value, NUMBERS) else None
+    try:
+        return float(value) if isinstance(value, NUMBERS) else None
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _is_missing(value: Any) -> bool:
@@ -233,9 +239,15 @@ def _refuse(
     rows = np.flatnonzero(bad)
     if rows.size:
         cells = zip(rows.tolist(), values[rows].tolist(), strict=True)
-        errors = {row: f"column {column.name!r}: {cell!r} {why(cell)}" for row, cell in cells}
+        errors = {row: f"column {column.name!r}: {_shown(cell)} {why(cell)}" for row, cell in cells}
         first = int(rows[0])
         raise CellError(f"{where} {first}, {errors[first]}", errors)
+
+
+def _shown(cell: Any) -> str:
+    """Return a cell in an error; a whole number may have thousands of digits."""
+    whole = isinstance(cell, int) and abs(cell) > _LONGEST_WHOLE
+    return f"a whole number of {cell.bit_length()} bits" if whole else repr(cell)
 
 
 def _always(text: str) -> Callable[[Any], str]:
@@ -243,6 +255,8 @@ def _always(text: str) -> Callable[[Any], str]:
 
 
 def _unseen(column: TableColumn, value: Any = None) -> str:
+    if not column.levels:
+        return "does not occur in the background, which has no value in this column: drop the column"
     close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])
     return (
         f"does not occur in the background{close}, which has {listed(column.levels)}. Use one of "
@@ -281,6 +295,6 @@ def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) 
         if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
             return int(wanted)
     raise InputError(
-        f"{option}={wanted!r} is no column{did_you_mean(wanted, names)}: pass names or positions among "
+        f"{option}={wanted!r} is not a column{did_you_mean(wanted, names)}: pass names or positions among "
         f"{listed(names)}"
     )

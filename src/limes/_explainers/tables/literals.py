@@ -17,6 +17,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice
 from limes._explainers.tables.laws import cell_texts, number_texts
 from limes._explainers.tables.table import Table
+from limes._explanation.wording import count
 from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
@@ -31,7 +32,7 @@ from limes.exceptions import InputError
 _ROWS = 4096
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Literals:
     """A table's columns as named literals, learnt from a background.
 
@@ -66,6 +67,10 @@ class Literals:
     columns: tuple[LiteralColumn, ...]
     encoding: str = "bins"
     _located: LRUCache[bytes, tuple[int, ...]] = field(default_factory=lambda: LRUCache(_ROWS), repr=False)
+
+    def __repr__(self) -> str:
+        facts = count(len(self.names), "literal")
+        return f"<Literals: {facts} of {count(len(self.columns), 'column')}, {self.encoding!r}>"
 
     @classmethod
     def fit(

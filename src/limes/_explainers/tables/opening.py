@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -126,6 +126,8 @@ def open_table(X: Any) -> RawTable:
     """Read any kind of table or row."""
     if isinstance(X, Mapping):
         return _from_mapping(X)
+    if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+        return _from_mappings(X)
     if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
         raise InputError("a RecordBatch is a part of a table: pass pyarrow.Table.from_batches([batch])")
     try:
@@ -174,6 +176,15 @@ def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
     if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
         raise InputError("the columns of X differ in length: pass one value per row for each")
     return RawTable(list(row), cells)
+
+
+def _from_mappings(rows: Sequence[Mapping[Hashable, Any]]) -> RawTable:
+    keys = rows[0].keys()
+    for i, row in enumerate(rows):
+        if row.keys() != keys:
+            different = listed(sorted(map(str, row.keys() ^ keys)))
+            raise InputError(f"row {i} of X has other names than row 0: {different} in one of the two")
+    return _from_mapping({key: _as_array([row[key] for row in rows]) for key in keys})
 
 
 def _from_array(X: Any) -> RawTable:

@@ -8,7 +8,7 @@ gets the dtypes and categories that it was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -273,9 +273,11 @@ def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
         If there are not as many names as rows.
     """
     n = len(encoded.positions) + len(encoded.errors)
+    if isinstance(ids, str) or not isinstance(ids, Iterable | None):
+        raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
     names = ids_of(X, n) if ids is None else tuple(ids.tolist() if hasattr(ids, "tolist") else ids)
     if len(names) != n:
-        raise InputError(f"ids has {len(names)} entries; pass one for each of the {n} rows")
+        raise InputError(f"ids has {len(names)} names for {n} rows: pass one for each row")
     kept = encoded.positions.tolist()
     chosen = names if len(kept) == n else tuple(names[i] for i in kept)
     return RowNames(chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items())))

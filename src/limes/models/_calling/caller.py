@@ -94,6 +94,8 @@ class ModelCaller:
 
     def _numbers(self, raw: Any) -> Floats:
         """Convert predictions to floats; torch's tensors with gradients raise, with advice, themselves."""
+        if raw is None:
+            raise ModelError(f"{self._name} returned None: is a return missing?")
         try:
             array = np.asarray(raw)
             values = [] if array.dtype.kind in "biuf" else array.ravel().tolist()
@@ -102,7 +104,10 @@ class ModelCaller:
         except (TypeError, ValueError, RuntimeError) as error:
             raise ModelError(f"{self._name} did not return numbers: {error}") from error
         if predictions is None:
-            raise ModelError(f"{self._name} did not return numbers, but {strange[0]!r}")
+            raise ModelError(
+                f"{self._name} did not return numbers, but {strange[0]!r}: pass the model itself, or its "
+                "predict_proba, to explain probabilities"
+            )
         return predictions
 
 

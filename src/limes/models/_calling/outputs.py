@@ -272,9 +272,8 @@ def resolve(model: Any, output: Any = None) -> Output:
     of positions. For classifiers of several targets: a pair (target, label), where targets are counted from
     0, or its name "target: label", or a list of these.
 
-    "margin" is the ``decision_function``. Models of scikit-learn that lack one have a margin too where a
-    known link is applied to a sum: the logarithm of the prediction with a log link, log odds (of two classes)
-    or joint log-likelihoods (of several) of naive Bayes.
+    "margin" is the ``decision_function``. Other models of scikit-learn have a margin where a known link is
+    applied to a sum: the logarithm of the prediction, log odds or joint log-likelihoods of naive Bayes.
 
     A bare Booster (of XGBoost or LightGBM) is no classifier, whatever its objective: None is its own
     ``predict``, which for an objective with a link is the probability or the mean, and "margin" is the sum of
@@ -286,6 +285,8 @@ def resolve(model: Any, output: Any = None) -> Output:
         If the model has no such method or no such class.
     """
     output = output.tolist() if isinstance(output, np.ndarray) else output
+    if isinstance(model, type):
+        raise InputError(f"model is the class {model.__name__}: pass a fitted instance of it")
     if not hasattr(model, "predict"):
         if prediction_method(model, "") is None:
             raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")

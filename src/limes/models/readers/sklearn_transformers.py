@@ -96,14 +96,14 @@ def robust_scaler(step: Any, columns: StepColumns) -> StepColumns:
 
 
 def max_abs_scaler(step: Any, columns: StepColumns) -> StepColumns:
-    """X / scale."""
+    """The step x / scale."""
     width = int(step.n_features_in_)
     scaled = columns.each(_centered(np.zeros(width), _constants(step.scale_, width), sparse=columns.sparse))
     return _clipped(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
 
 
 def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
-    """X * scale + min."""
+    """The step x * scale + min."""
     low, high = map(float, step.feature_range)
 
     def scaling(scale: float, shift: float, lowest: float) -> Operation:
