@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
@@ -19,8 +21,10 @@ SHOWN = 10
 
 
 def is_count(value: object, least: int = 1) -> TypeGuard[int]:
-    """Return whether a value is a whole number, ``least`` or larger."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    """Return whether a value is a whole number, ``least`` or larger, that can be a length."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return bool(least <= value <= sys.maxsize)
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -30,20 +34,38 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def as_number(value: Any) -> float:
+    """Return a real number as a float; NaN for anything else, and for whole numbers beyond float64."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def check_number(name: str, value: Any) -> float:
+    """Return the value if it is a finite number."""
+    number = as_number(value)
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be a finite number, got {value!r}")
+    return number
+
+
 def check_size(name: str, value: Any, *, zero: bool = False) -> float:
     """Return the value if it is a finite number > 0 (or >= 0)."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    number = as_number(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
         raise InputError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_probability(name: str, value: Any) -> float:
     """Return the value if it is a number between 0 and 1, ends excluded."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0 < value < 1:
+    number = as_number(value)
+    if not 0 < number < 1:
         raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -59,7 +81,7 @@ def float_array(name: str, values: Any, *ndims: int) -> Floats:
     """Return the values as float64, with one of the given numbers of dimensions; NaN is allowed."""
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers, in rows of equal length; {error}") from None
     if array.ndim not in ndims:
         raise InputError(

@@ -47,7 +47,7 @@ OPTIONS = {
     ),
     "entropy without labels": ({"discretizer": "entropy"}, "training_labels"),
     "too few names": ({"feature_names": ["a", "b"]}, "has 2 names, but training_data has 4 columns"),
-    "a column that is not there": ({"categorical_features": [7]}, "categorical=7 is no column"),
+    "a column that is not there": ({"categorical_features": [7]}, "categorical=7 is not a column"),
     "no width at all": ({"kernel_width": 0}, "kernel_width must be"),
     "statistics with a hole": ({"training_data_stats": {"means": {}}}, "lacks stds, mins"),
 }

@@ -182,7 +182,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
 
     model = Counted(network, fault)
     explainer = limes.TabularExplainer(model, X, **options())
-    with pytest.raises(KeyboardInterrupt, match="rows are explained") as stop:
+    with pytest.raises(KeyboardInterrupt, match="of 4 rows") as stop:
         explainer(X.iloc[:4], progress=False, workers=workers)
     assert isinstance(stop.value, Interrupted)
     assert stop.value.partial is not None

@@ -432,7 +432,7 @@ def test_the_gap_has_two_names():
 
 
 def test_diagnose_refuses_sparse_explanations():
-    with pytest.raises(InputError, match="diagnose needs the explainer"):
+    with pytest.raises(InputError, match="diagnose has no diagnostics of rules"):
         limes.diagnose(limes.SparseExplainer(bent(6), k=2)(signs(1, 6)))
 
 

@@ -133,7 +133,7 @@ def test_bad_cells_are_found_at_once_and_said_the_same_however_cut(table, explai
     found = explain_frame(broken, explainer)
     assert len(calls) == 3
     assert np.flatnonzero(found["error"].notna()).tolist() == sorted({*range(0, 400, 7), 5})
-    assert found["error"][14].startswith("InputError: column 'age': 'forty-14' is no number")
+    assert found["error"][14].startswith("InputError: column 'age': 'forty-14' is not a number")
     pd.testing.assert_frame_equal(
         found, joined(broken, explainer, 7).assign(row=range(442)), check_exact=True
     )

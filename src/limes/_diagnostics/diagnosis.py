@@ -126,7 +126,7 @@ def diagnose(
         )
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "diagnostic_context"):
-        if explanation.certificates is not None:
+        if explanation.certificates:
             raise InputError("diagnose has no diagnostics of rules: explanation.certificate has their errors")
         raise InputError(
             "diagnose needs the explainer that made the explanation, which a saved explanation does not "

@@ -248,7 +248,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
 
     def _computed(self, name: str) -> Fit:
         if self.fit is None:
-            if self.certificates is not None:
+            if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
             raise InputError(
                 f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import as_number
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, BinCells, Marginal
 from limes.exceptions import InputError
@@ -20,11 +21,12 @@ from limes.exceptions import InputError
 
 def check_bandwidth(bandwidth: float) -> float:
     """Return the bandwidth as a float; raise unless it is positive (infinity allowed)."""
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number):
-        raise InputError(f"bandwidth must be a positive number, got {bandwidth!r}")
-    if not bandwidth > 0:
-        raise InputError(f"bandwidth must be > 0, got {bandwidth!r}; float('inf') weighs all rows alike")
-    return float(bandwidth)
+    number = as_number(bandwidth)
+    if not number > 0:
+        raise InputError(
+            f"bandwidth must be a number > 0, got {bandwidth!r}; float('inf') weighs all rows alike"
+        )
+    return number
 
 
 class Weights(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 from limes._bars import progress_bar
 from limes.evaluate._faithfulness import Bins, Curves, curves, fidelity, infidelity
 from limes.evaluate._repetition import Explain, sensitivity, stability
-from limes.evaluate._task import EvaluationTask, Score
+from limes.evaluate._task import EvaluationTask, Score, check_task
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -158,8 +158,9 @@ def compare(
     >>> comparison.scores["zeros"]["infidelity"].mean
     1.0
     """
-    if not explainers:
+    if not hasattr(explainers, "items") or not explainers:
         raise InputError("there are no explainers to compare: pass a name and a function (X, seed) of each")
+    check_task(task)
     settings = _Settings(task, Bins(task), runs, k, noise, draws, output, rng)
     scores: dict[str, dict[str, Score]] = {name: {} for name in explainers}
     with progress_bar(len(explainers) * len(_STEPS), "evaluating", unit="steps", shown=progress) as bar:

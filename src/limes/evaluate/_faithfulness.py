@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from limes._arrays import Floats
-from limes._checks import check_count
+from limes._checks import check_count, check_probability
 from limes._explanation import Explanation
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights, check_bandwidth
-from limes.evaluate._task import EvaluationTask, Score, attribution_of, generator
+from limes.evaluate._task import EvaluationTask, Score, attribution_of, check_task, generator
 from limes.exceptions import InputError
 
 
@@ -77,8 +77,7 @@ class Removal:
     kept: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.kept < 1:
-            raise InputError(f"kept={self.kept!r} must be a probability between 0 and 1")
+        check_probability("kept", self.kept)
 
     def draw(
         self, task: EvaluationTask, i: int, count: int, rng: np.random.Generator
@@ -109,7 +108,7 @@ class Bins:
     """
 
     def __init__(self, task: EvaluationTask, bandwidth: float | None = None) -> None:
-        table = task.table
+        table = check_task(task).table
         edges = bin_edges(table.matrix, table.numeric, bins="quartile", names=table.names)
         laws = tuple(
             categorical(x) if cut is None else binned(x, cut)
@@ -324,6 +323,8 @@ def precision(explanation: Explanation) -> Score:
     >>> precision(explainer([[1.0, 1.0, -1.0]], progress=False)).rows.shape
     (1,)
     """
+    if not getattr(explanation, "certificates", None):
+        raise InputError("precision needs an explanation of a limes.SparseExplainer")
     values = [row.certificate.precision for row in explanation]
     return Score("precision error", np.array(values, dtype=np.float64), "lower")
 
@@ -344,5 +345,9 @@ def _around(
     task: EvaluationTask, i: int, neighbourhood: Neighbourhood | None, draws: int, rng: int
 ) -> tuple[Floats, Floats]:
     """Draw kept features z (m, d) and predictions (m,) around row i."""
-    x, z = (neighbourhood or Removal()).draw(task, i, check_count("draws", draws), generator(rng, i))
+    if neighbourhood is not None and not hasattr(neighbourhood, "draw"):
+        raise InputError(f"neighbourhood must have a method draw, got {type(neighbourhood).__name__}")
+    x, z = (Removal() if neighbourhood is None else neighbourhood).draw(
+        task, i, check_count("draws", draws), generator(rng, i)
+    )
     return z, task.predict(x)

@@ -19,7 +19,14 @@ from scipy.special import ndtri
 
 from limes._arrays import Floats
 from limes._checks import check_count, check_size
-from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution_of, generator
+from limes.evaluate._task import (
+    Attribution,
+    EvaluationTask,
+    Score,
+    attribution_of,
+    check_task,
+    generator,
+)
 from limes.exceptions import InputError
 
 # (rows as the model takes them, seed) -> an explanation of all of them
@@ -103,8 +110,9 @@ def stability(
     >>> stability(lambda X, seed: X * [2.0, -1.0], task, k=1).jaccard.mean
     1.0
     """
-    if runs < 2:
-        raise InputError(f"runs={runs!r}: stability needs at least two")
+    check_count("runs", runs, 2)
+    check_count("k", k)
+    _check_explain(explain)
     rows = noisy_rows(task, noise, runs, rng)
     results = [
         attribution_of(task, explain(task.table.decode(x), rng + run), output) for run, x in enumerate(rows)
@@ -149,6 +157,8 @@ def sensitivity(
     True
     """
     check_count("draws", draws)
+    check_task(task)
+    _check_explain(explain)
     values = attribution_of(task, explain(task.X, rng), output).values
     size = np.linalg.norm(values, axis=1)
     largest = np.zeros(len(values))
@@ -160,8 +170,16 @@ def sensitivity(
     )
 
 
+def _check_explain(explain: Any) -> None:
+    if not callable(explain):
+        raise InputError(
+            f"explain must be a function (X, seed) -> an explanation of X, got {type(explain).__name__}"
+        )
+
+
 def noisy_rows(task: EvaluationTask, noise: float, runs: int, rng: int) -> list[Floats]:
     """Repeat the task's rows ``runs`` times, each with independent uniform noise on its numbers."""
+    check_task(task)
     check_size("noise and radius, shares of a standard deviation,", noise, zero=True)
     stream = generator(rng, 1)
     return [task.rows + noise * task.scales * stream.uniform(-1, 1, task.rows.shape) for _ in range(runs)]
@@ -169,8 +187,6 @@ def noisy_rows(task: EvaluationTask, noise: float, runs: int, rng: int) -> list[
 
 def compare_runs(results: Sequence[Attribution], *, k: int) -> Stability:
     """Compare runs pair by pair."""
-    if k < 1:
-        raise InputError(f"k={k!r}: compare at least one feature")
     pairs = list(combinations(results, 2))
     # with no more than k features, all are the strongest: the overlap would always be full
     size = k if k < results[0].values.shape[1] else np.nan

@@ -120,6 +120,8 @@ class EvaluationTask:
         ([5.0], 2.0)
         """
         table = Table.fit(background)
+        if isinstance(output, list | tuple) and not hasattr(model, "classes_"):
+            raise InputError(f"output={output!r}: a task is about one output; pass its position")
         caller = ModelCaller(model, resolve(model, output), table.decode)
         return cls(table, table.encode(X), _one_output(caller))
 
@@ -156,6 +158,15 @@ class EvaluationTask:
     @cached_property
     def _background_predictions(self) -> Floats:
         return self.predict(self.table.matrix[:_BATCH])
+
+
+def check_task(task: Any) -> EvaluationTask:
+    """Return the task; raise an InputError if it is something else."""
+    if not isinstance(task, EvaluationTask):
+        raise InputError(
+            f"task must be a limes.evaluate.Task, got {type(task).__name__}: Task.of(model, ...)"
+        )
+    return task
 
 
 def generator(rng: int, key: int) -> np.random.Generator:
@@ -211,7 +222,7 @@ class Attribution:
 def _as_numbers(values: Any) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"an explanation's values must be numbers, (rows, features): {error}") from error
 
 
@@ -224,7 +235,7 @@ def attribution_of(task: EvaluationTask, explanation: Any, output: Any) -> Attri
         See :func:`attribution`; also if the explanation is of other rows or columns.
     """
     result = attribution(explanation, output=output)
-    if result.values.shape != task.rows.shape:
+    if result.values.shape != check_task(task).rows.shape:
         raise InputError(
             f"the explanation has {result.values.shape[0]} rows and {result.values.shape[1]} features, "
             f"the task {task.rows.shape[0]} and {task.rows.shape[1]}: explain task.X, all of its columns"

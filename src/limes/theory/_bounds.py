@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from limes._arrays import Floats
+from limes._checks import check_count, check_probability, check_size, finite_array
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth
@@ -83,6 +84,8 @@ def robustness(design: ProductDesign) -> Robustness:
     >>> round(robustness(design).norm ** 2, 9)
     8.0
     """
+    if not isinstance(design, ProductDesign):
+        raise InputError(f"robustness needs a ProductDesign, got {type(design).__name__}")
     if not all(isinstance(c, IndicatorCoordinate) for c in design.coordinates):
         raise InputError("the bound holds for bins and categories; bins=None makes slopes, which have none")
     varies = design.variance > 0
@@ -132,12 +135,14 @@ def theorem_samples(
     >>> f"{theorem_samples(0.1, size=10, bins=4, bandwidth=2.4, bound=1.0):.1e}"
     '2.9e+20'
     """
-    if not 0 < tolerance < bound:
+    tolerance, bound = check_size("tolerance", tolerance), check_size("bound", bound)
+    if not tolerance < bound:
         raise InputError(f"tolerance must lie between 0 and bound={bound!r}, got {tolerance!r}")
-    if size < 1 or bins < 2 or not 0 < risk < 1:
-        raise InputError(
-            f"size={size!r} columns and bins={bins!r} must be at least 1 and 2, risk={risk!r} in (0, 1)"
-        )
+    size, bins, risk = (
+        check_count("size", size),
+        check_count("bins", bins, 2),
+        check_probability("risk", risk),
+    )
     nu = check_bandwidth(bandwidth)
     with np.errstate(over="ignore"):
         log_c = np.log(1 / bins + (1 - 1 / bins) * np.exp(-0.5 / nu**2))
@@ -181,10 +186,12 @@ def measured_errors(features: ArrayLike, values: ArrayLike, weights: ArrayLike |
     >>> measured_errors(z, z @ [1.0, 2.0] + rng.normal(size=400)).round(1).tolist()
     [0.1, 0.1]
     """
-    h, f = np.asarray(features, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    h, f = finite_array("features", features, 2), finite_array("values", values, 1)
     n = len(h)
-    pi = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    if h.ndim != 2 or f.shape != (n,) or pi.shape != (n,) or n < h.shape[1] + 2:
+    pi = np.ones(n) if weights is None else finite_array("weights", weights, 1)
+    if (pi < 0).any() or not pi.any():
+        raise InputError("weights must be >= 0, and not all of them 0")
+    if f.shape != (n,) or pi.shape != (n,) or n < h.shape[1] + 2:
         raise InputError(
             f"features {h.shape} need values and weights of {n} rows, and more rows than columns; "
             f"got {f.shape} and {pi.shape}"
@@ -230,13 +237,10 @@ def clt_samples(
     >>> clt_samples([0.02, 0.05], 1000, 0.01)
     125598
     """
-    errors = np.asarray(standard_errors, dtype=np.float64).ravel()
-    if errors.size == 0 or not (np.isfinite(errors) & (errors >= 0)).all():
+    errors = finite_array("standard_errors", standard_errors, 0, 1, 2).ravel()
+    if errors.size == 0 or (errors < 0).any():
         raise InputError(f"standard_errors must be finite and not negative, got {standard_errors!r}")
-    if samples < 1 or not tolerance > 0 or not 0 < confidence < 1:
-        raise InputError(
-            f"samples={samples!r} and tolerance={tolerance!r} must be positive, "
-            f"confidence={confidence!r} in (0, 1)"
-        )
+    samples, tolerance = check_count("samples", samples), check_size("tolerance", tolerance)
+    confidence = check_probability("confidence", confidence)
     z = float(ndtri(1 - (1 - confidence) / (2 * errors.size)))
     return int(np.ceil(samples * (z * errors.max() / tolerance) ** 2))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from limes._checks import check_choice, check_number, check_size
 from limes.exceptions import InputError
 from limes.models.forms._links import links
 
@@ -94,12 +95,13 @@ def expected_link(
     >>> round(result.value, 9), result.nodes
     (0.834277176, 49)
     """
-    names = [name for name in links(1.0) if name != "exp"]
-    if link not in names:
-        raise InputError(f"link must be one of {sorted(names)}, got {link!r}")
-    if not (np.isfinite([lower, upper]).all() and lower <= upper):
-        raise InputError(f"lower and upper must be finite and ascend, got {lower} and {upper}")
-    if not _SMALLEST <= error <= _LARGEST:
+    check_choice("link", link, sorted(name for name in links(1.0) if name != "exp"))
+    if not callable(generating):
+        raise InputError(f"generating must be a function, got {type(generating).__name__}")
+    lower, upper = check_number("lower", lower), check_number("upper", upper)
+    if not lower <= upper:
+        raise InputError(f"lower and upper must ascend, got {lower} and {upper}")
+    if not _SMALLEST <= check_size("error", error) <= _LARGEST:
         raise InputError(f"error must be from {_SMALLEST} to {_LARGEST}, got {error}")
     # errors are multiplied by the size of the link's kernel on the contour
     size = links(-np.log(error))[link].size(0.0)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from limes._arrays import Floats
+from limes._checks import check_count, check_number, check_size, finite_array
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
 
@@ -58,8 +59,7 @@ def gaussian_bins(
     [-inf, 8.651, 10.0, 11.349, inf]
     """
     centers = _means(mean, std)
-    if bins < 2:
-        raise InputError(f"bins={bins!r}: a column needs at least two bins")
+    check_count("bins", bins, 2)
     cuts = ndtri(np.arange(bins + 1) / bins)
     return (
         [m + std * cuts for m in centers],
@@ -141,8 +141,8 @@ def smooth_limit(
     [11.38, -1.99]
     """
     centers, width = _means(mean, std), check_bandwidth(bandwidth)
-    row = np.asarray(instance, dtype=np.float64)
-    weights = np.asarray(slopes, dtype=np.float64)
+    row, weights = finite_array("instance", instance, 1), finite_array("slopes", slopes, 1)
+    constant = check_number("constant", constant)
     if not row.shape == weights.shape == centers.shape:
         raise InputError(
             f"slopes {weights.shape}, instance {row.shape} and mean {centers.shape} must have one number "
@@ -199,7 +199,7 @@ def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bi
     >>> switch_off_bandwidth([0.432, 0.2, 2.0], mean=[0.0, 0.0, 0.0], std=1.0).round(3).tolist()
     [0.53, nan, nan]
     """
-    centers, row = _means(mean, std), np.asarray(instance, dtype=np.float64)
+    centers, row = _means(mean, std), finite_array("instance", instance, 1)
     if row.shape != centers.shape:
         raise InputError(f"instance {row.shape} and mean {centers.shape} must have one number a column")
     lower, upper = _bin_edges(gaussian_bins(centers, std, bins=bins)[0], row)
@@ -213,11 +213,10 @@ def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bi
 
 
 def _means(mean: ArrayLike, std: float) -> Floats:
-    centers = np.asarray(mean, dtype=np.float64)
-    if centers.ndim != 1 or not np.isfinite(centers).all():
-        raise InputError(f"mean must be a list of finite numbers, one a column; got {mean!r}")
-    if not (np.isfinite(std) and std > 0):
-        raise InputError(f"std must be a positive number, got {std!r}")
+    centers = finite_array("mean", mean, 1)
+    if not centers.size:
+        raise InputError("mean must have a number for each column, and one column at least")
+    check_size("std", std)
     return centers
 
 

@@ -147,7 +147,7 @@ def test_held_columns_go_by_name_and_are_stated():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hold": ["age"]}, "hold='age' is no column"),
+        ({"hold": ["age"]}, "hold='age' is not a column"),
         ({"hold": EVERY}, "hold= names every column"),
         ({"hold": [0], "law": "joint"}, "law='joint' explains by rows that occur"),
     ],

@@ -56,7 +56,7 @@ def test_rows_keep_their_names():
     assert limes.TabularExplainer(FOREST, X)(named.iloc[7]).ids == ("L00007",)
     assert limes.TabularExplainer(FOREST, X)(X.iloc[[3, 9]]).ids == (3, 9)
     assert limes.TabularExplainer(FOREST, X)(X.iloc[:2], ids=["a", "b"]).ids == ("a", "b")
-    with pytest.raises(InputError, match="ids has 1 entries"):
+    with pytest.raises(InputError, match="ids has 1 names for 2 rows"):
         limes.TabularExplainer(FOREST, X)(X.iloc[:2], ids=["a"])
 
 

@@ -149,7 +149,7 @@ def failing(x):
         (failing, None, ["failing()", "KeyError", "3 rows", "colour"]),
         (lambda x: x[:2, 0], None, ["3 rows", "(2,)", "expected (3,)"]),
         (lambda x: x[0, 0], None, ["3 rows", "()"]),
-        (lambda x: None, None, ["3 rows"]),
+        (lambda x: None, None, ["returned None", "return missing"]),
         (lambda x: x[:, :, None], None, ["(3, 2, 1)"]),
         (lambda x: x.T, None, ["(2, 3)", "3 rows"]),
         (lambda x: np.where(np.arange(3) == 1, np.nan, 1.0), None, ["nan", "row 1", "finite"]),

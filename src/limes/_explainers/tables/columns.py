@@ -28,7 +28,7 @@ INFINITE = (
 NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
 TOO_LARGE = "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it"
 NEWLY_MISSING = (
-    "is a missing value, and the background has none in this column: impute it, or add rows with "
+    "is missing, but the background has no missing values in this column: impute it, or add rows with "
     "missing values to the background"
 )
 
