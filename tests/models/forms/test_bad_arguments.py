@@ -73,3 +73,37 @@ def test_rows_of_a_forest():
 def test_arguments_of_another_type(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+NODES = {
+    "feature": [0, -1, -1],
+    "threshold": [0.5, 0.0, 0.0],
+    "left": [1, -1, -1],
+    "right": [2, -1, -1],
+    "missing_left": [True, False, False],
+    "value": [0.0, 1.0, 2.0],
+    "roots": np.array([0]),
+    "intercept": 0.0,
+    "size": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("feature", 0, "threshold must have an entry for each of the nodes"),
+        ("threshold", [0.5], "threshold must have an entry for each of the nodes"),
+        ("left", [1, -1], "left must have an entry"),
+        ("missing_left", True, "missing_left must have an entry"),
+        ("value", [[[0.0]], [[1.0]], [[2.0]]], "value must have an entry"),
+        ("roots", 0.5, "roots must be a list of nodes"),
+        ("roots", True, "roots must be a list of nodes"),
+        ("size", 2.5, "size must be a whole number"),
+        ("intercept", [1.0, 2.0], "intercept must be a number or one an output"),
+        ("intercept", "a", "intercept must be numbers"),
+    ],
+)
+def test_nodes_of_a_forest(field, value, message):
+    assert forms.Forest(**NODES).predict([[0.0], [1.0]]).tolist() == [1.0, 2.0]
+    with pytest.raises(InputError, match=message):
+        forms.Forest(**{**NODES, field: value})

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import check_count
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, SumOfProducts, check_rows
+from limes.models.forms._base import FormBase, SumOfProducts, check_rows, output_intercept
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
@@ -86,16 +87,23 @@ class Forest(FormBase):
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
-        if self.set_of.size == 0:
-            self._freeze(set_of=np.full(self.feature.size, -1))
+        nodes = np.shape(self.feature)
+        if np.size(self.set_of) == 0:
+            self._freeze(set_of=np.full(nodes, -1))
+        for name in ("threshold", "left", "right", "missing_left", "set_of", "value"):
+            shape = np.shape(getattr(self, name))
+            if len(nodes) != 1 or shape[:1] != nodes or len(shape) > 1 + (name == "value"):
+                raise InputError(f"{name} must have an entry for each of the nodes {nodes}, got {shape}")
+        if np.ndim(self.roots) != 1 or np.asarray(self.roots).dtype.kind not in "iu":
+            raise InputError(f"roots must be a list of nodes, one for each tree, got {self.roots!r}")
+        check_count("size", self.size)
+        self._freeze(intercept=output_intercept(self.intercept, np.shape(self.value)[1:]))
         by_set = set(self.feature[self.set_of >= 0].tolist())
         by_threshold = set(self.feature[(self.set_of < 0) & (self.feature >= 0)].tolist())
         if by_set & by_threshold:
             raise InputError(f"columns {sorted(by_set & by_threshold)} are split by set and by threshold")
         # x <= -inf holds for -inf alone; an interval open below must then begin above it
         self._freeze(threshold=np.maximum(self.threshold, -LARGEST))
-        for of_type, names in _TYPES.items():
-            self._freeze(**{n: np.ascontiguousarray(getattr(self, n), dtype=of_type) for n in names})
 
     @classmethod
     def joined(cls, trees: Sequence[Forest], *, intercept: Floats) -> Forest:
