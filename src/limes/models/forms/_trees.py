@@ -98,6 +98,8 @@ class Forest(FormBase):
             raise InputError(f"roots must be a list of nodes, one for each tree, got {self.roots!r}")
         check_count("size", self.size)
         self._freeze(intercept=output_intercept(self.intercept, np.shape(self.value)[1:]))
+        for of_type, names in _TYPES.items():
+            self._freeze(**{n: np.ascontiguousarray(getattr(self, n), dtype=of_type) for n in names})
         by_set = set(self.feature[self.set_of >= 0].tolist())
         by_threshold = set(self.feature[(self.set_of < 0) & (self.feature >= 0)].tolist())
         if by_set & by_threshold:
