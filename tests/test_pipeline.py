@@ -12,13 +12,13 @@ import oracle
 import strategies
 from effort import repeats
 from limes._expectations.controls import CONTROLS
+from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import Sampling
-from limes._pipeline import METHODS, Pipeline, expectation_of
+from limes._pipeline import Pipeline
 from limes.designs import ProductFamily
 from limes.designs._columns import binned, unbinned
 from limes.designs._weights import named_weights
-from limes.exceptions import NotReadableError
 from limes.models import forms
 from limes.surrogates import least_squares, ridge
 from oracle import EXACT
@@ -43,7 +43,8 @@ def family(kind="bins", bandwidth=1.2):
 
 
 def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs=None):
-    expectation = expectation_of(form, form.predict, method=method, sampling=SAMPLING)
+    sampled = method == "sampled" or isinstance(form, forms.BlackBox)
+    expectation = SampledExpectation(form.predict, SAMPLING) if sampled else exact_expectation(form)
     chosen = designs or family(kind)
     pipeline = Pipeline(chosen, expectation, penalty=penalty)
     return pipeline.explain(
@@ -123,7 +124,7 @@ def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
     """Rows that share their moments do not share f(ξ)."""
     designs = family(kind)
     found = explained(ROWS, kind=kind, penalty=np.full(3, 20.0), designs=designs)
-    expectation = expectation_of(FORM, FORM.predict, method="exact", sampling=SAMPLING)
+    expectation = exact_expectation(FORM)
     for i, row in enumerate(ROWS):
         design = designs.at(row)
         one = ridge(design, expectation.moments(design, row), FORM.predict(row[None])[0], penalty=20.0)
@@ -131,25 +132,8 @@ def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
         assert oracle.error(found.surrogate.intercept[i], one.intercept, 1.0) < EXACT
 
 
-def test_methods():
-    box = forms.BlackBox(FORM.predict, "it is a secret")
-    assert set(METHODS) == {"auto", "exact", "sampled"}
-    for form, method, expected in (
-        (FORM, "auto", "exact"),
-        (FORM, "exact", "exact"),
-        (FORM, "sampled", "sampled"),
-        (FOREST, "auto", "exact"),
-        (box, "auto", "sampled"),
-        (box, "sampled", "sampled"),
-    ):
-        found = expectation_of(form, FORM.predict, method=method, sampling=SAMPLING)
-        assert found.method == expected
-    with pytest.raises(NotReadableError, match=r"it is a secret.*method='auto'"):
-        expectation_of(box, FORM.predict, method="exact", sampling=SAMPLING)
-
-
 def test_sampling_asks_the_model_itself_and_not_what_was_read_off_it():
-    expectation = expectation_of(FORM, lambda x: np.full(len(x), 3.0), method="sampled", sampling=SAMPLING)
+    expectation = SampledExpectation(lambda x: np.full(len(x), 3.0), SAMPLING)
     found = expectation.moments(family().at(ROWS[0]), ROWS[0])
     assert found.mean == pytest.approx(3.0)
 

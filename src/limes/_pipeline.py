@@ -28,7 +28,7 @@ from limes._expectations.moments import (
 from limes._expectations.of_forms import exact_expectation, in_one_order
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import CALLS, Sampling
+from limes._expectations.sampling import CALLS
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum
@@ -37,7 +37,6 @@ from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge
 
-METHODS = ("auto", "exact", "sampled")
 Method = Literal["exact", "sampled"]
 _PATTERNS = 4096  # that a forest explains between two steps of the progress bar
 
@@ -104,26 +103,6 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
-def expectation_of(
-    form: Form | BlackBox, predict: Callable[[Floats], Floats], *, method: str, sampling: Sampling
-) -> Expectation:
-    """Choose the expectation of a model: exact where the model was read, else sampled.
-
-    Raises
-    ------
-    NotReadableError
-        If ``method="exact"`` and the model could not be read, with the reason.
-    """
-    if method != "sampled" and not isinstance(form, BlackBox):
-        return exact_expectation(form)
-    if method == "exact" and isinstance(form, BlackBox):
-        raise NotReadableError(
-            f"method='exact' needs a model that can be read: {form.reason}. "
-            "Use method='auto' to sample it, with error bars"
-        )
-    return SampledExpectation(predict, sampling)
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
@@ -169,6 +148,35 @@ class Fitted:
     def sampled(self) -> SampleStatistics | None:
         """None where exact."""
         return self.moments.sampled
+
+    def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
+        """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled.
+
+        ``asks`` states whether the model itself predicted the rows of a sample: else no call is counted.
+        """
+        surrogate, sampled = self.surrogate, self.sampled
+        fields = {
+            "values": surrogate.coef,
+            "standard_errors": surrogate.standard_errors,
+            "intercepts": surrogate.intercept,
+            "surrogate_predictions": self.at_instance,
+            # one that needs Var_w f is left to the explanation's fit
+            "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
+            "calls": self.calls if asks else np.zeros_like(self.calls),
+            "row_converged": self.converged,
+        }
+        if sampled is None:
+            return fields
+        return {
+            **fields,
+            "shares": surrogate.shares,
+            "surrogate_errors": sampled.surrogate_errors,
+            "fidelity_errors": sampled.fidelity_errors,
+            "share_errors": sampled.share_errors,
+            "controls": tuple(sampled.control.tolist()),
+            "shared_calls": self.shared if asks else np.zeros_like(self.shared),
+            "effective_rows": sampled.effective,
+        }
 
 
 class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users

@@ -34,7 +34,6 @@ from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import (
     UNFINISHED,
     explain_each,
-    explanation_fields,
     output_positions,
 )
 from limes._explainers.sampling_warnings import sampling_warnings
@@ -319,7 +318,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += sampled.get(0, ())
         enumerated = f"the model was asked about every subset of the {self._features}"
         return Explanation(
-            **explanation_fields(fitted),
+            **fitted.explanation_fields(),
             predictions=predictions,
             feature_names=names,
             output_names=model.outputs,

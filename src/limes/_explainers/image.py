@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, ClassVar, Never
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from limes import __version__
 from limes._checks import check_count, refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.images.fills import averaged, fills_of
-from limes._explainers.images.inputs import ImageInputs
 from limes._explainers.images.pixels import (
     MEANING,
     Photograph,
@@ -35,14 +34,55 @@ from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 from limes.models._calling.hugging_face import adapted
-from limes.models._calling.networks import Preprocess
+from limes.models._calling.networks import Preprocess, composer_of, flat
 from limes.models._calling.transforms import preprocess_like
-from limes.models._images import SwitchedImage
+from limes.models._images import Compose, SwitchedImage
+from limes.models.forms._base import Form
+from limes.models.forms._switches import Switches, over_switches
 
 _ONE_SUPERPIXEL = (
     "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
     "segments"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class ImageInputs:
+    """An image as the input of a model: see :class:`SwitchedInputs`.
+
+    Attributes
+    ----------
+    image, preprocess
+        The image, and what makes the model's input of it.
+    compose
+        Rows z (n, d) -> a batch of n inputs.
+    """
+
+    image: SwitchedImage
+    preprocess: Preprocess | None
+    compose: Compose
+    parts: ClassVar[str] = "superpixels"
+
+    @classmethod
+    def of_model(cls, model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> ImageInputs:
+        """Return the inputs that a class of models takes.
+
+        Raises
+        ------
+        InputError
+            If the model does not take such an image.
+        """
+        return cls(image, preprocess, composer_of(model, image, preprocess))
+
+    @property
+    def size(self) -> int:
+        """Number of superpixels d."""
+        return self.image.size
+
+    def over(self, form: Form) -> Form:
+        """Return the form of an estimator, which takes rows of numbers, over superpixels."""
+        row = flat(self.image, self.preprocess)
+        return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
 
 
 class ImageExplainer(MaskedExplainer[Photograph]):

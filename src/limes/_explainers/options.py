@@ -11,7 +11,6 @@ import numpy as np
 from limes._checks import check_choice, check_count, check_seed, check_size
 from limes._expectations.controls import Control
 from limes._expectations.sampling import Sampling, Tolerance
-from limes._pipeline import METHODS
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 from limes.surrogates._sparse import AnswerRange
@@ -19,6 +18,7 @@ from limes.surrogates._sparse import AnswerRange
 # Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
 MAX_CALLS, MAX_SHARED = 4096, 16_384
 # Why a model that could be read is sampled
+METHODS = ("auto", "exact", "sampled")
 REQUESTED = "method='sampled' asks for it"
 
 

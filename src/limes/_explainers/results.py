@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from limes._arrays import Ints
 from limes._bars import Progress, progress_of
 from limes._explanation import Explanation
-from limes._pipeline import Fitted
 from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
 
@@ -87,36 +86,6 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
         error.partial = partial
         return error
     return Interrupted(f"stopped: {state}", partial)
-
-
-def explanation_fields(fitted: Fitted, *, asks: bool = True) -> dict[str, Any]:
-    """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled.
-
-    ``asks`` tells whether the model itself answered the rows of a sample: else no call is counted.
-    """
-    surrogate, sampled = fitted.surrogate, fitted.sampled
-    fields = {
-        "values": surrogate.coef,
-        "standard_errors": surrogate.standard_errors,
-        "intercepts": surrogate.intercept,
-        "surrogate_predictions": fitted.at_instance,
-        # one that needs Var_w f is left to the explanation's fit
-        "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
-        "calls": fitted.calls if asks else np.zeros_like(fitted.calls),
-        "row_converged": fitted.converged,
-    }
-    if sampled is None:
-        return fields
-    return {
-        **fields,
-        "shares": surrogate.shares,
-        "surrogate_errors": sampled.surrogate_errors,
-        "fidelity_errors": sampled.fidelity_errors,
-        "share_errors": sampled.share_errors,
-        "controls": tuple(sampled.control.tolist()),
-        "shared_calls": fitted.shared if asks else np.zeros_like(fitted.shared),
-        "effective_rows": sampled.effective,
-    }
 
 
 def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:

@@ -24,7 +24,6 @@ from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import (
-    explanation_fields,
     interrupted,
     output_positions,
 )
@@ -306,7 +305,7 @@ class TabularExplainer(Described):
             warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
-            **explanation_fields(fitted, asks=model.bound.asks),
+            **fitted.explanation_fields(asks=model.bound.asks),
             predictions=predictions,
             feature_names=names,
             output_names=outputs,

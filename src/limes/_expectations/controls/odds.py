@@ -1,7 +1,7 @@
 """Probabilities and their log odds, on which some controls are fitted.
 
-Rows have weights p (1 - p), the inverse variance of log odds whose p has errors of one size: where p is near
-0 or 1, log odds say little about p.
+Rows have weights p (1 - p), the inverse variance of log odds whose p has binomial errors: where p is near 0
+or 1, log odds say little about p.
 """
 
 from __future__ import annotations

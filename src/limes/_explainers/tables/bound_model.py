@@ -19,6 +19,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation
+from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import SharedAnswers
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
@@ -33,7 +34,7 @@ from limes._explainers.verification import (
     product_rows,
     widened,
 )
-from limes._pipeline import Expectation, expectation_of
+from limes._pipeline import Expectation
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -174,8 +175,12 @@ class BoundModel:
         margin_control = _margin_control(reading, options.control, check)
         controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
         sampling = options.with_controls(controls)
-        box = BlackBox(source.ask, reason)
-        expectation = expectation_of(box, source.answer, method=options.method, sampling=sampling)
+        if options.method == "exact":
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {reason}. "
+                "Use method='auto' to sample it, with error bars"
+            )
+        expectation: Expectation = SampledExpectation(source.answer, sampling)
         if family.by_cell and sampling.max_shared:
             expectation = PooledExpectation(family, source.answer, sampling)
         return cls._sampled(reading, check, source, expectation, source.reason(reason))

@@ -272,13 +272,6 @@ def unreadable(where: str, dtype: object) -> InputError:
     )
 
 
-def narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
-    """Cast back to the user's dtype, unless that would change a whole number."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        cast = values.astype(dtype)
-    return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
-
-
 def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
     """Return the positions of the columns that an option names; none for None."""
     if chosen is None:

@@ -14,7 +14,6 @@ from limes._arrays import Floats, Objects
 from limes._checks import SHOWN, did_you_mean, listed
 from limes._explainers.tables.columns import (
     TableColumn,
-    narrow,
     unreadable,
 )
 from limes.exceptions import InputError
@@ -46,12 +45,12 @@ class FrameConverter:
 
     def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
         if column.template is None:
-            return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
+            return nw.new_series("", _narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
         if column.categorical:
             return nw.maybe_reset_index(template[column.places(values)])
         blank = np.isnan(values) & column.missing
-        present = narrow(values[~blank], column.dtype)
+        present = _narrow(values[~blank], column.dtype)
         if present.dtype.kind == "f" and column.integer:
             template = template.cast(nw.Float64())
         # Gather first, so that missing cells and the dtype stay the library's own.
@@ -74,7 +73,7 @@ class ArrayConverter:
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         """Return an array of the background's dtype."""
         if self.dtype.kind in "biuf":
-            return narrow(matrix, self.dtype)
+            return _narrow(matrix, self.dtype)
         cells = np.empty(matrix.shape, dtype=object)
         for j, column in enumerate(columns):
             cells[:, j] = self._cells(column, matrix[:, j])
@@ -86,7 +85,7 @@ class ArrayConverter:
             return template[column.places(values)]
         blank = np.isnan(values) & column.missing
         cells = template[blank.astype(np.int64)]
-        cells[~blank] = narrow(values[~blank], column.dtype)
+        cells[~blank] = _narrow(values[~blank], column.dtype)
         return cells
 
 
@@ -229,3 +228,10 @@ def _readable(values: Objects, where: str) -> Objects:
     if values.dtype.kind not in "biufOU":
         raise unreadable(where, values.dtype)
     return values
+
+
+def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
+    """Cast back to the user's dtype, unless that would change a whole number."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = values.astype(dtype)
+    return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()

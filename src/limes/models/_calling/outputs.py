@@ -31,10 +31,7 @@ Predict = Callable[[Any], Any]
 
 
 def prediction_method(model: Any, method: str) -> Predict | None:
-    """The callable table -> predictions of a method of a model; None if the model has no such method.
-
-    The method "" calls the model itself.
-    """
+    """Return table -> predictions of a model's method, "" for the model itself; None if it has none."""
     for kind in type(model).__mro__:
         find = _METHODS.get((qualified_name(kind), method))
         if find is not None:
