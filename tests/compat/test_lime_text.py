@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 import warnings
 from operator import attrgetter
 
@@ -283,6 +284,29 @@ def test_splits(chosen):
     assert sorted(word for word, _ in by_tokens.as_list()) == ["good-food", "slow"]
     by_regex = explained(asked, "good-food slow", options={"split_expression": r"(-)|( )", "engine": chosen})
     assert sorted(word for word, _ in by_regex.as_list()) == ["food", "good", "slow"]
+
+
+class Pieces:
+    """As a tokenizer with offsets that can be called too: its tokens are no pieces of the text."""
+
+    def __call__(self, text):
+        return [f"##{word}" for word in text.split()]
+
+    def encode(self, text):
+        class Encoding:
+            offsets = tuple(match.span() for match in re.finditer(r"\w+", text))
+
+        return Encoding()
+
+
+@ENGINES
+@pytest.mark.parametrize("split", [re.compile(r"\W+"), Pieces()], ids=["pattern", "tokenizer"])
+def test_compiled_patterns_and_offsets_split_as_expressions_do(chosen, split):
+    plain, other = (
+        explained(asked, options={"split_expression": option, "engine": chosen}, num_samples=300)
+        for option in (r"\W+", split)
+    )
+    assert other.as_list() == plain.as_list()
 
 
 @ENGINES

@@ -222,6 +222,25 @@ def test_an_effect_of_rounding_alone_is_written_as_0():
     assert ["changes it by 0:" in finding.sentence for finding in findings] == [False, True, True]
 
 
+def test_only_coefficients_that_are_large_and_certain_are_called_artifacts():
+    """Three coefficients that nothing near the row explains: a large one, a small one, an uncertain one."""
+    row = RowOutput(
+        names=tuple("abc"),
+        conditions=tuple("abc"),
+        output="y",
+        values=np.array([2.0, -0.1, 2.0]),
+        errors=np.array([0.0, 0.0, 5.0]),
+        intercept=0.0,
+        prediction=1.0,
+        surrogate=1.0,
+        surrogate_error=0.0,
+        fidelity=1.0,
+        fidelity_error=0.0,
+    )
+    effects = Estimate(np.zeros(3), np.zeros(3))
+    assert Alignment(row=row, effects=effects, inside=0.0, around=1.0).artifacts() == [0]
+
+
 def test_a_column_without_a_value_has_no_correlation():
     X = pd.DataFrame(np.random.default_rng(3).normal(size=(200, 3)), columns=list("abc"))
     X["c"] = np.nan
@@ -254,3 +273,15 @@ def test_an_effect_of_categories_is_compared_with_no_line():
     profiles = {profile.name: profile for profile in limes.diagnose(explainer(X[:1])).rows[0].profiles}
     assert profiles["town"].of_linear == 1.0
     assert profiles["size"].of_linear == 1.0  # with a cell of missing values
+
+
+@pytest.mark.parametrize(("interact", "kinds"), [(True, ["fidelity"]), (False, [])])
+def test_a_low_fidelity_is_no_finding_where_effects_of_single_columns_suffice(interact, kinds):
+    """Of products of signs no column has an effect alone; of a sum of sizes all is effects of columns."""
+    X = np.random.default_rng(0).normal(size=(800, 3))
+    model = lambda x: np.sign(x).prod(axis=1) if interact else np.abs(x).sum(axis=1)  # noqa: E731
+    row = diagnosed(model, X, X[:1], bins="decile", max_calls=4096).rows[0]
+    assert row.fidelity < 0.25
+    assert (row.additive < 0.1) == interact
+    assert (row.additive > 0.9) != interact
+    assert [finding.kind for finding in row.findings if finding.kind == "fidelity"] == kinds

@@ -41,6 +41,21 @@ def test_a_pair_under_the_joint_law_is_the_mean_of_what_effects_leave(rows):
         assert pair.masses[p, q] == pytest.approx(w.sum(), rel=oracle.EXACT)
 
 
+def test_a_pair_of_cells_without_an_error_adds_nothing_to_the_share(rows):
+    """The share is Σ P_w(cell) (mean² - error²) / Var_w f over the cells with enough rows."""
+    cells, weights, f = rows
+    few = (cells == (2, 2)).all(axis=1)
+    weights = np.where(few & (np.cumsum(few) > 4), 0.0, weights)
+    weights = weights / weights.sum()
+    f = f + 2.0 * (cells == 0).all(axis=1, keepdims=True)
+    pair = JointEffects(cells, (3, 3), weights, f).pair(0, 1)
+    errors = pair.errors[np.isfinite(pair.errors)].reshape(8, 2)
+    assert np.isinf(pair.errors[2, 2]).all()
+    squares = pair.values.reshape(9, 2)[:8] ** 2 - errors**2
+    variance = weights @ (f - weights @ f) ** 2
+    np.testing.assert_allclose(pair.share, pair.masses.ravel()[:8] @ squares / variance, rtol=oracle.EXACT)
+
+
 def test_a_pair_of_cells_with_few_rows_adds_nothing_and_has_no_error(rows):
     cells, weights, f = rows
     few = (cells == (2, 2)).all(axis=1)

@@ -9,7 +9,8 @@ from tests import oracle
 
 from limes._expectations.controls.control import ControlMoments
 from limes._expectations.explained import CellMoments, ExplainedRows, cell_codes
-from limes._expectations.weighted import PoolSample, WeightedFits
+from limes._expectations.rule_of_three import AnswerStatistics
+from limes._expectations.weighted import NormalEquations, PoolSample, WeightedFits
 from limes.designs._columns import binned, categorical
 from limes.designs._coordinates import CellMeans, functionals
 from limes.designs._product import ProductFamily
@@ -156,3 +157,25 @@ def test_effects_of_cells_have_the_moments_of_any_function(bandwidth):
             assert oracle.error(table.mean[j, b], mean) < EXACT
             if coordinate.variance > 0:
                 assert oracle.error(table.contrast[j, b], contrast) < EXACT
+
+
+def test_typical_influences_are_mean_squares_over_the_rows():
+    sample, rows, controls = drawn(family(), 1, 1)
+    normal = NormalEquations.of(sample, rows, 1)
+    whole, inside, outside = normal.typical(ROWS)
+    for i, design in enumerate(rows.designs()):
+        plain = PlainFit(sample, design, [ControlMoments(*(array[i] for array in controls[0]))])
+        z = rows.cells[i] == sample.cells.T
+        np.testing.assert_allclose(whole[i], (plain.influence[0] ** 2).mean(), rtol=EXACT)
+        for m, j in enumerate(np.flatnonzero(plain.used), start=1):
+            for typical, side in ((inside, z[:, j]), (outside, ~z[:, j])):
+                np.testing.assert_allclose(typical[i, j], (plain.influence[m, side] ** 2).mean(), rtol=EXACT)
+
+
+def test_answers_of_0_and_1_are_probabilities_too():
+    f = np.array([[0.0, 0.2, -0.1, 0.3], [0.0, 1.0, 0.2, 1.2], [0.4, 0.5, 0.3, 0.7]])
+    statistics = AnswerStatistics.from_rows(f)
+    assert statistics.probable.tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(statistics.reach_around(None)[:2], 1.0)
+    np.testing.assert_array_equal(statistics.reach_around(np.array([0.0, 1.0, 0.0, 0.0]))[:2], 1.0)
+    assert (statistics.reach_around(None)[2:] < 1.0).all()

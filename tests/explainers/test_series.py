@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import limes
 import words
 from limes import SeriesExplainer
+from limes._show.series import drawn_lanes
 from limes.exceptions import InputError, ModelError, UnknownOptionError
 
 RNG = np.random.default_rng(0)
@@ -258,3 +259,14 @@ def test_several_series_that_are_cut_short_are_counted_as_series():
 
     with pytest.raises(limes.exceptions.Interrupted, match="of 3 series are explained"):
         SeriesExplainer(stops, count=4)([SERIES, SERIES + 1.0, SERIES + 2.0], progress=False)
+
+
+def test_the_line_in_a_page_goes_through_every_value():
+    (lane,) = drawn_lanes(SeriesExplainer(largest, count=5)(SERIES), 0, 0)
+    assert lane["path"].startswith("M")
+    x, y = np.array([point.split() for point in lane["path"][1:].split("L")], dtype=float).T
+    # a picture of 1000 x 100, in tenths, whose heights grow downwards
+    np.testing.assert_allclose(x, 1000 * (np.arange(STEPS) + 0.5) / STEPS, atol=0.051)
+    share = (y.max() - y) / np.ptp(y)
+    np.testing.assert_allclose(share, (SERIES - SERIES.min()) / np.ptp(SERIES), atol=0.003)
+    assert 0 < y.min() < y.max() < 100

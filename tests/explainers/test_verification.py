@@ -15,8 +15,10 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
-from limes._explainers.verification import TABLE_DRAWS, check_draws, product_rows
+from limes._explainers.tables.table import Table
+from limes._explainers.verification import TABLE_DRAWS, Probe, check_draws, product_rows
 from limes.designs import ProductDesign
+from limes.designs._columns import binned
 from limes.exceptions import ReadMismatchError
 from limes.models import forms
 
@@ -386,3 +388,14 @@ def test_leaves_that_only_other_cells_reach_at_a_narrow_bandwidth():
     moments = ExactExpectation(form).moments(explainer.design(row))
     np.testing.assert_allclose(explanation.values[0], explainer.design(row).solve(moments.gamma), atol=1e-12)
     np.testing.assert_allclose(explanation.values[0, 1], -0.45054106, rtol=1e-7)
+
+
+def test_rows_of_the_law_have_the_precision_of_their_columns():
+    """A model gets columns of float32 as such, and is not to be held against numbers that it never gets."""
+    frame = pd.DataFrame({"single": ROWS[:, 0].astype(np.float32), "double": ROWS[:, 1]})
+    table = Table.fit(frame)
+    laws = [binned(column, np.quantile(column, [0, 0.25, 0.5, 0.75, 1])) for column in table.matrix.T]
+    probe = Probe.of(table, laws)
+    single, double = probe.rows.T
+    np.testing.assert_array_equal(single, single.astype(np.float32))
+    assert (double != double.astype(np.float32)).any()

@@ -51,3 +51,13 @@ def test_warnings_are_the_same_whatever_the_batch():
     assert together[0] == explainer(rows[:1]).row_warnings[0]
     assert together[-1] == explainer(rows[-1:]).row_warnings[0]
     assert together[8000] == explainer(rows[8000:8001]).row_warnings[0]
+
+
+def test_columns_in_one_cell_are_told_whether_they_vary_or_not():
+    table = np.column_stack([X[:, :2], np.full(len(X), 2.0)])
+    low, high = table.min(axis=0)[:2], table.max(axis=0)[:2]
+    bins = [np.array([low[0], 0.0, high[0]]), np.array([low[1], high[1]]), np.array([1.0, 3.0])]
+    explanation = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), table, bins=bins)(table[:1])
+    assert (explanation.values[0] == 0).tolist() == [False, True, True]
+    fixed = [text.split()[0] for text in explanation.warnings if "it has one cell" in text]
+    assert fixed == ["x1", "x2"]

@@ -312,3 +312,8 @@ def test_names_of_other_libraries_lead_to_ours(name, advice):
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(InputError, match=r"folder .*nowhere.* does not exist"):
         explanation().to_json(tmp_path / "nowhere" / "explanation.json")
+
+
+def test_facts_of_the_provenance_keep_every_entry_of_mixed_lists():
+    facts = [1, None, "a", 2.5, True, [3, {"b": [4, (5,)]}]]
+    assert explanation(provenance={"facts": facts}).provenance["facts"] == [*facts[:5], [3, {"b": [4, [5]]}]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+import types
 
 import pytest
 
+import limes.scale
 from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
 from limes.scale._spark_context import check_java
@@ -53,3 +56,17 @@ def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "limes.scale.spark", raising=False)
     with pytest.raises(MissingLibraryError, match=r"pip install 'limes\[spark\]'"):
         __import__("limes.scale.spark")
+
+
+def test_a_part_is_computed_in_a_process_of_its_own_only_with_a_timeout(monkeypatch):
+    name, stand_in = "limes.scale.spark", types.ModuleType("pyspark")
+    stand_in.TaskContext = None
+    monkeypatch.setitem(sys.modules, "pyspark", stand_in)
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(limes.scale, "spark", None, raising=False)
+    del sys.modules[name]
+    spark = importlib.import_module(name)
+    monkeypatch.setattr(spark, "_load", lambda content: lambda part: (content, part))
+    monkeypatch.setattr(spark, "_supervised", lambda content, timeout: lambda part: (content, part, timeout))
+    assert spark._result(b"work", None, 7) == (b"work", 7)
+    assert spark._result(b"work", 2.0, 7) == (b"work", 7, 2.0)

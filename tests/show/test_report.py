@@ -159,6 +159,8 @@ def test_columns_of_many_numbers_are_numbers():
     first, second = data.content["explanations"][0]["data"]
     np.testing.assert_allclose(data.array(first["numbers"]), cells[:, 0].astype(float), rtol=6e-8)
     np.testing.assert_array_equal(data.array(second["numbers"]), cells[:, 1].astype(float))
+    # float32 where its digits do, which is half as long, and float64 where whole numbers need it
+    assert (first["numbers"]["type"], second["numbers"]["type"]) == ("f4", "f8")
 
 
 def test_effects_are_within_half_a_step(of_iris):

@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 import limes
 from limes._expectations.controls.control import ZeroControl
 from limes._expectations.controls.logistic import logistic_control
+from limes._expectations.controls.odds import roots_of_weights
 from limes.designs import ExchangeableDesign
 from oracle import EXACT
 
@@ -107,3 +108,11 @@ def test_a_function_of_texts_is_explained_almost_exactly():
     plain = limes.TextExplainer(classifier, max_calls=512, control="none")(text)
     # what is left of the errors allows for answers that 512 calls do not show
     assert sampled.standard_errors.max() < 0.3 * plain.standard_errors.max()
+
+
+def test_rows_weigh_as_the_mean_variance_of_their_labels():
+    """A label that is 1 with probability p has the variance p - p², and so has its complement."""
+    p = np.linspace(0.01, 0.99, 50)
+    roots = roots_of_weights(np.column_stack([p, 1 - p]))
+    assert roots.shape == (50, 1)
+    np.testing.assert_allclose(roots[:, 0] ** 2, (p - p**2), rtol=EXACT)

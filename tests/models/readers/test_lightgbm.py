@@ -358,3 +358,14 @@ def test_another_table_than_the_model_was_fitted_on():
     model = make(**FEW).fit(frame, y)
     with pytest.raises(ModelError, match="categorical_feature do not match"):
         limes.TabularExplainer(model, frame.assign(code=frame["code"].astype(int)))
+
+
+@pytest.mark.parametrize("missing_left", [True, False])
+def test_a_node_parts_an_interval_only_if_values_of_it_go_either_way(missing_left):
+    """All intervals between ends on a grid, with all their values on a grid of half the width."""
+    for lower, upper, threshold in np.ndindex(4, 4, 4):
+        x = np.arange(0.0, 4.0, 0.5)
+        sides = {bool(value <= threshold) for value in x[(lower < x) & (x <= upper)]} | {missing_left}
+        interval = _tree_rewriting._Interval(float(lower), float(upper), missing=True)
+        expected = None if len(sides) == 2 else missing_left
+        assert interval.goes_left(float(threshold), missing_left=missing_left) is expected
