@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from lime.lime_base import LimeBase as Original
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
 from effort import repeats
 from limes.compat.lime.lime_base import LimeBase
+from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError
 
 # two ways to solve the same least squares
@@ -70,3 +74,44 @@ def test_an_unknown_selection_is_refused():
     x, y, distances = sample(0)
     with pytest.raises(InputError, match="did you mean 'lasso_path'"):
         LimeBase(kernel).explain_instance_with_data(x, y, distances, 1, 4, "lasso_paths")
+
+
+class Chosen(LimeBase):
+    """A subclass whose selection is not lime's."""
+
+    def feature_selection(self, data, labels, weights, num_features, method):
+        return np.array([0, 3])
+
+
+class ChosenForward(LimeBase):
+    def forward_selection(self, data, labels, weights, num_features):
+        return [1]
+
+
+def test_a_subclass_selects_its_own_features():
+    """lime calls them; in explainers too, whose answers are then lime's sample's."""
+    x = np.random.default_rng(0).integers(0, 2, (200, 5)).astype(float)
+    y = np.stack([x @ [1.0, 5.0, 4.0, 0.5, 3.0], np.zeros(200)], axis=1)
+
+    def features(kind, method="auto", count=2):
+        base = kind(lambda d: np.exp(-(d**2)))
+        return {j for j, _ in base.explain_instance_with_data(x, y, np.zeros(200), 0, count, method)[1]}
+
+    assert features(LimeBase) == {1, 2}
+    assert features(Chosen) == {0, 3}
+    assert features(ChosenForward) == features(ChosenForward, "forward_selection") == {1}
+    assert features(ChosenForward, "highest_weights") == {1, 2}
+    X, target = load_iris(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0).fit(X, target)
+    explainer = LimeTabularExplainer(X, random_state=0)
+    explainer.base = Chosen(explainer.base.kernel_fn, random_state=explainer.random_state)
+    explanation = explainer.explain_instance(X[60], forest.predict_proba)
+    assert {j for j, _ in explanation.as_map()[1]} == {0, 3}
+
+
+def test_a_sparse_neighbourhood():
+    x = np.random.default_rng(3).integers(0, 2, (200, 5)).astype(float)
+    arguments = x[:, :2], np.zeros(200), 0, 3
+    base = LimeBase(lambda d: np.exp(-(d**2)))
+    dense, sparse = (base.explain_instance_with_data(data, *arguments) for data in (x, sp.csr_matrix(x)))
+    assert dense[1] == sparse[1]

@@ -458,3 +458,25 @@ def test_an_explanation_of_named_labels_has_no_top_labels():
     assert explained(labels=(0, 1)).top_labels is None
     assert explained(top_labels=2).top_labels is not None
     assert lime_explanation.Explanation(lime_explanation.DomainMapper()).top_labels is None
+
+
+def test_errors_name_the_columns_as_the_user_does():
+    names = ["length", "width", "height", "depth"]
+    explainer = LimeTabularExplainer(X, feature_names=names)
+    with pytest.raises(InputError, match=r"expected 4 \('length', 'width', 'height', 'depth'\)"):
+        explainer.explain_instance(X[0][:3], FOREST.predict_proba)
+    with pytest.raises(InputError, match="column 'depth': inf is not finite"):
+        explainer.explain_instance(np.array([1.0, 1.0, 1.0, np.inf]), FOREST.predict_proba)
+
+
+def test_names_of_categories_may_be_a_list():
+    table = np.c_[X[:, :2], np.arange(len(X)) % 3]
+    options = {"categorical_features": [2], "mode": "regression"}
+    by_list, by_dict = (
+        LimeTabularExplainer(table, categorical_names=names, **options).explain_instance(
+            table[1], lambda x: x[:, 2] * 1.0
+        )
+        for names in ([[], [], ["u", "v", "w"]], {2: ["u", "v", "w"]})
+    )
+    assert by_list.as_list() == by_dict.as_list()
+    assert any(name.endswith("=v") for name, _ in by_list.as_list())

@@ -323,9 +323,9 @@ def test_unknown_keyword_is_refused_with_the_nearest(diabetes):
     ("options", "message"),
     [
         ({"method": "exakt"}, "did you mean 'exact'"),
-        ({"bandwidth": 0.0}, "bandwidth must be > 0"),
-        ({"bandwidth": "wide"}, "bandwidth must be a positive number"),
-        ({"bandwidth": float("nan")}, "bandwidth must be > 0"),
+        ({"bandwidth": 0.0}, "bandwidth must be a number > 0"),
+        ({"bandwidth": "wide"}, "bandwidth must be a number > 0"),
+        ({"bandwidth": float("nan")}, "bandwidth must be a number > 0"),
         ({"weights": "cosine"}, "weights"),
         ({"law": "normal"}, "law='normal'"),
         ({"ridge": -1.0}, "ridge must be"),

@@ -36,16 +36,17 @@ def _digits(value: float, significant: int) -> str:
     return f"{value:.{_decimals(value, significant)}f}"
 
 
-def signed_column(values: Iterable[float], significant: int = 4) -> list[str]:
+def signed_column(values: Iterable[float], significant: int = 4, *, size: float | None = None) -> list[str]:
     """Write the numbers of one column, with their signs and the same number of decimals.
 
-    The largest decides the decimals. An exact zero is written ``0``, a rounded one ``0.00``.
+    The largest decides the decimals, or a ``size`` in its place. An exact zero is written ``0``, a rounded
+    one ``0.00``.
 
     >>> signed_column([23.4142, -0.0712, 0.0, 1e-9])
     ['+23.41', '-0.07', '0', '0.00']
     """
     numbers = [float(value) for value in values]
-    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0)
+    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0) if size is None else size
     if not _SMALL <= largest < _LARGE:
         return [_sign(number(v, 3), v) for v in numbers]
     decimals = _decimals(largest, significant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from textwrap import wrap
@@ -155,7 +156,14 @@ def signed_frame(axes: Axes, label: str, *, zero: bool = True) -> None:
     axes.grid(axis="x", color=ink(), alpha=0.14, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+
+    def tick(value: float, _: int) -> str:
+        low, high = axes.get_xlim()
+        # ticks that lie far from 0 and close together need more digits to differ
+        ratio = max(abs(low), abs(high)) / ((high - low) or 1.0)
+        return number(value, 3 + max(1, math.ceil(math.log10(max(ratio, 1.0)))))
+
+    axes.xaxis.set_major_formatter(FuncFormatter(tick))
     axes.tick_params(axis="x", labelsize=9)
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):

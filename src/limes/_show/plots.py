@@ -196,8 +196,10 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
     ends = [end for step in steps for end in (step.start, step.end)]
     low, high = min(ends), max(ends)
     room = (high - low) or 1.0
-    # sums and what is added to them have the same decimals
-    texts = signed_column([step.end if step.is_level else step.size for step in steps], significant=3)
+    # sums and what is added to them have the same decimals, by the largest that is added
+    added = max((abs(step.size) for step in steps if not step.is_level), default=0.0)
+    numbers = [step.end if step.is_level else step.size for step in steps]
+    texts = signed_column(numbers, significant=3, size=added or None)
     for i, (step, text) in enumerate(zip(steps, texts, strict=True)):
         if step.is_level:
             axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)

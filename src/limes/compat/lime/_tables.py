@@ -107,6 +107,9 @@ class Training:
         if names is None and hasattr(training_data, "columns"):
             names = table.names
         checked = column_names(names, len(table.names))
+        if names is not None:  # errors name the columns as the user does
+            pairs = zip(table.columns, checked, strict=True)
+            table = replace(table, columns=tuple(replace(column, name=name) for column, name in pairs))
         discretizer = None
         if cut is not None:
             options = (np.flatnonzero(~table.numeric).tolist(), checked, labels, random_state)

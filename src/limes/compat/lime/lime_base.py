@@ -182,7 +182,8 @@ class _Sample:
 
     @classmethod
     def of(cls, data: Any, weights: Any) -> _Sample:
-        return cls(np.asarray(data, dtype=np.float64), np.asarray(weights, dtype=np.float64))
+        dense = data.toarray() if hasattr(data, "toarray") else data
+        return cls(np.asarray(dense, dtype=np.float64), np.asarray(weights, dtype=np.float64))
 
     @cached_property
     def mean(self) -> Floats:
@@ -334,10 +335,23 @@ class LimeBase:
         for label in labels:
             y = answers[:, label]
             equations = sample.equations(y)
-            fits[label] = sample.fit(y, equations, selected(equations, num_features, selection), regressor)
+            used = self._used(sample, equations, y, num_features, selection)
+            fits[label] = sample.fit(y, equations, used, regressor)
             if self.verbose:
                 report(fits[label], float(y[0]))
         return fits
+
+    def _used(
+        self, sample: _Sample, equations: CentredEquations, y: Floats, count: int, selection: str
+    ) -> Ints:
+        """Return the positions of the fitted features: by a subclass's own selection, where it has one."""
+        kind, arguments = type(self), (sample.x, y, sample.weights, count)
+        if kind.feature_selection is not LimeBase.feature_selection:
+            return np.asarray(self.feature_selection(*arguments, selection), dtype=np.int64)
+        forward = selection == "forward_selection" or (selection == "auto" and count <= _FORWARD_UP_TO)
+        if forward and kind.forward_selection is not LimeBase.forward_selection:
+            return np.asarray(self.forward_selection(*arguments), dtype=np.int64)
+        return selected(equations, count, selection)
 
 
 def _check_weights(values: Any, rows: int) -> Floats:

@@ -79,7 +79,7 @@ class LimeTabularExplainer(BaseExplainer):
         training_labels: Any = None,
         feature_names: Sequence[str] | None = None,
         categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
+        categorical_names: Mapping[int, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         kernel_width: float | None = None,
         kernel: Callable[..., Floats] | None = None,
         verbose: bool = False,
@@ -96,7 +96,8 @@ class LimeTabularExplainer(BaseExplainer):
     ) -> None:
         refuse_unknown(unknown, type(self))
         super().__init__(mode, kernel, verbose, class_names, feature_selection, random_state, engine)
-        self.categorical_names = dict(categorical_names or {})
+        names = {} if categorical_names is None else categorical_names
+        self.categorical_names = dict(names if isinstance(names, Mapping) else enumerate(names))
         self.sample_around_instance = sample_around_instance
         if training_data_stats:
             self.validate_training_data_stats(training_data_stats)
