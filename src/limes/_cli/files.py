@@ -170,7 +170,7 @@ _LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
 
 
 def read_table(path: Path) -> Any:
-    """Read a .csv or .parquet file with the dataframe library that is installed (a narwhals frame).
+    """Read a .csv, .csv.gz or .parquet file with the installed dataframe library (a narwhals frame).
 
     Raises
     ------
@@ -180,14 +180,19 @@ def read_table(path: Path) -> Any:
     import narwhals as nw
 
     check_exists(path)
-    readers: Mapping[str, Callable[..., Any]] = {".csv": nw.read_csv, ".parquet": nw.read_parquet}
-    if path.suffix not in readers:
+    readers: Mapping[str, Callable[..., Any]] = {
+        ".csv": nw.read_csv,
+        ".csv.gz": nw.read_csv,
+        ".parquet": nw.read_parquet,
+    }
+    kind = next((ending for ending in readers if path.name.endswith(ending)), None)
+    if kind is None:
         raise InputError(f"{path}: a table ends in one of {sorted(readers)}")
     backend = next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
     if backend is None:
         raise InputError("reading a table needs a dataframe library: pip install pandas")
     try:
-        return readers[path.suffix](str(path), backend=backend)
+        return readers[kind](str(path), backend=backend)
     except Exception as error:
         raise InputError(f"{path} could not be read with {backend}: {error}") from error
 
