@@ -127,7 +127,7 @@ class JointExpectation(Locked):
                 share_errors=fit.share_errors.reshape(columns),
                 excess=np.array(excess),
                 control=np.array("none", dtype="U16"),
-                noise=np.zeros(columns),
+                noise=np.zeros(columns),  # R² is that of the rows themselves
                 unlike=fit.rare.n_unlike.reshape(shape),
                 carriers=fit.carriers.reshape(shape),
                 effective=np.array(rows.effective),
@@ -254,10 +254,22 @@ class JointFit:
         """Var_w f, (k,)."""
         return np.asarray(self.rows.weights @ self._centred**2)
 
+    @cached_property
+    def noise(self) -> Floats:
+        """What errors of β add to β_j Γ_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
+        return np.asarray((self.influence * self.design.gamma(self.influence)) @ self.errors**2)
+
     @property
     def fidelity_errors(self) -> Floats:
-        """Standard errors of R² = 1 - E_w e² / Var_w f by the delta method, (k,)."""
-        return mean_ratio_error(self.rows.weights, self.residuals**2, self._centred**2)
+        """Standard errors of R² = 1 - E_w e² / Var_w f, (k,): the delta method, and the second order of β.
+
+        R² is that of the background's rows, which β was fitted to. In their population it is smaller by
+        Σ_j noise_j / Var_w f in expectation, which the errors cover.
+        """
+        first = mean_ratio_error(self.rows.weights, self.residuals**2, self._centred**2)
+        safe = np.where(self.variance > 0, self.variance, 1.0)
+        noise = self.noise / safe
+        return np.asarray(np.sqrt(first**2 + 2.0 * (noise**2).sum(axis=0) + noise.sum(axis=0) ** 2))
 
     @property
     def share_errors(self) -> Floats:
