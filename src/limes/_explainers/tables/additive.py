@@ -152,22 +152,23 @@ def estimated(
 ) -> EstimatedAdditive:
     """Estimate effects of cells: of what slopes leave of f, where there are slopes.
 
-    ``variance`` (k,) is the exact Var_w f, NaN where it is unknown. The effects explain no less than the
-    surrogate, which is one function of the cells and slopes.
+    For a read model ``variance`` (k,) is the exact Var_w f, NaN where it is unknown, and the coefficients are
+    exact: the effects explain no less than the surrogate, which is one function of the cells and slopes.
     """
     zero, masses = np.zeros(unit.size), row.masses
     beside_line = replace(rows, f=rows.residuals(zero, row.inclusion, row.line))
     fit, line = OneHotFit(beside_line, masses), row.line_in_cells(max(q.size for q in masses))
     steps, errors = fit.effects()
     between, rest, error = fit.additive()
+    error = error * (between + rest)  # of what is explained, beside the line
     by_line = row.explained_by_line
     parts = np.stack([q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)])
-    # cells without rows have no effects here, but what the surrogate explains of them is exact
-    unseen = np.stack([np.isnan(curve).any(axis=0) for curve in steps])
-    missing = np.where(unseen, np.maximum(row.explained_by_indicators - parts, 0.0), 0.0)
-    parts, between = parts + missing, between + missing.sum(axis=0)
-    explained = np.maximum(between + by_line.sum(axis=0), row.explained)
+    explained, missing = between + by_line.sum(axis=0), np.zeros_like(parts)
     if variance is not None:
+        # cells without rows have no effects here, but what the surrogate explains of them is exact
+        unseen = np.stack([np.isnan(curve).any(axis=0) for curve in steps])
+        missing = np.where(unseen, np.maximum(row.explained_by_indicators - parts, 0.0), 0.0)
+        explained = np.maximum(explained + missing.sum(axis=0), row.explained)
         rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
     total = explained + rest
     value, _ = r_squared(explained, rest, zero, size_of_answers(row.mean))
@@ -178,9 +179,9 @@ def estimated(
         [values * unit for values in errors],
         masses,
         row.cells.tolist(),
-        (parts + by_line) / safe,
+        (parts + missing + by_line) / safe,
         value,
-        np.where(unknown, np.inf, error * (between + rest) / safe),
+        np.where(unknown, np.inf, error / safe),
     )
     return EstimatedAdditive(effects, total, row, fit)
 
