@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -261,3 +262,14 @@ def test_rows_of_a_dask_dataframe_without_an_order_join_too(table, explainer):
     assert not lazy.known_divisions
     found = lazy.compute(scheduler="sync")
     assert found.index.tolist() == found["id"].tolist() == frame.index.tolist()
+
+
+def test_workers_start_beside_another_cluster_of_this_machine(source, explainer, whole, tmp_path):
+    """Its scheduler has Dask's usual port, about which Dask warns; warnings are errors here."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # another program has it
+            taken.bind(("0.0.0.0", 8787))  # noqa: S104 - all addresses, as Dask's own
+            taken.listen()
+        explain(source, explainer, tmp_path / "out", None)
+    same(read(tmp_path / "out"), whole)

@@ -163,7 +163,13 @@ def _client(cluster: Cluster) -> Iterator[Client]:
     if cluster.scheduler is None:
         kept = {name: value for name, value in config.get(_ENVIRONMENT).items() if name != _TRIM}
         with config.set({_ENVIRONMENT: kept}):
-            local = LocalCluster(n_workers=cluster.workers, threads_per_worker=1, dashboard_address=None)
+            local = LocalCluster(
+                n_workers=cluster.workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                # a scheduler without a dashboard has an HTTP server too, at a port that another may have
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            )
         with local, Client(local) as client:
             yield client
         return
