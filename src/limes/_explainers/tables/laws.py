@@ -133,8 +133,8 @@ def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[st
 def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None) -> list[str]:
     """Return numbers with as few digits as tell them apart, three at least.
 
-    Edges have as many as keep each of the ``values`` (n,) on its side, but for noise in their last digits.
-    Exponents stand where a person writes one.
+    Edges have as many as keep each of the ``values`` (n,) on its side; one that is equal to an edge but for
+    noise in its last digit is on the side of the edge. Exponents stand where a person writes one.
     """
     edges = np.asarray(numbers, dtype=np.float64)
     ordered = np.zeros(0) if values is None else np.sort(values[~np.isnan(values)])
@@ -143,10 +143,8 @@ def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None
     for digits in range(_DIGITS, 18):
         texts = [_written(x, digits, plain=plain) for x in edges.tolist()]
         written = np.array([float(text) for text in texts])
-        fewest, most = (
-            np.searchsorted(ordered, written + sign * _NOISE * np.abs(written), side="right")
-            for sign in (-1.0, 1.0)
-        )
+        fewest = np.searchsorted(ordered, written, side="right")
+        most = np.searchsorted(ordered, written + _NOISE * np.abs(written), side="right")
         same_side = ((fewest <= below) & (below <= most)).all()
         if np.unique(written).size == distinct and same_side:
             break
