@@ -97,7 +97,6 @@ def test_many_threads_at_once_end_where_they_began():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_forgets_the_other_threads():
     inside, forked = Barrier(2), Barrier(2)

@@ -201,14 +201,14 @@ def test_slopes_are_diagnosed_too():
     assert not row.findings
 
 
-def test_an_effect_of_rounding_alone_is_written_as_0():
-    """Of three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
-    row = RowOutput(
+def row_output(values, errors):
+    """A row of three columns, whose surrogate is perfect."""
+    return RowOutput(
         names=tuple("abc"),
         conditions=tuple("abc"),
         output="y",
-        values=np.full(3, 2.0),
-        errors=np.zeros(3),
+        values=np.array(values),
+        errors=np.array(errors),
         intercept=0.0,
         prediction=1.0,
         surrogate=1.0,
@@ -216,6 +216,11 @@ def test_an_effect_of_rounding_alone_is_written_as_0():
         fidelity=1.0,
         fidelity_error=0.0,
     )
+
+
+def test_an_effect_of_rounding_alone_is_written_as_0():
+    """Of three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
+    row = row_output(values=[2.0, 2.0, 2.0], errors=[0.0, 0.0, 0.0])
     effects = Estimate(np.array([-0.1, 1e-12, 0.0]), np.zeros(3))
     findings = list(Alignment(row=row, effects=effects, inside=0.0, around=1.0).findings())
     assert [finding.number for finding in findings] == [-0.1, 0.0, 0.0]
@@ -224,19 +229,7 @@ def test_an_effect_of_rounding_alone_is_written_as_0():
 
 def test_only_coefficients_that_are_large_and_certain_are_called_artifacts():
     """Three coefficients that nothing near the row explains: a large one, a small one, an uncertain one."""
-    row = RowOutput(
-        names=tuple("abc"),
-        conditions=tuple("abc"),
-        output="y",
-        values=np.array([2.0, -0.1, 2.0]),
-        errors=np.array([0.0, 0.0, 5.0]),
-        intercept=0.0,
-        prediction=1.0,
-        surrogate=1.0,
-        surrogate_error=0.0,
-        fidelity=1.0,
-        fidelity_error=0.0,
-    )
+    row = row_output(values=[2.0, -0.1, 2.0], errors=[0.0, 0.0, 5.0])
     effects = Estimate(np.zeros(3), np.zeros(3))
     assert Alignment(row=row, effects=effects, inside=0.0, around=1.0).artifacts() == [0]
 
