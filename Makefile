@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 SITE := docs/_build
 
 .PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants \
-	test-engines test-spark test-ray test-stores test-install test-bridges lint bench fuzz papers test-browser clean
+	test-engines test-processors test-spark test-ray test-stores test-install test-bridges lint bench fuzz papers test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -61,6 +61,10 @@ test-bridges:
 	test -x $(BRIDGES)/bin/python || $(PYTHON) -m venv $(BRIDGES)
 	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest
 	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py
+
+# The same as on other processors: their BLAS kernels, numpy features and paths of the compiled kernels.
+test-processors: $(INSTALLED)
+	$(BIN)/python tools/processors.py -n 2 --dist worksteal
 
 # Clusters of Dask and processes that are ended, with every engine but Spark.
 test-engines: $(INSTALLED)

@@ -2,8 +2,10 @@
 // with a plain version entry for entry.
 
 #include "kernels.h"
+#include "processor.h"
 
 NB_MODULE(_kernels, module) {
+  limes::widest_allowed();  // an unknown name is refused at once
   // An explainer that lives until the interpreter ends leaks nothing that matters.
   nanobind::set_leak_warnings(false);
   limes::add_cells(module);

@@ -1,5 +1,9 @@
-// What this processor can do.
+// What this processor can do, and how much of it is used.
 #pragma once
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <xmmintrin.h>
@@ -22,11 +26,27 @@ class FlushToZero {
 #endif
 };
 
+enum class Widest { portable, avx2, avx512 };
+
+// The widest instructions to use, by LIMES_INSTRUCTIONS: on one processor every path of the kernels can then be tested.
+inline Widest widest_allowed() {
+  const char* name = std::getenv("LIMES_INSTRUCTIONS");
+  const std::string value = name == nullptr ? "" : name;
+  if (value == "portable") return Widest::portable;
+  if (value == "avx2") return Widest::avx2;
+  if (value == "avx512" || value.empty()) return Widest::avx512;
+  throw std::invalid_argument("LIMES_INSTRUCTIONS is '" + value + "'; use portable, avx2 or avx512, or unset it");
+}
+
 #if (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
 inline bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("popcnt");
+  static const bool allowed = widest_allowed() >= Widest::avx2;
+  return allowed && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("popcnt");
 }
-inline bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
+inline bool has_avx512() {
+  static const bool allowed = widest_allowed() >= Widest::avx512;
+  return allowed && __builtin_cpu_supports("avx512f");
+}
 #else
 inline bool has_avx2() { return false; }
 inline bool has_avx512() { return false; }

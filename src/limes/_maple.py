@@ -26,6 +26,7 @@ from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread
+from limes._variance import r_squared
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput
@@ -35,8 +36,6 @@ from limes.models._reading import watch
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
 _FEWEST_ROWS = 8
-# Deviations below this share of the largest answer are rounding
-_ROUNDING = 1e-12
 # Least ridge, for weights that add up to 1: it keeps the Gram matrix regular where ridge=0
 _SMALLEST_RIDGE = 1e-12
 _MEANING = "slope of the local ridge regression, per unit of the column; bars are per standard deviation"
@@ -233,8 +232,8 @@ class MapleExplainer(Described):
         residual = self._targets - self._rows @ coef - intercept
         spread = self._targets - weights @ self._targets
         total = float(weights @ spread**2)
-        varies = total > (_ROUNDING * float(np.abs(self._targets).max())) ** 2
-        return 1.0 - float(weights @ residual**2) / total if varies else np.nan
+        size = float(np.abs(self._targets).max())
+        return float(r_squared(total - float(weights @ residual**2), total, size)[0])
 
 
 @dataclass(frozen=True, eq=False)

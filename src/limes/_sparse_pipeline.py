@@ -32,6 +32,7 @@ from limes._sparse_rows import (
     SupportStability,
     standard_errors,
 )
+from limes._variance import ROUNDING, is_constant, r_squared
 from limes.designs._literals import LiteralNeighbourhood
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import (
@@ -46,8 +47,6 @@ _ASSUMPTION = (
     "the model answers in [{low:.4g}, {high:.4g}] wherever the literals flip; rarer answers may lie beyond, "
     "and then no bound holds: pass scale=(low, high)"
 )
-# A spread of answers below this share of their size is rounding
-_ROUNDING = 1e-12
 # The accuracy that the paper's sample size is computed for
 _ACCURACY = 0.1
 
@@ -121,7 +120,7 @@ class EvaluatedRule:
         scale = self.problem.scale
         constant = scale.middle + scale.half * self.solution.intercept
         size = abs(self.target) + scale.half * float(np.abs(self.u).sum())
-        return constant if abs(constant) > _ROUNDING * size else 0.0
+        return constant if abs(constant) > ROUNDING * size else 0.0
 
     @property
     def weights(self) -> Floats:
@@ -215,7 +214,7 @@ class EvaluatedRule:
     @property
     def meets_box(self) -> bool:
         """Whether a weight ends at the bounds -1 and 1 of the paper's form."""
-        return not self.problem.config.intercept and bool((np.abs(self.u) >= 1.0 - _ROUNDING).any())
+        return not self.problem.config.intercept and bool((np.abs(self.u) >= 1.0 - ROUNDING).any())
 
     def meets(self, config: SparseConfig) -> bool:
         """Return whether the certified error is as small as requested, if it was."""
@@ -317,10 +316,10 @@ def _precision(
 
 def _r2(error: float, answers: Floats) -> float:
     """Return 1 - F/Var f; 1 where neither differs from 0 by more than roundings."""
-    variance, rounding = float(answers.var()), (_ROUNDING * float(np.abs(answers).max())) ** 2
-    if variance > rounding:
-        return 1.0 - error / variance
-    return 1.0 if error <= rounding else -np.inf
+    variance, size = float(answers.var()), float(np.abs(answers).max())
+    if is_constant(variance, size) and not is_constant(error, size):
+        return -np.inf  # without an intercept a rule may miss even a constant
+    return float(r_squared(variance - error, variance, size)[0])
 
 
 def certificate(rule: EvaluatedRule, config: SparseConfig, text: str, names: tuple[str, ...]) -> Certificate:

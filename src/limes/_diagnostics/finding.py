@@ -17,9 +17,7 @@ from limes._arrays import Floats, Ints
 from limes._explanation import Explanation
 from limes._explanation.selection import name_positions
 from limes._explanation.view import main_output, output_title
-
-# Relative rounding error of predictions
-ROUNDING = 1e-12
+from limes._variance import ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, power_of_two
+from limes._variance import is_constant
 
 # A coefficient needs an effective number of rows with and without its feature of at least this
 _FEWEST = 24.0
-# Standard deviations below this share of the largest prediction are rounding
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,7 @@ class MixtureSample:
             return Estimate(np.array(np.nan), np.array(np.inf))
         spread = (self.f - weights @ self.f) ** 2
         variance = weights @ spread
-        if variance <= (_ROUNDING * np.abs(self.f).max()) ** 2:
+        if is_constant(variance, np.abs(self.f).max()):
             return Estimate(np.array(0.0), np.array(0.0))
         return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
 

@@ -34,6 +34,7 @@ from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 from limes._expectations.sampling import CALLS, Sampling
 from limes._threads import Locked
+from limes._variance import is_constant
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
 # A standard error needs this effective number of rows with a feature, and as many without
@@ -252,7 +253,8 @@ class JointFit:
     @cached_property
     def variance(self) -> Floats:
         """Var_w f, (k,)."""
-        return np.asarray(self.rows.weights @ self._centred**2)
+        variance = self.rows.weights @ self._centred**2
+        return np.where(is_constant(variance, np.abs(self.f).max(axis=0)), 0.0, variance)
 
     @cached_property
     def noise(self) -> Floats:

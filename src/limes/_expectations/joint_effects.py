@@ -17,6 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.joint import mean_ratio_error
+from limes._variance import is_constant
 
 # A cell needs an effective number of rows of at least this
 _FEWEST = 8.0
@@ -74,7 +75,7 @@ class JointEffects:
     @cached_property
     def _variance(self) -> Floats:
         variance = self.weights @ self._centred**2
-        return np.where(variance > 0, variance, np.inf)
+        return np.where(is_constant(variance, np.abs(self.f).max(axis=0)), np.inf, variance)
 
     def column(self, j: int) -> ColumnEffect:
         """Effects of one column."""

@@ -14,8 +14,6 @@ from limes._arrays import Bools, Floats, Ints, Objects
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
-# Standard deviations of a model's answers below this share of their size are rounding
-ROUNDING = 1e-12
 # Distance from 1 of the sum of two probabilities in single precision
 _COMPLEMENT = 1e-6
 

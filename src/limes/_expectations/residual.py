@@ -33,8 +33,8 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._expectations.moments import ROUNDING
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
+from limes._variance import is_constant
 from limes.designs._features import Features
 
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least.
@@ -307,7 +307,7 @@ class ResidualFit:
         unidentified = (self.support.unidentified & (design.departure != 0)).any()
         squares = (f - self.coef[0] - (h - design.inclusion) @ coef) ** 2
         variance = (coef * design.gamma(coef)).sum(axis=0) + squares.mean(axis=0)
-        variance = np.where(variance > (ROUNDING * np.abs(f).max(axis=0)) ** 2, variance, 0.0)
+        variance = np.where(is_constant(variance, np.abs(f).max(axis=0)), 0.0, variance)
         noise = np.stack([self._noise(design, k) for k in range(f.shape[1])], axis=1)
         shares = [
             self._shares(design, coef[:, k], squares[:, k], noise[:, k], float(variance[k]), k)

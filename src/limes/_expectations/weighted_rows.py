@@ -22,8 +22,8 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, fingerprint, padded, streams
-from limes._expectations.moments import ROUNDING
 from limes._threads import in_threads
+from limes._variance import ROUNDING
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
@@ -186,20 +186,6 @@ def rows_of_law(
 def explained_variance(features: Any, coef: Floats, gamma: Floats) -> Floats:
     """2 b·Γ - b·Σb of one design: the part of Var_w f that a surrogate explains, (k,), for b and Γ (d, k)."""
     return np.asarray((coef * (2.0 * gamma - features.gamma(coef))).sum(axis=0))
-
-
-def r_squared(explained: Floats, rest: Floats, rest_error: Floats, size: Floats) -> tuple[Floats, Floats]:
-    """R² = explained / (explained + rest) and its standard error, (k,) each.
-
-    1 where f does not vary, to the rounding of answers of this size (k,).
-    """
-    total = explained + rest
-    varies = total > (ROUNDING * size) ** 2
-    safe = np.where(varies, total, 1.0)
-    return (
-        np.where(varies, np.minimum(explained / safe, 1.0), 1.0),
-        np.where(varies, np.abs(explained) * rest_error / safe**2, 0.0),
-    )
 
 
 def _first_row(family: ProductFamily) -> Floats:

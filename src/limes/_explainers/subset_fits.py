@@ -21,9 +21,10 @@ import numpy as np
 from limes._arrays import Floats, power_of_two, streams
 from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.weighted_rows import WeightedRows, explained_variance, r_squared
+from limes._expectations.weighted_rows import WeightedRows, explained_variance
 from limes._expectations.word_pairs import largest_pairs
 from limes._explanation.fit import RowEffects, RowPair
+from limes._variance import r_squared
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
@@ -156,7 +157,7 @@ class SubsetFits:
             rows, exact = self._rows()
             rest, error = rows.mean(rows.residuals(self._mean, design.inclusion, coef) ** 2)
             error = 0.0 * error if exact else error
-        return r_squared(explained, rest, error, np.ones(unit.size))
+        return r_squared(explained, explained + rest, np.ones(unit.size), error)
 
     @cached_property
     def _variance_of_links(self) -> Floats:

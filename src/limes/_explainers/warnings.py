@@ -17,6 +17,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.edges import Crossings
 from limes._explainers.tables.laws import number_texts
 from limes._pipeline import Fitted
+from limes._variance import ROUNDING
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table
@@ -152,7 +153,9 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
     n = len(predictions)
     missed = np.abs(predictions - fitted.at_instance).reshape(n, -1)
     reach = np.abs(fitted.surrogate.coef).reshape(n, fitted.surrogate.coef.shape[1], -1).sum(axis=1)
-    return np.asarray((missed > reach).any(axis=1) & (reach > 0).any(axis=1))
+    size = np.maximum(np.abs(predictions), np.abs(fitted.at_instance)).reshape(n, -1)
+    far = (missed > reach) & (missed > ROUNDING * size)  # a model that does not vary is met but for rounding
+    return np.asarray(far.any(axis=1) & (reach > 0).any(axis=1))
 
 
 def _poor(fitted: Fitted) -> Bools:

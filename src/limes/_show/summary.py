@@ -11,6 +11,7 @@ from limes._explanation.wording import number, one_line, shorten, signed_column
 from limes._show.axes import COLOURS, FULL, axes_or_new, ink, plain_frame
 from limes._show.cards import Card
 from limes._show.terminal import ascii_text, captured
+from limes._variance import is_constant
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -112,11 +113,7 @@ def card(summary: Summary) -> Card:
 def _spread(summary: Summary, j: int) -> str:
     """Write a standard deviation over rows; 0 where it is rounding."""
     spread = float(summary.spread[j])
-    return number(spread if spread > _ROUNDING * float(summary.mean_abs[j]) else 0.0, 2)
-
-
-# A standard deviation below this share of a mean is rounding
-_ROUNDING = 1e-12
+    return number(0.0 if is_constant(spread**2, summary.mean_abs[j]) else spread, 2)
 
 
 def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axes:

@@ -18,6 +18,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._checks import check_count, check_probability
 from limes._explanation import Explanation
+from limes._variance import is_constant
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
@@ -176,7 +177,7 @@ def fidelity(
     scores = np.full(len(values), np.nan)
     for i, phi in enumerate(values):
         z, f = _around(task, i, neighbourhood, draws, rng)
-        if np.var(f) > 0:
+        if not is_constant(np.var(f), np.abs(f).max()):
             scores[i] = 1.0 - np.var(f - z @ phi) / np.var(f)
     return Score("fidelity", scores, "higher")
 
@@ -218,7 +219,7 @@ def infidelity(
     for i, phi in enumerate(values):
         z, f = _around(task, i, neighbourhood, draws, rng)
         change = task.predictions[i] - f
-        if np.any(change != 0):
+        if not is_constant(np.mean(change**2), task.predictions[i]):
             scores[i] = np.mean(((1 - z) @ phi - change) ** 2) / np.mean(change**2)
     return Score("infidelity", scores, "lower")
 

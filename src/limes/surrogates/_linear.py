@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._expectations.moments import ROUNDING, Moments
+from limes._expectations.moments import Moments
+from limes._variance import is_constant
 from limes.designs._features import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
 
@@ -149,7 +150,7 @@ def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
 
 def _is_constant(moments: Moments) -> Bools:
     """Return whether answers vary by rounding alone; False where the variance is unknown."""
-    return np.asarray(np.sqrt(moments.variance) <= ROUNDING * np.abs(moments.mean))
+    return is_constant(moments.variance, moments.mean)
 
 
 def ridge(

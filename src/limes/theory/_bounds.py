@@ -20,13 +20,11 @@ from scipy.special import ndtri
 
 from limes._arrays import Floats
 from limes._checks import check_count, check_probability, check_size, finite_array
+from limes._variance import is_constant
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
-
-# A feature that spreads less than this share of its size does not vary
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +198,7 @@ def measured_errors(features: ArrayLike, values: ArrayLike, weights: ArrayLike |
     centred, deviation = h - share @ h, f - share @ f
     gram = centred.T @ (share[:, None] * centred)
     spread = np.sqrt(np.diag(gram))
-    constant = spread <= _ROUNDING * np.abs(h).max(axis=0)
+    constant = is_constant(spread**2, np.abs(h).max(axis=0))
     if constant.any() or np.linalg.matrix_rank(gram / np.outer(spread, spread)) < len(gram):
         raise InputError("a feature does not vary among these rows, or repeats others: draw more rows")
     residual = deviation - centred @ np.linalg.solve(gram, centred.T @ (share * deviation))

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.finding import ROUNDING
 from limes._explainers.images.superpixels import Fill, filler
 from limes._explanation import Explanation
+from limes._variance import ROUNDING, r_squared
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 
@@ -111,6 +111,7 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
     shape, d = by_fill[0].fidelity.shape, design.size
     coefs = np.stack([one.values[0].reshape(d, -1) for one in by_fill])
     means = np.stack([one.intercepts.ravel() for one in by_fill]) + design.inclusion @ coefs
+    size = np.abs(means).max(axis=0)
     rest, shift = coefs - coefs.mean(axis=0), means - means.mean(axis=0)
     variances_of_fits, apart = (
         np.stack([(c * design.gamma(c)).sum(axis=0) for c in part]) for part in (coefs, rest)
@@ -120,7 +121,7 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
         variances = variances_of_fits / np.maximum(shares, _LEAST)
         rest_variance = ((1 - shares) * variances + apart + shift**2).sum(axis=0)
         total = (variances + shift**2).sum(axis=0)
-        return np.asarray(1 - rest_variance / np.where(total > 0, total, 1.0))
+        return r_squared(total - rest_variance, total, size)[0]
 
     shares, errors = (
         np.stack([np.ravel(getattr(one, name)) for one in by_fill])

@@ -12,9 +12,10 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.one_hot import OneHotFit, PairEstimate, pair_estimate
-from limes._expectations.weighted_rows import WeightedRows, r_squared
+from limes._expectations.weighted_rows import WeightedRows
 from limes._explainers.tables.fitted_row import Designs, FittedRow, FittedRows
 from limes._explanation.fit import RowEffects
+from limes._variance import r_squared
 from limes.designs._product import ProductDesign
 
 # Share of Var_w f that cells without rows may explain before an error of R² is unknown
@@ -171,7 +172,7 @@ def estimated(
         explained = np.maximum(explained + missing.sum(axis=0), row.explained)
         rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
     total = explained + rest
-    value, _ = r_squared(explained, rest, zero, size_of_answers(row.mean))
+    value, _ = r_squared(explained, explained + rest, size_of_answers(row.mean), zero)
     safe = np.where(total > 0, total, 1.0)
     unknown = missing.sum(axis=0) > _NEGLIGIBLE * total
     effects = RowEffects(

@@ -19,7 +19,7 @@ from limes._arrays import Floats, Ints, Objects
 from limes._expectations.at_rows import numbers_at
 from limes._expectations.cells import CellEffects, cell_masses
 from limes._expectations.one_hot import PairEstimate
-from limes._expectations.weighted_rows import WeightedRows, r_squared
+from limes._expectations.weighted_rows import WeightedRows
 from limes._explainers.tables.additive import (
     AdditiveFit,
     ExactAdditive,
@@ -34,6 +34,7 @@ from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.laws import bin_texts
 from limes._explanation.fit import RowEffects, RowPair
 from limes._threads import LRUCache
+from limes._variance import r_squared
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductFamily
 
@@ -206,7 +207,7 @@ class ReadFits(TableFits):
     def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
         explained = rows.explained
         rest, errors = self._rests(rows, explained, partial(self._by_surrogate, rows), self._own_curves)
-        return zip(*r_squared(explained, rest, errors, size_of_answers(rows.mean)), strict=True)
+        return zip(*r_squared(explained, explained + rest, size_of_answers(rows.mean), errors), strict=True)
 
     def _rests(
         self,
@@ -277,7 +278,7 @@ class ReadFits(TableFits):
 
         rest, errors = self._rests(rows, explained, residuals, lambda _: (steps, rows.mean))
         total = explained + rest
-        additive, additive_errors = r_squared(explained, rest, errors, size_of_answers(rows.mean))
+        additive, additive_errors = r_squared(explained, explained + rest, size_of_answers(rows.mean), errors)
         shares = between / np.where(total > 0, total, 1.0)[:, None]
         block = ExactBlock(
             rows,

@@ -12,7 +12,7 @@ from limes._arrays import Floats, Ints, Objects, power_of_two
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.weighted_rows import WeightedRows, r_squared
+from limes._expectations.weighted_rows import WeightedRows
 from limes._explainers.tables.additive import (
     AdditiveFit,
     estimated,
@@ -21,6 +21,7 @@ from limes._explainers.tables.additive import (
 )
 from limes._explainers.tables.fits import TableFits
 from limes._explainers.tables.fitted_row import FittedRow, FittedRows
+from limes._variance import r_squared
 from limes.designs._product import ProductFamily
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class SampledFits(TableFits):
         for row in rows:
             weighted = self._rows_of(row)
             rest, error = weighted.mean(weighted.residuals(row.mean, row.inclusion, row.coef) ** 2)
-            yield r_squared(row.explained, rest, error, size_of_answers(row.mean))
+            yield r_squared(row.explained, row.explained + rest, size_of_answers(row.mean), error)
 
     def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         for row in rows:

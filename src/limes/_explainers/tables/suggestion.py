@@ -20,6 +20,7 @@ import numpy as np
 
 from limes._arrays import Floats, fingerprint, streams
 from limes._explanation.drawing import Printable
+from limes._variance import is_constant
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
 
@@ -213,7 +214,7 @@ def _r_squared(f: Floats, rest_of_f: Floats) -> tuple[float, float]:
     away = (f - f.mean(axis=0)) ** 2
     total, rest = away.sum(axis=1), (rest_of_f**2).sum(axis=1)
     variance = total.mean()
-    if not variance > 0:
+    if is_constant(variance, np.abs(f).max()):
         return 1.0, 0.0
     ratio = rest.mean() / variance
     error = np.sqrt(np.mean((rest - ratio * total) ** 2) / len(f)) / variance

@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.sampled import least_calls
+from limes._variance import r_squared
 from limes.compat.lime.lime_base import CentredEquations, LocalFit, Surrogates, report, selected
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.designs._features import Features
@@ -77,8 +78,8 @@ class IndependentLimit:
     def share(self, fit: LocalFit) -> float:
         """What part of R² the features of a fit keep."""
         explained = np.asarray(self.coef**2 * self.moments.variance)
-        total = float(explained.sum())
-        return float(explained[fit.features].sum()) / total if total > 0 else 1.0
+        mean = self.intercept + float(self.moments.inclusion @ self.coef)
+        return float(r_squared(explained[fit.features].sum(), explained.sum(), mean)[0])
 
     def _equations(self, scaled: Floats) -> CentredEquations:
         """Normal equations of lime's features, which are uncorrelated."""
@@ -149,8 +150,8 @@ class ExchangeableLimit:
         return self.coef[used] + (shared / along * left_out if along > 0 else 0.0)
 
     def _share(self, used: Ints, coef: Floats) -> float:
-        whole = float(self.coef @ self._gamma)
-        return float(coef @ self._gamma[used]) / whole if whole > 0 else 1.0
+        mean = self.intercept + float(self.design.inclusion @ self.coef)
+        return float(r_squared(coef @ self._gamma[used], self.coef @ self._gamma, mean)[0])
 
 
 def exchangeable_limits(

@@ -20,6 +20,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice
+from limes._variance import r_squared
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 _PENALTY, _RANKING_PENALTY = 1.0, 0.01
 # Keeps a Gram matrix of collinear features from being singular
 _LEAST_PENALTY = 1e-12
-# Share of the answers' size, below which they are all the same, and nothing is to be explained
-_ROUNDING = 1e-12
 # lime selects up to this number of features forward, and ranks above
 _FORWARD_UP_TO = 6
 # Share of a column's own variance, below which the columns before it explain it
@@ -239,7 +238,7 @@ class _Sample:
             features=used[order],
             coef=coef[order],
             errors=self.errors(used, residual, penalty)[order],
-            score=1.0 - float(self.weights @ residual**2) / spread if spread > _ROUNDING**2 * size else 1.0,
+            score=float(r_squared(spread - float(self.weights @ residual**2), spread, np.sqrt(size))[0]),
             local_pred=float(intercept + x[0] @ coef),
         )
 
