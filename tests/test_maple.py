@@ -125,9 +125,9 @@ def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
         assert explanation.fidelity[i] == pytest.approx(expected, rel=oracle.EXACT)
 
 
-def test_a_constant_model_has_no_fidelity(rows):
+def test_nothing_of_a_constant_model_is_left_to_explain(rows):
     explainer = limes.MapleExplainer(lambda X: np.full(len(X), 0.1), rows, trees=5)
-    assert np.isnan(explainer(rows[:2]).fidelity).all()
+    assert explainer(rows[:2]).fidelity == pytest.approx(1.0)
 
 
 def test_numbers_beyond_float32_are_refused(explainer, rows):

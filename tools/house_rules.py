@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST_LINES = 450
+MOST_LINES = 800
 # Names that do not say what a thing is -> what to write
 NAMES = {
     "found": "what it is: coef, result, positions",

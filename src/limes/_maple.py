@@ -31,6 +31,7 @@ from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput
 from limes.models._calling.outputs import resolve
+from limes.models._calling.repetition import few_inputs, repetition_warnings, spread_of_answers
 from limes.models._reading import watch
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
@@ -137,6 +138,7 @@ class MapleExplainer(Described):
         self._train, self._rows, self._targets = train, matrix[train], predictions[train]
         self._forest = _forest(self._rows, self._targets, self._trees, self._leaf, self._seed)
         self._leaves = self._forest.apply(self._rows)
+        self._warnings = repetition_warnings(spread_of_answers(self._predict, few_inputs(matrix)))
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 
@@ -176,7 +178,7 @@ class MapleExplainer(Described):
             reason="MAPLE fits the background's rows, and has no standard errors",
             calls=np.ones(n, dtype=np.int64),
             row_converged=np.ones(n, dtype=np.bool_),
-            row_warnings=((),) * n,
+            row_warnings=(self._warnings,) * n,
             provenance={**self._provenance, "features kept": self.kept},
             ids=ids_of(X, n),
         )

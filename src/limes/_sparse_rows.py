@@ -6,6 +6,7 @@ least squares of the first choice of literals as a control. Resampled rows tell 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -76,7 +77,7 @@ class RowCalls(Calls):
         """Count from 0."""
         self.rows = 0
 
-    def __call__(self, x: Floats) -> Floats:
+    def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:  # noqa: ARG002 - by batches
         self.rows += len(x)
         starts = range(0, len(x), self._batch_size)
         return np.concatenate([self._batch(x[i : i + self._batch_size]) for i in starts])

@@ -24,6 +24,7 @@ from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
+from limes.models._calling.repetition import few_inputs, few_subsets
 
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
@@ -93,6 +94,11 @@ class DiagnosticContext(ABC):
     ridge: float
     budget: int | None
     seed: int
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Floats:
+        """Four inputs of the model."""
 
     @abstractmethod
     def designs(self, bandwidth: float) -> Sequence[Any]:
@@ -212,6 +218,11 @@ class TableContext(DiagnosticContext):
         assert self.other_law is not None  # noqa: S101 - the caller checked
         both, k = self.other_law(self.rows[i]), self.positions[i]
         return Estimate(both.value[:, k], both.error[:, k])
+
+    @property
+    def inputs(self) -> Floats:
+        """Background rows."""
+        return few_inputs(self.background)
 
     def perturbed(self, i: int, most: int) -> Floats:
         """Return rows of the product law around row i, (m, d)."""
@@ -344,6 +355,11 @@ class SubsetContext(DiagnosticContext):
     """
 
     make_design: Callable[[float], ExchangeableDesign]
+
+    @property
+    def inputs(self) -> Floats:
+        """The whole, either half of the features, and none."""
+        return few_subsets(self.rows.shape[1])
 
     def designs(self, bandwidth: float) -> list[ExchangeableDesign]:
         """Return the only design."""

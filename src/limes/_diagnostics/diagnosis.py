@@ -25,6 +25,7 @@ from limes._diagnostics.dependence import dependences
 from limes._diagnostics.edges import Edge, edges
 from limes._diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
 from limes._diagnostics.fit import SurrogateFit, fits
+from limes._diagnostics.repetition import repetitions
 from limes._diagnostics.sample_size import sample_sizes
 from limes._diagnostics.shrinkage import Shrinkage, shrinkages
 from limes._diagnostics.thresholds import ADDITIVE
@@ -46,6 +47,7 @@ _BLOCK = 100
 
 # Functions by name, from a context to a result for each row, None for rows without one
 _ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
+    "repetition": repetitions,
     "fit": fits,
     "bandwidth": paths,
     "sample size": sample_sizes,

@@ -21,10 +21,10 @@ import numpy as np
 from limes._arrays import Floats, Ints, streams
 from limes._expectations.explained import CellCodes, cell_codes
 from limes._expectations.questions import Questions
+from limes._expectations.sampling import Sampling
 from limes._threads import Locked
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily, sobol_points
-from limes.models._calling.caller import Retry
 
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
@@ -53,23 +53,20 @@ class Pool(Locked):
         The background's laws.
     predict
         (n, d) -> (n,) or (n, k); raises :class:`limes.exceptions.ModelError`.
-    seed, batch_size, retry
-        See :class:`limes._expectations.sampling.Sampling`.
+    sampling
+        Its seed, size of batches and retries, and whether equal rows have equal answers.
     """
 
     def __init__(
         self,
         family: ProductFamily,
         predict: Callable[[Floats], Floats],
-        *,
-        seed: int,
-        batch_size: int,
-        retry: Retry | None = None,
+        sampling: Sampling,
     ) -> None:
         self._predict = predict
-        self._batch_size = batch_size
-        self._retry = retry
-        self._law = _BackgroundRows(family, seed)
+        self._batch_size = sampling.rows_a_call(SMALLEST // SEQUENCES)
+        self._retry = sampling.retry
+        self._law = _BackgroundRows(family, sampling.seed, distinct=sampling.is_function)
         self._steps: tuple[_Step, ...] = ()
         super().__init__()
 
@@ -142,13 +139,16 @@ class _Step:
 
 
 class _BackgroundRows:
-    """The endless sequence of rows of a background's law that a seed determines."""
+    """The endless sequence of rows of a background's law that a seed determines.
 
-    def __init__(self, family: ProductFamily, seed: int) -> None:
+    ``distinct`` states whether equal rows are one question.
+    """
+
+    def __init__(self, family: ProductFamily, seed: int, *, distinct: bool) -> None:
         self._family = family
         self._seed = seed
         # if every cell has one value, rows repeat: the model is called once for each pattern of cells
-        self._questions: dict[bytes, int] | None = {} if _is_discrete(family) else None
+        self._questions: dict[bytes, int] | None = {} if distinct and _is_discrete(family) else None
         self._count = 0
         self._points: tuple[int, Any] = (-1, None)
 

@@ -64,9 +64,7 @@ class PooledExpectation(Locked):
         predict: Callable[[Floats], Floats],
         sampling: Sampling,
     ) -> None:
-        self.pool = Pool(
-            family, predict, seed=sampling.seed, batch_size=sampling.batch_size, retry=sampling.retry
-        )
+        self.pool = Pool(family, predict, sampling)
         self._family = family
         self._sampling = sampling
         self.single = SampledExpectation(predict, sampling)

@@ -163,7 +163,7 @@ class SandwichVariance:
         reduction = reduction[..., None, None]
         few = np.minimum(1.0, (_FEW / self.effective) ** 2)
         factor = np.maximum(reduction, reduction + (1.0 - reduction) * few)
-        surprising = self.ratio > _mean_square(1.0 - _BETWEEN_RISK, self.n_sequences - 1)
+        surprising = is_surprising(self.ratio, self.n_sequences - 1)
         factor = np.where(surprising, np.maximum(factor, self.ratio), factor)
         return np.asarray(factor * self.within)
 
@@ -381,6 +381,11 @@ def _mean_square(level: float, freedom: Ints | int) -> Floats:
     from scipy.special import chdtri
 
     return np.asarray(chdtri(freedom, 1.0 - level) / freedom)
+
+
+def is_surprising(ratio: Floats, freedom: int) -> Bools:
+    """Whether a variance of ``freedom`` degrees is larger than expected by more than chance allows."""
+    return np.asarray(ratio > _mean_square(1.0 - _BETWEEN_RISK, freedom))
 
 
 def student_factors(freedom: Ints | Floats) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats, fingerprint, streams
+from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._bars import Progress
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes._expectations.moments import Moments
@@ -146,14 +146,25 @@ class SampledExpectation:
         x, h, cluster = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return x, h, cluster
 
+    def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, Ints | None]:
+        """Return the features (count, d) of the first rows, their weights (count,), and their clusters."""
+        _, h, clusters = self.redraw(design, row, count)
+        return h, np.full(len(h), 1.0 / len(h)), clusters
+
     def _new_calls(self) -> Calls:
-        return Calls(self._predict, batch_size=self._sampling.batch_size, retry=self._sampling.retry)
+        sampling = self._sampling
+        return Calls(
+            self._predict,
+            batch_size=sampling.rows_a_call(_FIRST_LOOK // SEQUENCES),
+            retry=sampling.retry,
+            is_function=sampling.is_function,
+        )
 
     def _finish(
         self,
         design: SampledDesign,
         key: int,
-        row: _Row,
+        row: SampledRow,
         prediction: Floats | None,
         on_progress: Callable[[int], object] | None,
     ) -> Moments:
@@ -166,12 +177,13 @@ class SampledExpectation:
     def _until_converged(
         self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
     ) -> Moments:
-        states = design.states(self._sampling.max_calls)
+        sampling = self._sampling
+        states = design.states(sampling.max_calls) if sampling.is_function else None
         if states is not None:
             x, probability, weights = states
             answers = calls(x)
             return enumerate_states(design, answers, probability, weights, len(calls))
-        for sample in self._samples(design, key, calls):
+        for sample in self._samples(design, key, calls.one_pass(calls)):
             if sample.is_last or self._sampling.tolerance is not None:
                 moments = estimate(design, sample, self._sampling, prediction, len(calls))
                 if moments.converged:
@@ -179,12 +191,12 @@ class SampledExpectation:
         return moments
 
     def _partial_moments(
-        self, design: SampledDesign, key: int, row: _Row, prediction: Floats | None
+        self, design: SampledDesign, key: int, row: SampledRow, prediction: Floats | None
     ) -> Moments | None:
         """Moments from the calls made so far for a row; None where they are too few."""
         if row.moments is not None:
             return row.moments
-        samples = list(self._samples(design, key, row.calls.recall))
+        samples = list(self._samples(design, key, row.calls.one_pass(row.calls.recall)))
         if not samples:
             return None
         moments = estimate(design, samples[-1], self._sampling, prediction, len(row.calls))
@@ -245,7 +257,7 @@ def _fewest(d: int) -> int:
 
 
 @dataclass(eq=False)
-class _Row:
+class SampledRow:
     """The model's answers for one row, and its moments once it is finished."""
 
     calls: Calls
@@ -260,10 +272,10 @@ class _UnfinishedRows:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._cut_short: deque[dict[int, _Row]] = deque(maxlen=_MOST_CALLS)
+        self._cut_short: deque[dict[int, SampledRow]] = deque(maxlen=_MOST_CALLS)
 
     @contextmanager
-    def take(self, keys: Sequence[int], new_calls: Callable[[], Calls]) -> Iterator[dict[int, _Row]]:
+    def take(self, keys: Sequence[int], new_calls: Callable[[], Calls]) -> Iterator[dict[int, SampledRow]]:
         """Yield the rows of one call, stored or new; rows that it does not remove are stored again."""
         with self._lock:
             rows = {key: call.pop(key) for call in self._cut_short for key in keys if key in call}
@@ -271,7 +283,7 @@ class _UnfinishedRows:
                 self._cut_short.remove(empty)
         for key in keys:
             if key not in rows:
-                rows[key] = _Row(new_calls())
+                rows[key] = SampledRow(new_calls())
         try:
             yield rows
         finally:

@@ -54,6 +54,8 @@ class Sampling:
         See :data:`limes.models._calling.caller.Retry`.
     max_shared
         Largest pool of answers that explained rows share; 0 for none.
+    spread
+        Largest difference of the model's answers to one input; 0 if it is a function.
     """
 
     max_calls: int
@@ -63,6 +65,19 @@ class Sampling:
     batch_size: int = 4096
     retry: Retry | None = None
     max_shared: int = 0
+    spread: float = 0.0
+
+    @property
+    def is_function(self) -> bool:
+        """Whether an input has one answer, so that it is asked once, and all inputs are enough."""
+        return self.spread == 0.0
+
+    def rows_a_call(self, sequence: int) -> int:
+        """Return how many rows the model is called with, given the rows of one of the sample's sequences.
+
+        What random answers have in common within a call must differ between sequences, which shows it.
+        """
+        return self.batch_size if self.is_function else min(self.batch_size, sequence)
 
 
 # Unit of progress bars for calls of the model

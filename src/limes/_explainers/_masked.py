@@ -29,6 +29,7 @@ from limes._expectations.controls.process import gaussian_process
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
+from limes._expectations.repeated import RepeatedExpectation, repeats_states
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import (
@@ -48,10 +49,14 @@ from limes._threads import LRUCache, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
+from limes.models._calling.repetition import CHECK_CALLS, few_subsets, repetition_warnings, spread_of_answers
 from limes.models._identity import REFIT_ROUNDING
 from limes.models.forms._base import BlackBox, Form
 
 CONTROLS = ("none", "logistic", "kernel", "process", "margin")
+
+# Spreads of a random model's answers by which two of them may differ
+_SPREADS = 3.0
 
 # rows z (n, d) -> (n,) or (n, k)
 Predict: TypeAlias = Callable[[Floats], Floats]
@@ -84,6 +89,8 @@ class MaskedModel:
         Whether the explained answers are all that the model has.
     computed
         A design, and the form's moments under it, where they were computed already.
+    spread, check_calls
+        Largest difference of two answers of the model to one input, and what it cost to know it.
     """
 
     ask: Predict
@@ -96,6 +103,12 @@ class MaskedModel:
     default_control: str = "kernel"
     all_outputs: bool = True
     computed: tuple[ExchangeableDesign, Moments] | None = None
+    spread: float = 0.0
+    check_calls: int = 0
+
+    def asks(self, options: SamplingOptions) -> bool:
+        """Return whether the model itself answers what its surrogate is fitted to."""
+        return options.method == "sampled" or isinstance(self.form, BlackBox)
 
     def verified(self, design: ExchangeableDesign) -> MaskedModel:
         """Return the model as a black box if the form's exact moments disagree with the form itself."""
@@ -124,9 +137,14 @@ class MaskedModel:
         InputError
             If ``control="margin"`` and the model has no margin that can be read.
         """
-        if options.method != "sampled" and not isinstance(self.form, BlackBox):
+        if not self.asks(options) and not isinstance(self.form, BlackBox):
             exact = exact_expectation(self.form, ExchangeableDesign)
             return exact if self.computed is None else _Computed(exact, *self.computed)
+        if options.method == "exact" and self.spread > 0.0:
+            raise NotReadableError(
+                f"method='exact' needs a model that answers alike: {repetition_warnings(self.spread)[0]}; or "
+                "use method='auto', with error bars"
+            )
         if options.method == "exact" and design.states(options.sampling.max_calls) is None:
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.reason}; or a budget for all 2^d "
@@ -144,7 +162,10 @@ class MaskedModel:
             controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
         # others take some tenths of a second, and are hardly better than a margin
         auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
-        return SampledExpectation(self.ask, options.with_controls(controls, auto))
+        sampling = replace(options.with_controls(controls, auto), spread=self.spread)
+        if self.spread > 0.0 and repeats_states(design, sampling.max_calls):
+            return RepeatedExpectation(self.ask, sampling)
+        return SampledExpectation(self.ask, sampling)
 
     @property
     def reason(self) -> str:
@@ -174,10 +195,13 @@ class _Unfinished(NamedTuple):
     expectation: Expectation
     predictions: Floats
 
-    def is_of(self, predictions: Floats) -> bool:
-        """Return whether the model still answers the same to the whole text or image: else it is another."""
-        same = self.predictions.shape == predictions.shape
-        return same and np.allclose(self.predictions, predictions, rtol=REFIT_ROUNDING, atol=0.0)
+    def is_of(self, predictions: Floats, spread: float) -> bool:
+        """Return whether the model still answers the same to the whole text or image: else it is another.
+
+        ``spread`` is that of its answers to one input.
+        """
+        same, atol = self.predictions.shape == predictions.shape, _SPREADS * spread
+        return same and np.allclose(self.predictions, predictions, rtol=REFIT_ROUNDING, atol=atol)
 
 
 class FittedItem(NamedTuple, Generic[Item]):
@@ -212,6 +236,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
         self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
+        # whether the model is a function, known from the first text or image that it was asked about
+        self._repetition: LRUCache[None, float] = LRUCache(1)
         # of items whose explanation was cut short; the same call continues from them
         self._unfinished: LRUCache[Hashable, _Unfinished] = LRUCache(UNFINISHED)
 
@@ -283,7 +309,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         key = self._key(item)
         unfinished = self._unfinished.take(key)
-        if unfinished is not None and unfinished.is_of(predictions):
+        if unfinished is not None and unfinished.is_of(predictions, model.spread):
             expectation = unfinished.expectation
         else:
             expectation = model.expectation(design, self._options, self._features)
@@ -303,7 +329,21 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _verified(self, item: Item, design: ExchangeableDesign) -> MaskedModel:
         model = self._bind(item)
-        return model if self._options.method == "sampled" else model.verified(design)
+        if self._options.method != "sampled":
+            model = model.verified(design)
+        return self._repeated(model, design) if model.asks(self._options) else model
+
+    def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
+        """Return the model with the spread of its answers; the first one is asked for it."""
+        calls = 0
+
+        def check() -> float:
+            nonlocal calls
+            calls = CHECK_CALLS
+            return spread_of_answers(model.ask, few_subsets(design.size), self._options.retry)
+
+        spread = self._repetition.get(None, check)
+        return replace(model, spread=spread, check_calls=calls)
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         """Build the explanation of a fit: with conditions, warnings and provenance."""
@@ -317,8 +357,9 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             sampled = sampling_warnings(fitted, names, model.outputs, sampling=sampling)
             warnings += sampled.get(0, ())
         enumerated = f"the model was asked about every subset of the {self._features}"
+        fields = fitted.explanation_fields()
         return Explanation(
-            **fitted.explanation_fields(),
+            **{**fields, "calls": fields["calls"] + model.check_calls},
             predictions=predictions,
             feature_names=names,
             output_names=model.outputs,
@@ -326,7 +367,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             data=description.data,
             method="exact" if exact else "sampled",
             reason=(enumerated if fitted.calls.any() else "") if exact else model.reason,
-            row_warnings=(warnings + description.warnings,),
+            row_warnings=(repetition_warnings(model.spread) + warnings + description.warnings,),
             provenance={
                 **self._provenance,
                 "seed": None if exact else sampling.seed,

@@ -26,7 +26,8 @@ def compute_each(
 ) -> tuple[list[Result | None], BaseException | None]:
     """Return a result per item, None for those that were not finished, and the error that ended it, if any.
 
-    ``workers`` items are computed at the same time, each in its own thread.
+    ``workers`` items are computed at the same time, each in its own thread; the first one before all others,
+    so that what is learnt at it is the same however many there are.
     """
     results: list[Result | None] = [None] * len(items)
     stop = Event()
@@ -38,7 +39,8 @@ def compute_each(
                     results[i] = compute(items[i])
                     advance(1)
 
-            in_workers(step, range(len(items)), workers, stop)
+            for positions in (range(len(items))[:1], range(len(items))[1:]):
+                in_workers(step, positions, workers, stop)
     except (ModelError, KeyboardInterrupt) as error:
         return results, error
     return results, None

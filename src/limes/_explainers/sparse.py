@@ -40,12 +40,13 @@ from limes._explanation.drawing import Described
 from limes._explanation.wording import rule_text
 from limes._sparse_pipeline import EvaluatedRule, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig
-from limes._threads import one_blas_thread
+from limes._threads import LRUCache, one_blas_thread
 from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput, Retry
 from limes.models._calling.outputs import resolve
+from limes.models._calling.repetition import CHECK_CALLS, few_inputs, repetition_warnings, spread_of_answers
 from limes.surrogates._solvers import SOLVERS, search_options
 from limes.surrogates._sparse import check_sparsity
 
@@ -201,6 +202,7 @@ class SparseExplainer(Described):
         self._reader = RuleModel(
             model, self._output, self._ask, self._rows, self._spread, solver, method, check_scale(scale)
         )
+        self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
         self._provenance = {
             "meaning": _MEANING,
@@ -366,6 +368,14 @@ class SparseExplainer(Described):
         fewest = nearest(fewest, row, values, model.reading.predict or self._ask, goal)
         return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
 
+    def _spread_of_answers(self, model: BoundRule, d: int) -> float:
+        """Return the largest difference of two answers to one input; 0 where the model was read."""
+        if model.method == "exact":
+            return 0.0
+        inputs = few_inputs(self._rows.checked_rows(d))
+        retry = self._options.sampling.retry
+        return self._repetition.get(None, lambda: spread_of_answers(self._ask, inputs, retry))
+
     def _explain_row(
         self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
     ) -> EvaluatedRule:
@@ -409,6 +419,9 @@ class SparseExplainer(Described):
             rule_text(self._rows.facts(row, values[i] * at_rows[i]), output, rules[i].target, intercepts[i])
             for i, row in enumerate(rows)
         ]
+        calls = np.array([rule.calls for rule in rules])
+        calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
+        repetition = repetition_warnings(self._spread_of_answers(model, rows.shape[1]))
         return Explanation(
             values=values,
             standard_errors=errors,
@@ -422,9 +435,9 @@ class SparseExplainer(Described):
             data=self._rows.originals(rows),
             method=model.method,
             reason=model.reason,
-            calls=np.array([rule.calls for rule in rules]),
+            calls=calls,
             row_converged=np.array([rule.meets(config) for rule in rules]),
-            row_warnings=tuple(rule_warnings(rule, config) for rule in rules),
+            row_warnings=tuple(repetition + rule_warnings(rule, config) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
                 {

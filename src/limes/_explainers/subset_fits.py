@@ -209,8 +209,7 @@ class SubsetFits:
     def _answered(self, answers: Floats) -> WeightedRows:
         """Return the sets that the model was asked about, with its answers (m, ...)."""
         assert self._sampled is not None  # noqa: S101 - the model was sampled
-        z, _, groups = self._sampled.redraw(self._design, self._design.at_instance, len(answers))
-        weights = np.full(len(z), 1.0 / len(z))
+        z, weights, groups = self._sampled.answered(self._design, self._design.at_instance, len(answers))
         return WeightedRows(
             np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
         )

@@ -214,7 +214,10 @@ class TabularExplainer(Described):
 
     @property
     def pool_calls(self) -> int:
-        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        """Rows that the model was asked about once for all explained rows: the pool's, if there is one.
+
+        Eight of them are four inputs asked twice, which shows whether the model is a function.
+        """
         return self._model.bound.pool_calls
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:

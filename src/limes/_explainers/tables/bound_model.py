@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,7 @@ from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output
+from limes.models._calling.repetition import CHECK_CALLS, few_inputs, spread_of_answers
 from limes.models._calling.rowwise import RowwisePredictions
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
@@ -80,6 +81,8 @@ class BoundModel:
         What was read, of an exact expectation; None where it is sampled.
     asks
         Whether the model answers the rows of a sample itself, and not what was read.
+    spread
+        Largest difference of two answers to one input, of a model that answers.
     """
 
     predict: Callable[[Floats], Floats]
@@ -92,12 +95,15 @@ class BoundModel:
     watch: Watch
     form: Form | None = None
     asks: bool = True
+    spread: float = 0.0
 
     @property
     def pool_calls(self) -> int:
-        """Rows that the model was asked about once for all explained rows; 0 without a pool."""
+        """Rows that the model was asked about once for all explained rows."""
         pool = self._pool
-        return pool.pool_calls if pool is not None and self.asks else 0
+        if self.form is not None or not self.asks:
+            return 0
+        return CHECK_CALLS + (0 if pool is None else pool.pool_calls)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
         """Ask for all answers that rows share, if they share any."""
@@ -171,10 +177,10 @@ class BoundModel:
                 if options.method == "exact":
                     raise
                 reason = str(error)
-        source = _AnswerSource.of(reading, check, options.method)
+        source = _AnswerSource.of(reading, check, options)
         margin_control = _margin_control(reading, options.control, check)
         controls = CONTROLS if margin_control is None else {**CONTROLS, "margin": margin_control}
-        sampling = options.with_controls(controls)
+        sampling = replace(options.with_controls(controls), spread=source.spread)
         if options.method == "exact":
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {reason}. "
@@ -189,7 +195,7 @@ class BoundModel:
     def _joint(
         cls, reading: ReadModel, family: JointFamily, check: _Check, options: SamplingOptions
     ) -> BoundModel:
-        source = _AnswerSource.of(reading, check, options.method)
+        source = _AnswerSource.of(reading, check, options)
         expectation = JointExpectation(family, source.answer, options.sampling)
         reason = f"law='joint' rests on {len(family.rows):,} background rows, a sample of their population"
         return cls._sampled(reading, check, source, expectation, source.reason(reason))
@@ -213,6 +219,7 @@ class BoundModel:
             reason,
             source.watch,
             asks=source.asks,
+            spread=source.spread,
         )
 
     @classmethod
@@ -351,29 +358,33 @@ class _AnswerSource:
         Of the outputs.
     watch
         Notices that the model is no longer the one that was read.
+    spread
+        Largest difference of the model's answers to one input; 0 where what was read answers.
     """
 
     ask: ModelCaller
     read: Callable[[Floats], Floats] | None
     names: tuple[str, ...]
     watch: Watch
+    spread: float = 0.0
 
     @classmethod
-    def of(cls, reading: ReadModel, check: _Check, method: str) -> _AnswerSource:
+    def of(cls, reading: ReadModel, check: _Check, options: SamplingOptions) -> _AnswerSource:
         """Compare what was read with the model, unless the user wants the model's own answers."""
-        ask = check.caller(reading.output)
+        ask, matrix = check.caller(reading.output), check.table.matrix
         # called first: a model that is not fitted, or fails on this table, raises its own error
-        names = reading.output.names(ask(check.table.matrix[:2]).shape[1:])
+        names = reading.output.names(ask(matrix[:2]).shape[1:])
+        read, allowed = None, 0.0
         parts = (reading.form, None if reading.margin is None else reading.margin[0])
-        if method == "sampled" or not any(isinstance(part, Form) for part in parts):
-            return cls(ask, None, names, watch(reading.model))
-        try:
-            answers = check.answers(reading.output)
-        except ReadMismatchError:
-            return cls(ask, None, names, watch(reading.model))
-        allowed = check.tolerance * float(np.abs(answers).max())
-        read = _answers_of_form(reading, check.probe, answers, allowed)
-        return cls(ask, read, names, watch(reading.model, ask=ask, predict=read, allowed=allowed))
+        if options.method != "sampled" and any(isinstance(part, Form) for part in parts):
+            with suppress(ReadMismatchError):
+                answers = check.answers(reading.output)
+                allowed = check.tolerance * float(np.abs(answers).max())
+                read = _answers_of_form(reading, check.probe, answers, allowed)
+        if read is not None:
+            return cls(ask, read, names, watch(reading.model, ask=ask, predict=read, allowed=allowed))
+        spread = spread_of_answers(ask, few_inputs(matrix), options.retry)
+        return cls(ask, None, names, watch(reading.model), spread)
 
     @property
     def asks(self) -> bool:

@@ -33,6 +33,7 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.repetition import repetition_warnings
 from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared
@@ -302,7 +303,8 @@ class TabularModel:
     @cached_property
     def row_warnings(self) -> RowWarnings:
         """Warnings about rows, by what is ordinary in the background."""
-        return RowWarnings.from_background(self.table, self.family, self.units)
+        learnt = RowWarnings.from_background(self.table, self.family, self.units)
+        return replace(learnt, fixed=repetition_warnings(self.bound.spread) + learnt.fixed)
 
 
 def _encode(table: Table, X: Any, errors: str) -> EncodedRows:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import count
 from typing import Any
@@ -155,6 +157,8 @@ class Calls:
         Rows of one call of the model.
     retry
         See :data:`Retry`; None gives up at the first error.
+    is_function
+        Whether equal rows have equal answers; else each of them is predicted.
 
     Attributes
     ----------
@@ -168,20 +172,29 @@ class Calls:
         *,
         batch_size: int,
         retry: Retry | None = None,
+        is_function: bool = True,
     ) -> None:
         self._predict = predict
         self._batch_size = batch_size
         self._retry = retry
+        self._is_function = is_function
         self.on_progress: Callable[[int], object] = _ignore
         self._cache: dict[bytes, Floats] = {}
+
+    def one_pass(self, of: Callable[..., Any]) -> Callable[[Floats], Any]:
+        """Return a call, or recall, for one pass over the rows of a sample, from the first to the last."""
+        return of if self._is_function else partial(of, seen=Counter())
 
     def __len__(self) -> int:
         """Number of rows in the cache."""
         return len(self._cache)
 
-    def __call__(self, x: Floats) -> Floats:
-        """Predictions (n,) or (n, k) at rows (n, d); the model is called once for each distinct row."""
-        keys = _keys(x)
+    def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:
+        """Predictions (n,) or (n, k) at rows (n, d); the model is called once for each distinct row.
+
+        ``seen`` counts the rows of a pass over a sample (`one_pass`): then equal rows are distinct.
+        """
+        keys = _keys(x, seen)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
             batch = missing[start : start + self._batch_size]
@@ -190,10 +203,15 @@ class Calls:
             self.on_progress(len(batch))
         return np.array([self._cache[key] for key in keys])
 
-    def recall(self, x: Floats) -> Floats | None:
+    def recall(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats | None:
         """Predictions at rows (n, d) if all of them are in the cache."""
-        keys = _keys(x)
-        return np.array([self._cache[key] for key in keys]) if self._cache.keys() >= set(keys) else None
+        counted = None if seen is None else seen.copy()
+        keys = _keys(x, counted)
+        if not self._cache.keys() >= set(keys):
+            return None
+        if seen is not None and counted is not None:
+            seen.update(counted - seen)
+        return np.array([self._cache[key] for key in keys])
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
@@ -222,11 +240,19 @@ def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callbac
     return None
 
 
-def _keys(x: Floats) -> list[bytes]:
-    """The bytes of each row, or a digest of 16 bytes where a row is long."""
+def _keys(x: Floats, seen: Counter[bytes] | None) -> list[bytes]:
+    """The bytes of each row, or a digest where it is long; with its number among equal rows if ``seen``."""
     content, width = np.ascontiguousarray(x).tobytes(), x.shape[1] * x.itemsize
-    rows = [content[start : start + width] for start in range(0, len(content), width)]
-    return rows if width <= _SHORT else [blake2b(row, digest_size=16).digest() for row in rows]
+    keys = [content[start : start + width] for start in range(0, len(content), width)]
+    if width > _SHORT:
+        keys = [blake2b(key, digest_size=16).digest() for key in keys]
+    if seen is None:
+        return keys
+    numbered = []
+    for key in keys:
+        numbered.append(key + seen[key].to_bytes(8, "little"))
+        seen[key] += 1
+    return numbered
 
 
 class OneOutput:
