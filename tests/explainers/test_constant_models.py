@@ -27,7 +27,7 @@ def test_nothing_to_explain_is_explained_in_full(constant):
     explanations = [
         limes.TextExplainer(model)("a b c"),
         limes.TextExplainer(model, max_calls=512)(WORDS),
-        limes.ImageExplainer(model, **grid)(np.zeros((8, 8))),
+        limes.ImageExplainer(model, **grid)(np.arange(64.0).reshape(8, 8)),
         limes.SeriesExplainer(model)(np.arange(30.0)),
         *(limes.TabularExplainer(model, X, **options)(X[:2]) for options in ({}, {"bins": None})),
         limes.TabularExplainer(model, X, law="joint")(X[:2]),

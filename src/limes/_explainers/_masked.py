@@ -12,11 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from itertools import compress
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects
 from limes._bars import progress_of
 from limes._checks import check_count, check_size
 from limes._diagnostics.context import SubsetContext
@@ -39,6 +40,7 @@ from limes._explainers.results import (
 )
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.subset_fits import SubsetFits
+from limes._explainers.unidentified import among_all, explained, identification_warning
 from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
 from limes._explainers.warnings import odd_probabilities
 from limes._explanation import Explanation
@@ -60,7 +62,20 @@ _SPREADS = 3.0
 
 # rows z (n, d) -> (n,) or (n, k)
 Predict: TypeAlias = Callable[[Floats], Floats]
-Item = TypeVar("Item")
+
+
+class Hideable(Protocol):
+    """A text, an image, a series or several inputs, of d features that can be hidden."""
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a feature changes what the model sees, (d,)."""
+
+    def only(self, kept: Bools) -> Self:
+        """Return it with some of its features; the others are always shown."""
+
+
+Item = TypeVar("Item", bound=Hideable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +220,16 @@ class _Unfinished(NamedTuple):
 
 
 class FittedItem(NamedTuple, Generic[Item]):
-    """A text or image, the model bound to it, its predictions (1, ...) and its surrogate."""
+    """A text or image, the model bound to it, its predictions (1, ...) and its surrogate.
+
+    ``changes`` (d,) are the features of the surrogate, None if it has them all.
+    """
 
     item: Item
     model: MaskedModel
     predictions: Floats
     fitted: Fitted
+    changes: Bools | None = None
 
 
 class Description(NamedTuple):
@@ -228,6 +247,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _kind: ClassVar[str]
     _several: ClassVar[str]
     _features: ClassVar[str]
+    # where hiding a feature changes nothing
+    _advice: ClassVar[str]
 
     def __init__(
         self, options: SamplingOptions, bandwidth: float, ridge: float, provenance: Mapping[str, Any]
@@ -281,8 +302,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             text = "stopped; the model's answers so far are kept: repeat the call to continue"
             raise Interrupted(text, None) from stop
 
-    def _explain_item(self, item: Item, *, progress: bool) -> Explanation:
-        return self._to_explanation(self._fit(item, progress=progress))
+    def _changes(self, item: Item) -> Bools:
+        """Return which features have a coefficient: those whose hiding changes the input."""
+        return item.changes
+
+    def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
+        changes = self._changes(item) if changes is None else changes
+        return self._to_explanation(self._fit(item, None if changes.all() else changes, progress=progress))
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several texts or images, all of which are parsed before the first is explained."""
@@ -301,11 +327,11 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             raise InputError(f"{self._kind} {place}: {error}") from None
 
     @one_blas_thread()
-    def _fit(self, item: Item, *, progress: bool = True) -> FittedItem[Item]:
+    def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
         """Fit the surrogate of one text or image; `_to_explanation` makes the explanation."""
-        names = self._names(item)
+        part, names = self._part_of(item, changes)
         design = self._design(len(names), self._bandwidth)
-        model = self._verified(item, design)
+        model = self._verified(part, design)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         key = self._key(item)
         unfinished = self._unfinished.take(key)
@@ -325,7 +351,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(key, _Unfinished(expectation, predictions))
             raise
-        return FittedItem(item, model, predictions, fitted)
+        return FittedItem(item, model, predictions, fitted, changes)
+
+    def _part_of(self, item: Item, changes: Bools | None) -> tuple[Item, tuple[str, ...]]:
+        """Return the item with the features that the design has, and their names."""
+        if changes is None:
+            return item, self._names(item)
+        kept = explained(changes)
+        return item.only(kept), tuple(compress(self._names(item), kept.tolist()))
 
     def _verified(self, item: Item, design: ExchangeableDesign) -> MaskedModel:
         model = self._bind(item)
@@ -347,17 +380,22 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         """Build the explanation of a fit: with conditions, warnings and provenance."""
-        item, model, predictions, fitted = fit
+        item, model, predictions, fitted, changes = fit
         names, description, sampling = self._names(item), self._describe(item), self._options.sampling
         exact = fitted.sampled is None
         # some answers of many need not add up to 1
         answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
         warnings = odd_probabilities(answers).get(0, ())
         if not exact:
-            sampled = sampling_warnings(fitted, names, model.outputs, sampling=sampling)
+            present = self._part_of(item, changes)[1]
+            sampled = sampling_warnings(fitted, present, model.outputs, sampling=sampling)
             warnings += sampled.get(0, ())
+        fit_of = Fit.of(partial(self._fits, model, fitted), fitted.surrogate.coef.shape)
+        fields = {**fitted.explanation_fields(), "fit": fit_of}
+        if changes is not None:
+            fields = among_all(fields, changes)
+            warnings += identification_warning(names, self._changes(item), self._advice)
         enumerated = f"the model was asked about every subset of the {self._features}"
-        fields = fitted.explanation_fields()
         return Explanation(
             **{**fields, "calls": fields["calls"] + model.check_calls},
             predictions=predictions,
@@ -374,7 +412,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 **description.provenance,
             },
             explainer=self._diagnosable(item),
-            fit=Fit.of(partial(self._fits, model, fitted), fitted.surrogate.coef.shape),
         )
 
     def _fits(self, model: MaskedModel, fitted: Fitted) -> SubsetFits:
@@ -389,9 +426,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None
     ) -> SubsetContext:
         """Return what ``limes.diagnose`` examines of an explained text or image."""
-        design = self._design(len(self._names(item)), self._bandwidth)
+        finite = np.isfinite(explanation.values[0]).reshape(len(explanation.feature_names), -1).any(axis=1)
+        if not finite.any():
+            raise InputError("there is nothing to diagnose: hiding a feature never changes the input")
+        item, names = self._part_of(item, None if finite.all() else finite)
+        design = self._design(len(names), self._bandwidth)
         model = self._verified(item, design)
-        d = len(explanation.feature_names)
+        explanation, d = explanation[:, finite], int(finite.sum())
         return SubsetContext(
             row_outputs=row_outputs(explanation, output),
             rows=np.ones((1, d)),

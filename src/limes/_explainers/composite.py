@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Never
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
 from limes._checks import check_choice, did_you_mean, refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
@@ -42,9 +42,12 @@ class CompositeInput:
     ----------
     pieces
         By the names of the parts.
+    kept
+        The features that can be hidden, among those of all parts; None if all can.
     """
 
     pieces: Mapping[str, InputPiece]
+    kept: Bools | None = None
     parts: ClassVar[str] = "features"
 
     @cached_property
@@ -55,11 +58,23 @@ class CompositeInput:
 
     @property
     def size(self) -> int:
-        """Number of features of all parts d."""
-        return max(end for _, end in self.ends.values())
+        """Number of features that can be hidden d."""
+        return max(end for _, end in self.ends.values()) if self.kept is None else int(self.kept.sum())
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a feature changes the inputs, (d,)."""
+        return np.concatenate([_changes(piece) for piece in self.pieces.values()])
+
+    def only(self, kept: Bools) -> CompositeInput:
+        """Return the inputs with these features; the others are always shown."""
+        return replace(self, kept=kept)
 
     def compose(self, z: Floats) -> dict[str, Any]:
         """Return a batch of each part at rows z (n, d)."""
+        if self.kept is not None:
+            shown, z = z, np.ones((len(z), self.kept.size))
+            z[:, self.kept] = shown
         return {name: piece.compose(z[:, slice(*self.ends[name])]) for name, piece in self.pieces.items()}
 
     def over(self, form: Form) -> Form:
@@ -146,6 +161,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     _kind = "input"
     _several = "inputs"
     _features = "features"
+    _advice = "use another fill or mask, or a background in which these columns vary"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
     def __init__(
@@ -233,6 +249,17 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         data = np.concatenate([piece.data for piece in item.pieces.values()])[None]
         parts = {name: list(ends) for name, ends in item.ends.items()}
         return Description(item.joined("conditions"), data, (), {"parts": parts, **item.picture})
+
+
+def _changes(piece: InputPiece) -> Bools:
+    """Return which features change their input when hidden; those of a user's own part are compared."""
+    if hasattr(piece, "changes"):
+        return piece.changes
+    d = len(piece.names)
+    batch = piece.compose(1.0 - np.eye(d + 1, d, -1))
+    if not isinstance(batch, list | tuple | np.ndarray):
+        return np.ones(d, dtype=np.bool_)
+    return np.array([not np.array_equal(batch[0], hidden) for hidden in batch[1:]], dtype=np.bool_)
 
 
 def _checked(parts: Any) -> dict[str, InputPart]:

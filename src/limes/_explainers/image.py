@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Never
 import numpy as np
 
 from limes import __version__
+from limes._arrays import Bools
 from limes._checks import check_count, refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.images.fills import averaged, fills_of
@@ -29,6 +30,7 @@ from limes._explainers.images.pixels import (
 from limes._explainers.images.superpixels import filled, segmenter, superpixels
 from limes._explainers.options import SamplingOptions
 from limes._explainers.switched_model import SwitchedModel
+from limes._explainers.unidentified import explained
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
@@ -106,8 +108,10 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         Options of a segmentation by name, such as ``{"n_segments": 50}``; the patches of a vision transformer
         are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
     fill
-        What is shown where a superpixel is off: "mean" (its own mean colour), "blur", "inpaint" (its
-        surroundings), a colour, an image, or a callable (image, labels) -> image. A list of these,
+        What is shown where a superpixel is off: "mean" (its own mean colour, or the whole image's where the
+        superpixel is plain), "blur", "inpaint" (its surroundings), a colour, an image, or a callable (image,
+        labels) -> image. A superpixel that looks the same when it is off has a NaN coefficient, with a
+        warning. A list of these,
         ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
         the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
@@ -169,6 +173,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     _kind = "image"
     _several = "images"
     _features = "superpixels"
+    _advice = "use another fill"
     _design = staticmethod(ExchangeableDesign.superpixel_switches)
 
     def __init__(
@@ -250,13 +255,16 @@ class ImageExplainer(MaskedExplainer[Photograph]):
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _explain_item(self, item: Photograph, *, progress: bool) -> Explanation:
+    def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
         """Explain an image; with several fills, the average over them."""
         explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
-            return explain(item)
-        by_fill = {name: explain(_filled(item, fill)) for name, fill in self._fills.items()}
-        return averaged(by_fill, self._design(item.image.size, self._bandwidth))
+            return explain(item, changes=changes)
+        items = {name: _filled(item, fill) for name, fill in self._fills.items()}
+        # an average needs the coefficients of all fills, under one design
+        changes = np.all([self._changes(one) for one in items.values()], axis=0)
+        by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
+        return averaged(by_fill, self._design(int(explained(changes).sum()), self._bandwidth))
 
     def _parse(self, raw: Any) -> Photograph:
         photo = checked_image(raw)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Objects, fingerprint
+from limes._arrays import Bools, Floats, Objects, fingerprint
 from limes._checks import check_choice, check_count
 from limes._explainers.images.pixels import (
     checked_image,
@@ -35,6 +35,7 @@ from limes._explainers.texts.bound_model import (
 )
 from limes._explainers.time_series import segments as time_segments
 from limes._explainers.time_series.series import Series, SplitSeries, Splitter
+from limes._explanation.fields import is_missing
 from limes._explanation.wording import number
 from limes.exceptions import InputError
 from limes.models._documents import Document
@@ -65,6 +66,10 @@ class InputPiece(Protocol):
     @property
     def picture(self) -> Mapping[str, Any]:
         """What pictures are drawn from; empty where nothing is drawn."""
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a feature changes the input, (d,)."""
 
     def compose(self, z: Floats) -> Any:
         """Return a batch of n inputs at rows z (n, d): 1 shows a feature, 0 hides it."""
@@ -151,6 +156,10 @@ class _TextPiece:
         spans = dict(zip(self.conditions, word_spans(self.document), strict=True))
         return {"text": self.document.text, "spans": spans}
 
+    @property
+    def changes(self) -> Bools:
+        return self.document.changes
+
     def compose(self, z: Floats) -> list[str]:
         return self.document.texts(z)
 
@@ -220,6 +229,10 @@ class _ImagePiece:
     def picture(self) -> Mapping[str, Any]:
         return image_picture(self.image, self.conditions)
 
+    @property
+    def changes(self) -> Bools:
+        return self.image.changes
+
     def compose(self, z: Floats) -> Any:
         return self.image.images(z)
 
@@ -288,7 +301,8 @@ class SeriesPart:
 class TablePart:
     """A row of a table, whose columns are features; the model gets a table like the background.
 
-    A hidden column takes its typical value: the median of numbers, the most frequent of all others.
+    A hidden column takes its typical value: the median of numbers, the most frequent of all others. Where the
+    row has this value itself, it takes the typical one of the background's other values.
 
     Parameters
     ----------
@@ -322,12 +336,22 @@ class TablePart:
     @cached_property
     def typical(self) -> Floats:
         """What hidden columns show, encoded, (columns,)."""
+        return np.array([self._typical(column, j) for j, column in enumerate(self._table.matrix.T)])
+
+    @cached_property
+    def others(self) -> Floats:
+        """What they show where the row has the typical value; that value itself where there is no other."""
+        others = [
+            column[~_same(column, typical)]
+            for column, typical in zip(self._table.matrix.T, self.typical, strict=True)
+        ]
         return np.array(
-            [
-                _median(column) if numeric else _most_frequent(column)
-                for column, numeric in zip(self._table.matrix.T, self._table.numeric, strict=True)
-            ]
+            [self._typical(c, j) if c.size else self.typical[j] for j, c in enumerate(others)],
+            dtype=np.float64,
         )
+
+    def _typical(self, values: Floats, column: int) -> float:
+        return _median(values) if self._table.numeric[column] else _most_frequent(values)
 
     def parse(self, raw: Any) -> InputPiece:
         """Take one row, ``raw``, apart into its columns.
@@ -340,7 +364,13 @@ class TablePart:
         rows = self._table.encode(raw)
         if len(rows) != 1:
             raise InputError(f"a part is one row of a table, got {len(rows)}")
-        return _TablePiece(self._table, rows[0], self.typical)
+        hidden = np.where(_same(rows[0], self.typical), self.others, self.typical)
+        return _TablePiece(self._table, rows[0], hidden)
+
+
+def _same(values: Floats, other: Any) -> Bools:
+    """Return where two encoded values are the same, as two missing ones are."""
+    return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
 
 
 def _median(values: Floats) -> float:
@@ -358,7 +388,7 @@ def _most_frequent(values: Floats) -> float:
 class _TablePiece:
     table: Table
     row: Floats
-    typical: Floats
+    hidden: Floats
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -366,10 +396,10 @@ class _TablePiece:
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        values = self.table.originals(np.stack([self.row, self.typical])).T
+        values = self.table.originals(np.stack([self.row, self.hidden])).T
         return tuple(
-            f"{name} = {_short(value)}, not {_short(hidden)}"
-            for name, (value, hidden) in zip(self.names, values, strict=True)
+            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if changes else "")
+            for name, (value, hidden), changes in zip(self.names, values, self.changes.tolist(), strict=True)
         )
 
     @property
@@ -384,9 +414,15 @@ class _TablePiece:
     def picture(self) -> Mapping[str, Any]:
         return {}
 
+    @property
+    def changes(self) -> Bools:
+        return ~_same(self.row, self.hidden)
+
     def compose(self, z: Floats) -> Any:
-        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.typical))
+        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.hidden))
 
 
 def _short(value: Any) -> str:
+    if is_missing(value):
+        return "missing"
     return number(value) if isinstance(value, float) else str(value)

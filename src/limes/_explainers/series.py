@@ -44,9 +44,11 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         Largest number of segments or bands. Up to 10 are exact for any model, which is called on all 2^10
         series.
     fill
-        What replaces a hidden segment: the "mean" of the series; a "line" from the value before it to the one
-        after it; "noise" of the series' mean and spread, drawn once; numbers: one, one a channel, or one a
-        step; or a callable (series, labels) -> such numbers.
+        What replaces a hidden segment: the "mean" of the series, or where the segment is level with it, a
+        standard deviation more; a "line" from the value before it to the one after it; "noise" of the series'
+        mean and spread, drawn once; numbers: one, one a channel, or one a step; or a callable (series,
+        labels) -> such numbers. A segment that is the same when it is hidden has a NaN coefficient, with a
+        warning.
     channels
         "together": a segment is hidden in all channels at once. "apart": in each channel separately.
     layout
@@ -85,6 +87,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
     _kind = "series"
     _several = "series"
     _features = "segments"
+    _advice = "use another fill, or fewer bands"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
     def __init__(

@@ -69,7 +69,8 @@ class TextExplainer(MaskedExplainer[Document]):
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
         occurrence by itself.
     mask
-        None deletes words; a text is put in their places; True puts the tokenizer's mask token there.
+        None deletes words; a text is put in their places; True puts the tokenizer's mask token there. A word
+        that is the mask itself has a NaN coefficient, with a warning.
     bandwidth
         ν > 0 in the paper's unit, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
     output
@@ -115,6 +116,7 @@ class TextExplainer(MaskedExplainer[Document]):
     _kind = "text"
     _several = "texts"
     _features = "words"
+    _advice = "use another mask"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
     def __init__(

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CONFIDENCE = 1.96
 """Error bars reach this many standard errors to each side: 95 % of a normal law."""
 
+UNKNOWN = "unknown"
+"""A coefficient that is not identified."""
+
 _RULE_DIGITS = 3
 _SMALL, _LARGE = 1e-3, 1e6  # outside, numbers are written with an exponent
 
@@ -91,14 +94,20 @@ def estimates(
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     if not sure or not (_is_plain(largest) and _is_plain(sure[len(sure) // 2])):
         texts = signed_column(values, significant)
-        return [(text, error(e)) for text, e in zip(texts, standard_errors, strict=True)]
+        return [(text, _error_of(text, error(e))) for text, e in zip(texts, standard_errors, strict=True)]
     decimals = _decimals_of_error(sure[len(sure) // 2])
 
     def write(standard_error: float) -> str:
         text = f"{standard_error:.{decimals}f}"
         return f"± {text}" if float(text) else error(standard_error)
 
-    return [(_aligned(v, decimals), write(e)) for v, e in zip(values, standard_errors, strict=True)]
+    texts = [_aligned(v, decimals) for v in values]
+    return [(text, _error_of(text, write(e))) for text, e in zip(texts, standard_errors, strict=True)]
+
+
+def _error_of(text: str, its_error: str) -> str:
+    """Write no error beside a coefficient that is unknown."""
+    return "" if text == UNKNOWN else its_error
 
 
 def _is_plain(value: float) -> bool:
@@ -175,4 +184,6 @@ def _aligned(value: float, decimals: int) -> str:
 
 
 def _sign(text: str, value: float) -> str:
+    if math.isnan(value):
+        return UNKNOWN
     return f"+{text}" if value > 0 else text

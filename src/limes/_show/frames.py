@@ -97,11 +97,12 @@ def to_shap(explanation: Explanation) -> Any:
 def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
     """Return the contribution of each feature at the row, and the base to which contributions are added.
 
-    A condition adds its coefficient; a slope adds its product with the distance from the column's mean, and
-    the base is then the surrogate at the means. A row that lacks the value has a condition in the slope's
-    place.
+    A condition adds its coefficient, 0 where it is unknown; a slope adds its product with the distance from
+    the column's mean, and the base is then the surrogate at the means. A row that lacks the value has a
+    condition in the slope's place.
     """
-    values, base = explanation.values.copy(), explanation.intercepts.copy()
+    # the prediction does not depend on a feature whose coefficient is unknown
+    values, base = np.nan_to_num(explanation.values, copy=True, nan=0.0), explanation.intercepts.copy()
     for name, facts in slope_facts(explanation).items():
         j = explanation.feature_names.index(name)
         distance = explanation.data[:, j].astype(np.float64) - facts["mean"]

@@ -160,8 +160,10 @@ def _waterfall_steps(
     lacking = {line.feature for line in view.lines if line.data == "missing"}
     slopes = slope_facts(explanation).items()
     means = {name: facts["mean"] for name, facts in slopes if name not in lacking}
-    at = view.intercept + sum(line.value * means.get(line.feature, 0.0) for line in view.lines)
-    parts = [(_part(line, explanation, means), line) for line in view.lines]
+    # the prediction does not depend on a feature whose coefficient is unknown
+    lines = [line for line in view.lines if not np.isnan(line.value)]
+    at = view.intercept + sum(line.value * means.get(line.feature, 0.0) for line in lines)
+    parts = [(_part(line, explanation, means), line) for line in lines]
     parts.sort(key=lambda pair: -abs(pair[0]))
     steps = [_Step("surrogate at the means" if means else "intercept", at, at)]
     for size, line in parts[:max_features]:

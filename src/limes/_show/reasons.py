@@ -79,7 +79,7 @@ def reasons(
 
 
 _SIGNS = {
-    "both": lambda line: line.value != 0,
+    "both": lambda line: abs(line.value) > 0,  # one that is unknown is no reason
     "+": lambda line: line.value > 0,
     "-": lambda line: line.value < 0,
 }

@@ -8,7 +8,7 @@ numbers, and the estimator behind them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,19 @@ class Document:
     def counts(self) -> Ints:
         """(d,) the number of occurrences of each word."""
         return np.bincount(self.word, minlength=self.size)
+
+    @cached_property
+    def changes(self) -> Bools:
+        """Whether removing a word changes the text, (d,): not where the mask is the word itself."""
+        differs = np.array([occurrence != self.mask for occurrence in self.occurrences])
+        return np.bincount(self.word[differs], minlength=self.size) > 0
+
+    def only(self, kept: Bools) -> Document:
+        """Return the document with these words; the others always stay in the text."""
+        places = kept[self.word]
+        names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep)
+        word = (np.cumsum(kept) - 1)[self.word[places]]
+        return replace(self, spans=self.spans[places], word=word, names=names)
 
     def texts(self, z: ArrayLike) -> list[str]:
         """The perturbed texts (n,) of rows z (n, d) of kept words."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
+from limes.models._hidden import changed, relabelled
 
 # z (n, d) -> a batch of n images, as the model's input
 Compose = Callable[[Floats], Any]
@@ -50,6 +52,18 @@ class SwitchedImage:
     def size(self) -> int:
         """Number of superpixels d."""
         return int(self.labels.max()) + 1
+
+    @cached_property
+    def changes(self) -> Bools:
+        """Whether switching a superpixel off changes a pixel, (d,)."""
+        planes = (self.labels.size, -1)
+        return changed(self.shown.reshape(planes), self.fill.reshape(planes), self.labels.ravel())
+
+    def only(self, kept: Bools) -> SwitchedImage:
+        """Return the image with these superpixels; the others are always shown."""
+        always = (~kept)[self.labels].reshape(*self.labels.shape, *(1 for _ in self.shown.shape[2:]))
+        fill = np.where(always, self.shown, self.fill)
+        return SwitchedImage(self.shown, fill, relabelled(self.labels, kept))
 
     def images(self, z: Floats) -> Any:
         """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""

@@ -108,8 +108,11 @@ def _or_zero(numbers: Any, like: Floats) -> Floats:
 
 def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tuple[Floats, Floats]:
     """R² of the average, and its standard error, each of the shape of the parts' own."""
-    shape, d = by_fill[0].fidelity.shape, design.size
+    shape, d = by_fill[0].fidelity.shape, len(by_fill[0].feature_names)
     coefs = np.stack([one.values[0].reshape(d, -1) for one in by_fill])
+    finite = np.isfinite(coefs).all(axis=(0, 2))
+    # of unknown ones alone the design has one, on which nothing depends
+    coefs = coefs[:, finite] if finite.any() else np.zeros_like(coefs[:, :1])
     means = np.stack([one.intercepts.ravel() for one in by_fill]) + design.inclusion @ coefs
     size = np.abs(means).max(axis=0)
     rest, shift = coefs - coefs.mean(axis=0), means - means.mean(axis=0)

@@ -5,14 +5,14 @@ Grey, RGB or RGBA, whole numbers or fractions; anything else is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects
 from limes._checks import require
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.exceptions import InputError
@@ -126,6 +126,15 @@ class Photograph:
     photo: Any
     framing: Framing
     image: SwitchedImage
+
+    @property
+    def changes(self) -> Bools:
+        """Whether switching a superpixel off changes a pixel, (d,)."""
+        return self.image.changes
+
+    def only(self, kept: Bools) -> Photograph:
+        """Return the photograph with these superpixels; the others are always shown."""
+        return replace(self, image=self.image.only(kept))
 
 
 # The longest side of a photograph that an explanation stores beside the part that is explained

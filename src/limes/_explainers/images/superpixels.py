@@ -17,6 +17,7 @@ from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explainers.images.pixels import rgb
 from limes.exceptions import InputError
+from limes.models._hidden import changed
 
 # the user's image -> labels (H, W)
 Segment: TypeAlias = Callable[[Any], Any]
@@ -200,6 +201,17 @@ def _as(pixels: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _mean(image: Any, labels: Ints) -> Floats:
+    """Fill every superpixel with its mean colour; one that is plain with the mean colour of the image.
+
+    A plain superpixel is its own mean: it would not be hidden.
+    """
+    means, planes = mean_colours(image, labels), (labels.size, -1)
+    numbers = np.asarray(image, dtype=np.float64).reshape(planes)
+    plain = ~changed(numbers, means.reshape(planes), labels.ravel())[labels.ravel()]
+    return np.where(plain[:, None], numbers.mean(axis=0), means.reshape(planes)).reshape(image.shape)
+
+
+def mean_colours(image: Any, labels: Ints) -> Floats:
     """Fill every superpixel with its mean colour."""
     place = labels.ravel()
     planes = np.asarray(image, dtype=np.float64).reshape(place.size, -1)
@@ -228,7 +240,7 @@ def _inpaint(image: Any, labels: Ints) -> Floats:
     from scipy.sparse.linalg import splu
 
     if labels.max() == 0:
-        return _mean(image, labels)
+        return mean_colours(image, labels)
     planes = np.asarray(image, dtype=np.float64).reshape(labels.size, -1)
     first, second = _neighbours(labels.shape)
     inside = labels.ravel()[first] == labels.ravel()[second]

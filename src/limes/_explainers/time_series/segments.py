@@ -15,6 +15,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, fingerprint
 from limes._checks import check_choice
 from limes.exceptions import InputError
+from limes.models._hidden import changed
 
 Segment: TypeAlias = Callable[[Floats, int], Ints]
 Fill: TypeAlias = Callable[[Floats, Ints], Floats]
@@ -132,9 +133,16 @@ def _shaped(fill: Any, values: Floats) -> Floats:
     return np.broadcast_to(numbers, values.shape).astype(np.float64)
 
 
-def _mean(values: Floats, labels: Ints) -> Floats:  # noqa: ARG001 - the same for every segment
-    """The mean of each channel over the whole series."""
-    return np.broadcast_to(values.mean(axis=0), values.shape)
+def _mean(values: Floats, labels: Ints) -> Floats:
+    """The mean of each channel; a segment that is level with it is raised by the channel's deviation.
+
+    At the mean such a segment would not be hidden.
+    """
+    fill = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    for channel, numbers in enumerate(values.T):
+        level = ~changed(numbers[:, None], fill[:, channel : channel + 1], labels)[labels]
+        fill[level, channel] += numbers.std()
+    return fill
 
 
 def _line(values: Floats, labels: Ints) -> Floats:

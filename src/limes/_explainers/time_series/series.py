@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects
 from limes._explainers.time_series.segments import Fill, Segment, band_edges, bands_of
 from limes._explanation.wording import count as counted
 from limes.exceptions import InputError
 from limes.models._calling.networks import columns
+from limes.models._hidden import changed, relabelled
 from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
@@ -89,6 +90,13 @@ class Parts(Protocol):
     def size(self) -> int:
         """Number of parts d."""
 
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a part changes the series, (d,)."""
+
+    def only(self, kept: Bools) -> Parts:
+        """Return these parts; the others are always shown. Their names are those of all parts."""
+
     def batch(self, z: Floats) -> Floats:
         """Return the series (n, T, C) at rows z (n, d) of parts that are shown."""
 
@@ -122,6 +130,16 @@ class Segments:
     def size(self) -> int:
         """Number of segments d."""
         return int(self.labels.max()) + 1
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a segment changes the series."""
+        return changed(self.shown, self.fill, self.labels)
+
+    def only(self, kept: Bools) -> Segments:
+        """Return these segments; the others are always shown."""
+        fill = np.where(kept[self.labels], self.fill, self.shown)
+        return Segments(self.shown, fill, relabelled(self.labels, kept))
 
     def batch(self, z: Floats) -> Floats:
         """Return the series at rows z."""
@@ -190,6 +208,16 @@ class Bands:
         """Number of bands d."""
         return len(self.bands)
 
+    @property
+    def changes(self) -> Bools:
+        """Whether leaving a band out changes the series: not where it has no energy."""
+        one = np.zeros(len(self.shown), dtype=np.int64)
+        return np.array([changed(self.shown, self.shown - band, one)[0] for band in self.bands])
+
+    def only(self, kept: Bools) -> Bands:
+        """Return these bands; the others, which add nothing, are always there."""
+        return replace(self, bands=self.bands[kept])
+
     def batch(self, z: Floats) -> Floats:
         """Return the series at rows z; the whole one without roundings."""
         batch = self.mean + np.tensordot(z, self.bands, axes=1)
@@ -242,6 +270,15 @@ class SplitSeries:
 
     series: Series
     parts: Parts
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a part changes the series, (d,)."""
+        return self.parts.changes
+
+    def only(self, kept: Bools) -> SplitSeries:
+        """Return the series with these parts; the others are always shown."""
+        return replace(self, parts=self.parts.only(kept))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

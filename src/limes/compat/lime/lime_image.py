@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Never
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_count, check_seed, refuse_unknown
 from limes._explainers.image import ImageExplainer
 from limes._explainers.images.pixels import (
     MEANING,
+    Photograph,
     checked_image,
     image_areas,
     image_conditions,
@@ -26,12 +27,14 @@ from limes._explainers.images.superpixels import (
     checked_labels,
     filled,
     filler,
+    mean_colours,
     quickshift,
     segmenter,
     superpixels,
 )
 from limes.compat.lime import lime_base
-from limes.compat.lime._call import BaseExplainer, Call, Kind, in_batches, model_behind
+from limes.compat.lime._call import BaseExplainer, Call, Kind
+from limes.compat.lime._images import ImageClassifier, estimator_of
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import switches
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
@@ -40,57 +43,14 @@ from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.networks import columns, composer_of
-from limes.models._calling.outputs import resolve
 from limes.models._images import SwitchedImage
 
 
-def estimator_of(classifier_fn: Any, size: int) -> Any:
-    """The estimator whose bound ``predict_proba`` it is, if it was fitted on this number of columns."""
-    behind = model_behind(classifier_fn, "classification")
-    return behind[0] if behind is not None and columns(behind[0]) == size else None
+class _EverySuperpixel(ImageExplainer):
+    """Fits a coefficient of every superpixel, as lime does, also of one that its fill does not change."""
 
-
-@dataclass(frozen=True, eq=False)
-class ImageClassifier:
-    """Calls ``classifier_fn`` with batches of images, and checks its answers.
-
-    Answers are columns as they come: one number an image is one label, 0.
-    """
-
-    classifier_fn: Any
-    image: SwitchedImage
-    batch_size: int
-
-    @cached_property
-    def model(self) -> Any:
-        """What is called: an estimator takes rows of numbers, anything else images."""
-        estimator = estimator_of(self.classifier_fn, self.image.shown.size)
-        return self.classifier_fn if estimator is None else estimator
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether it is the method of an estimator."""
-        return self.model is not self.classifier_fn
-
-    def __call__(self, z: Floats, *, progress: bool = False) -> Floats:
-        """Answers (n, k) where the superpixels of z (n, d) are shown, with a bar if it takes long.
-
-        Raises
-        ------
-        ModelError
-            If the classifier fails, or answers in another shape, or not in finite numbers.
-        """
-        return in_batches(self._columns, z, self.batch_size, progress=progress)
-
-    def _columns(self, z: Floats) -> Floats:
-        answers = self._caller(z)
-        return answers.reshape(len(answers), -1)
-
-    @cached_property
-    def _caller(self) -> ModelCaller:
-        return ModelCaller(self.model, resolve(self.model), composer_of(self.model, self.image, None))
+    def _changes(self, item: Photograph) -> Bools:
+        return np.ones(item.image.size, dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +74,7 @@ class ImageKind(Kind):
         predict, image = call.predict, call.instance
         classes = getattr(predict.model, "classes_", None)
         labels = self._labels(call)
-        explainer = ImageExplainer(
+        explainer = _EverySuperpixel(
             predict.model,
             segments=image.labels,
             fill=image.fill,
@@ -440,7 +400,7 @@ class LimeImageExplainer(BaseExplainer):
             segmentation_fn = default_segmentation(random_seed)
         segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
         labels = superpixels(lambda _: segments, pixels)
-        fill = filler("mean" if hide_color is None else hide_color)
+        fill = mean_colours if hide_color is None else filler(hide_color)
         return SwitchedImage(pixels, filled(fill, pixels, labels), labels), segments
 
 
