@@ -31,7 +31,7 @@ def test_number(value, text):
 
 def test_columns_share_their_decimals_and_tell_zero_from_rounded():
     assert column([123.456, -1.0, 0.0, -0.001]) == ["+123.5", "-1.0", "0", "0.0"]
-    assert column([math.nan, math.inf, -math.inf, 1.0]) == ["nan", "+inf", "-inf", "+1.000"]
+    assert column([math.nan, math.inf, -math.inf, 1.0]) == ["unknown", "+inf", "-inf", "+1.000"]
     assert column([1e-7, -2e-9]) == ["+1.00e-07", "-2.00e-09"]
     assert column([]) == []
 

@@ -59,7 +59,9 @@ class Explanation(Page, Pictured, Reported, Ruled):
     Parameters
     ----------
     values, standard_errors : (n, d) or (n, d, k)
-        Coefficients and their standard errors, 0 where a coefficient is exact.
+        Coefficients and their standard errors, 0 where a coefficient is exact. A text, image, series or
+        composite input may have a feature that looks the same when it is hidden: the model is never asked
+        without it, and its coefficient is NaN, with an infinite error.
     intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
         Intercepts of the surrogate; predictions of the model and of the surrogate at the row; the weighted
         R², 1 where the model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first

@@ -43,7 +43,7 @@ def signed_column(values: Iterable[float], significant: int = 4, *, size: float 
     """Write the numbers of one column, with their signs and the same number of decimals.
 
     The largest decides the decimals, or a ``size`` in its place. An exact zero is written ``0``, a rounded
-    one ``0.00``.
+    one ``0.00``, NaN ``unknown``.
 
     >>> signed_column([23.4142, -0.0712, 0.0, 1e-9])
     ['+23.41', '-0.07', '0', '0.00']

@@ -72,7 +72,7 @@ def _(effects: Effects) -> Card:
     entries = sorted(shown, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
     current = [effect.values[effect.current] for effect in entries]
     reach = _largest([effect.values for effect in entries])
-    low, high = ([end(effect.values) for effect in entries] for end in (np.nanmin, np.nanmax))
+    low, high = ([end.reduce(effect.values) for effect in entries] for end in (np.fmin, np.fmax))
     numbers = [_signed(np.array(column)) for column in (low, high, current)]
     rows, names = len({effect.row for effect in effects}), len({effect.feature for effect in effects})
     outputs = len({effect.output for effect in shown})

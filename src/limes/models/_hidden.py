@@ -13,8 +13,8 @@ import numpy as np
 
 from limes._arrays import Bools, Ints
 
-# A fill that is computed, such as a blur of a plain patch, errs by some roundings of the largest number
-_ROUNDINGS = 64 * np.finfo(np.float64).eps
+# Rounding error of a fill that is computed, such as a blur of a plain patch, by a channel's largest number
+_ROUNDING = 1e-12
 
 
 def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
@@ -34,7 +34,7 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
     # units differ between channels
     size = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0))
     with np.errstate(over="ignore"):
-        differs = np.abs(before - after) > _ROUNDINGS * size
+        differs = np.abs(before - after) > _ROUNDING * size
     if labels.ndim == 1:
         differs = differs.any(axis=1)
     return np.bincount(labels[differs], minlength=int(labels.max()) + 1) > 0

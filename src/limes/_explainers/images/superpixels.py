@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, first_of_each
 from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explainers.images.pixels import rgb
 from limes.exceptions import InputError
@@ -217,6 +217,10 @@ def mean_colours(image: Any, labels: Ints) -> Floats:
     planes = np.asarray(image, dtype=np.float64).reshape(place.size, -1)
     count = np.bincount(place)
     means = np.stack([np.bincount(place, plane) / count for plane in planes.T], axis=1)
+    # roundings of long sums would tell a large plain superpixel from its mean
+    first = planes[first_of_each(place, count.size)]
+    plain = np.bincount(place, (planes != first[place]).any(axis=1)) == 0
+    means[plain] = first[plain]
     return means[place].reshape(image.shape)
 
 
