@@ -299,6 +299,14 @@ def test_everything_that_shows_an_explanation_takes_it(case):
         assert not re.search(r"\bnan\b|\binf\b", re.sub(r"url\([^)]*\)|data:[^\"']*", "", text))
     assert "unknown" in explanation.to_html()
     assert "unknown" in str(explanation)
+    unknown = [explanation.conditions[0][j] for j in same]
+    assert not any(condition in reason for condition in unknown for reason in explanation.reasons(9))
+    steps = [label.get_text() for label in explanation.plot.waterfall(row=0).get_yticklabels()]
+    assert steps
+    assert not set(unknown) & set(steps)
+    assert explanation.plot.bar(row=0)
+    assert explanation.plot.beeswarm()
+    assert "?" in str(explanation.effects)
     first = explanation.top(1)
     assert np.isfinite(first.values).all()
     effects = explanation.effects

@@ -111,7 +111,7 @@ class Coefficients {
         model.condition(i, j),
         model.cell(i, j),
         bar(scale, 0, drawn[j], { whisker: moved ? 0 : errors[line] }),
-        [exact(values[line], texts[line]), model.errors && !moved ? el('i', {}, ` ${errorText(model.error(i, j, k))}`) : ''],
+        [exact(values[line], texts[line]), model.errors && !moved && !Number.isNaN(values[line]) ? el('i', {}, ` ${errorText(model.error(i, j, k))}`) : ''],
         ...(model.hasEffects ? [curveOf(this.effects[line], largest)] : []),
       ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
     }));
@@ -181,7 +181,8 @@ function partOf(model, i, j, k) {
 
 function waterfall(model, i, k) {
   const slopes = model.features.some((_, j) => !Number.isNaN(model.mean(j)));
-  const parts = model.features.map((_, j) => [j, partOf(model, i, j, k)]);
+  // the prediction does not depend on a feature whose coefficient is unknown
+  const parts = model.features.map((_, j) => [j, partOf(model, i, j, k)]).filter(([, part]) => !Number.isNaN(part));
   const sum = parts.reduce((total, [, part]) => total + part, 0);
   parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   let at = model.surrogate(i, k) - sum;

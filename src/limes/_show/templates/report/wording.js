@@ -24,7 +24,10 @@ function number(value, significant = 4) {
   return text.includes('.') && !text.includes('e') ? text.replace(/\.?0+$/, '') : text;
 }
 
-function signed(text, value) { return value > 0 ? `+${text}` : text; }
+function signed(text, value) {
+  if (Number.isNaN(value)) return 'unknown';
+  return value > 0 ? `+${text}` : text;
+}
 
 function difference(value) { return signed(number(value), value); }
 
