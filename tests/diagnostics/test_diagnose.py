@@ -299,7 +299,16 @@ def test_a_model_is_no_explanation():
         limes.diagnose(LinearRegression())
 
 
-KINDS = ("alignment", "bandwidth", "cancellation", "dependence", "edge", "fidelity", "local error")
+KINDS = (
+    "alignment",
+    "bandwidth",
+    "cancellation",
+    "dependence",
+    "edge",
+    "fidelity",
+    "local error",
+    "repetition",
+)
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text("utf-8")
 
 

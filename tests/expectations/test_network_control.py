@@ -14,6 +14,7 @@ from limes._expectations.controls.network import Units
 from limes._expectations.crossfit import additive, network
 from limes._expectations.explained import ExplainedRows
 from limes._expectations.pool import SEQUENCES, Pool
+from limes._expectations.sampling import Sampling
 from limes._expectations.simulated import SimulatedControl, SimulatedLaw
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily
@@ -62,7 +63,7 @@ def test_intervals_cover_and_errors_fall(bandwidth):
 @pytest.mark.parametrize("control", [additive, network])
 def test_no_row_is_subtracted_from_by_a_fit_that_has_seen_it(control):
     laws = family(1.5)
-    pool = Pool(laws, smooth, seed=0, batch_size=4096)
+    pool = Pool(laws, smooth, Sampling(4096, seed=0))
     pool.grow(1024, on_progress=lambda count: None)
     rows = pool.rows(1024)
     f = rows.answers[:, None]
@@ -148,7 +149,7 @@ def test_errors_of_simulated_moments_are_those_of_means_of_sequences():
 def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits():
     """By weighted least squares of its own values at many rows of the law."""
     laws, rows = family(1.5), background()[:3]
-    pool = Pool(laws, smooth, seed=0, batch_size=4096)
+    pool = Pool(laws, smooth, Sampling(4096, seed=0))
     pool.grow(1024, on_progress=lambda count: None)
     answered = pool.rows(1024)
     [control] = additive(SimulatedLaw(laws, 0), answered, answered.answers[:, None]).expectations

@@ -24,6 +24,7 @@ from limes.designs._product import ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import ModelError
 from limes.models import forms
+from limes.models._calling.repetition import CHECK_CALLS
 from limes.surrogates._linear import least_squares
 
 # Intervals of 95 %, less what 200 seeds leave open
@@ -195,8 +196,12 @@ class Counted:
         return np.concatenate(self.batches)
 
 
+def batches(batch_size=100, **options):
+    return Sampling(4096, seed=3, batch_size=batch_size, **options)
+
+
 def grown(size, *, laws=None, model=None, **options):
-    pool = Pool(laws or family(1.0), model or boxes().predict, seed=3, **{"batch_size": 100, **options})
+    pool = Pool(laws or family(1.0), model or boxes().predict, batches(**options))
     pool.grow(size, on_progress=lambda count: None)
     return pool
 
@@ -235,7 +240,7 @@ def test_many_cells_take_wider_codes():
 
 def test_nothing_is_asked_twice_after_a_failure():
     model = Counted(boxes().predict, fails_at=15)
-    pool = Pool(family(1.0), model, seed=3, batch_size=100)
+    pool = Pool(family(1.0), model, batches())
     with pytest.raises(ModelError):
         pool.grow(4096, on_progress=lambda count: None)
     assert pool.size == SMALLEST
@@ -270,7 +275,7 @@ def test_a_pickled_pool_has_its_answers_and_grows_alike():
 
 def test_threads_ask_once_and_workers_ask_at_the_same_time():
     model, barrier = Counted(boxes().predict), threading.Barrier(2, timeout=10)
-    pool = Pool(family(1.0), model, seed=3, batch_size=100)
+    pool = Pool(family(1.0), model, batches())
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: pool.grow(2048, on_progress=lambda count: None), range(4)))
     assert len(model.rows) == 2048
@@ -279,7 +284,7 @@ def test_threads_ask_once_and_workers_ask_at_the_same_time():
         barrier.wait()
         return x[:, 0]
 
-    Pool(family(1.0), waits, seed=3, batch_size=512).grow(1024, on_progress=lambda count: None, workers=2)
+    Pool(family(1.0), waits, batches(512)).grow(1024, on_progress=lambda count: None, workers=2)
 
 
 # -- one row -------------------------------------------------------------------------------------------------
@@ -321,13 +326,13 @@ def test_rows_in_rare_cells_and_narrow_bandwidths_have_their_own_calls():
     explainer = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024, bandwidth=0.1)
     explanation = explainer(np.column_stack([x, rare])[:2])
     assert explanation.shared_calls.tolist() == [0, 0]
-    assert explainer.pool_calls == 0
+    assert explainer.pool_calls == CHECK_CALLS
     assert explanation.model_calls == 2048
     wide = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024)
     explanation = wide(np.column_stack([x, rare])[:2])
     assert explanation.calls.tolist() == [0, 0]
     assert explanation.shared_calls.tolist() == [1024, 1024]
-    assert wide.pool_calls == 1024
+    assert wide.pool_calls == CHECK_CALLS + 1024
 
 
 def test_a_column_that_hardly_changes_has_an_unknown_error():
@@ -416,7 +421,7 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
 
     def model(rows):
         calls.append(len(rows))
-        if len(calls) == 2 + 12:
+        if len(calls) == 5 + 12:
             raise ConnectionError("the service did not answer")
         return bent(rows)
 
@@ -429,8 +434,8 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
     found = explainer(x[:3], progress=False)
     clean = limes.TabularExplainer(bent, x, tolerance=1e-9, max_calls=2048)(x[:3], progress=False)
     assert np.array_equal(found.values, clean.values)
-    assert sum(calls) - 100 == 2 + 3 + 3 + 2048  # the failed batch was asked again
-    assert explainer.pool_calls == 2048
+    assert sum(calls) - 100 == 2 + CHECK_CALLS + 3 + 3 + 2048  # the failed batch was asked again
+    assert explainer.pool_calls == CHECK_CALLS + 2048
 
 
 def test_a_full_pool_is_not_asked_for_again():
@@ -438,6 +443,6 @@ def test_a_full_pool_is_not_asked_for_again():
     explainer = limes.TabularExplainer(model, x, max_calls=4096)
     explainer.fill_pool(progress=False)
     before = len(model.rows)
-    assert explainer.pool_calls == 4096
+    assert explainer.pool_calls == CHECK_CALLS + 4096
     explainer(x[:5], progress=False)
     assert len(model.rows) == before + 5

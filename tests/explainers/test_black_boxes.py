@@ -113,8 +113,8 @@ def fails_at(batch, times=1):
 
 def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     X, _ = diabetes
-    # one batch asks for two rows at the start, one for the rows themselves; each row then takes six
-    model = Counted(network, fails_at(2 + 6 + 4))
+    # four batches ask for a few rows at the start, one for the rows themselves; each row then takes six
+    model = Counted(network, fails_at(5 + 6 + 4))
     explainer = limes.TabularExplainer(model, X, **options())
     with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*continue") as failure:
         explainer(X.iloc[:3], progress=False)
@@ -141,13 +141,13 @@ def test_retries_are_the_users_to_decide(diabetes, network):
         seen.append((type(error), attempt))
         return 0.0 if attempt < 3 else None
 
-    model = Counted(network, fails_at(4, times=2))
+    model = Counted(network, fails_at(7, times=2))
     found = limes.TabularExplainer(model, X, retry=patient, **options())(X.iloc[:1])
     assert seen == [(ConnectionError, 1), (ConnectionError, 2)]
     clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:1])
     assert np.array_equal(found.values, clean.values)
     seen.clear()
-    gone = Counted(network, fails_at(4, times=100))
+    gone = Counted(network, fails_at(7, times=100))
     with pytest.raises(ModelError, match="ConnectionError"):
         limes.TabularExplainer(gone, X, retry=patient, **options())(X.iloc[:1])
     assert len(seen) == 3
@@ -157,7 +157,7 @@ def test_a_wrong_answer_is_not_tried_again(diabetes, network):
     X, _ = diabetes
 
     def fault(count, answer):
-        if count == 4:
+        if count == 7:
             answer[17] = np.nan
         return answer
 
@@ -174,7 +174,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
     pressed = []
 
     def fault(count, answer):
-        if count >= 2 + 6 + 6 + 5 and not pressed:
+        if count >= 5 + 6 + 6 + 5 and not pressed:
             pressed.append(count)
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.05)
@@ -189,8 +189,8 @@ def test_interrupted_by_the_user(diabetes, network, workers):
     found = explainer(X.iloc[:4], progress=False)
     clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:4], progress=False)
     assert np.array_equal(found.values, clean.values)
-    # two rows at the start, the four rows twice; and at most the interrupted batch was asked for twice
-    assert sum(map(len, model.batches)) <= 2 + 4 + 4 + 4 * 512 + 100
+    # ten rows at the start, the four rows twice; and at most the interrupted batch was asked for twice
+    assert sum(map(len, model.batches)) <= 10 + 4 + 4 + 4 * 512 + 100
 
 
 def test_a_slow_service_is_waited_for_by_several_threads(diabetes, network):

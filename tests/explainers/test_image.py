@@ -16,6 +16,7 @@ import words
 from effort import repeats
 from limes import Explanation, ImageExplainer, Preprocess
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
+from limes.models._calling.repetition import CHECK_CALLS
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 256, (6, 8, 3)).astype(np.uint8)
@@ -87,7 +88,7 @@ def _blurred(image):
 def test_black_boxes_of_few_superpixels_are_enumerated(bandwidth):
     explanation = ImageExplainer(brightness, segments=LABELS, bandwidth=bandwidth)(IMAGE)
     assert_exact(explanation, brightness(perturbed(IMAGE, LABELS)), bandwidth)
-    assert explanation.model_calls == 16
+    assert explanation.model_calls == 16 + CHECK_CALLS
     assert "every subset" in explanation.reason
 
 
@@ -261,7 +262,7 @@ def test_the_largest_answers_from_one_set_of_calls():
     order = np.argsort(-classes(IMAGE[None])[0])[:2]
     assert explanation.output_names == tuple(np.array(["dog", "cat", "bird", "fish"])[order])
     np.testing.assert_allclose(explanation.predictions[0], classes(IMAGE[None])[0, order])
-    assert sum(asked) <= 16 + 2  # and the image itself, before
+    assert sum(asked) <= 16 + CHECK_CALLS + 2  # and the image itself, before
     whole = ImageExplainer(classes, segments=LABELS, output=[0, 1, 2, 3])(IMAGE)
     np.testing.assert_allclose(explanation.values, whole.values[..., order])
 
@@ -384,7 +385,7 @@ def test_a_failing_model_keeps_its_answers():
 
     def model(images):
         asked.append(images)
-        if len(asked) == 5:
+        if len(asked) == 8:
             raise ConnectionError("the service did not answer")
         return bumps(images)
 
@@ -393,9 +394,9 @@ def test_a_failing_model_keeps_its_answers():
         explainer([IMAGE[::-1].copy(), IMAGE])
     assert failure.value.partial == []
     assert failure.value.batch.shape[1:] == IMAGE.shape
-    asked[:] = [None] * 5
+    asked[:] = [None] * 8
     explainer(IMAGE[::-1].copy())
-    assert len(asked) - 5 < 2 + 8
+    assert len(asked) - 8 < 2 + 8
 
 
 def test_images_in_threads_are_those_of_one_thread():
