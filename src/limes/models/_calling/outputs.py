@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.targets import target_columns
 from limes.models._identity import qualified_name
 
 # table -> predictions
@@ -315,7 +316,7 @@ def is_position(value: Any) -> bool:
 
 def _classifier(model: Any, classes: Any, output: Any) -> Output:
     if isinstance(classes, list):
-        return Output("predict_proba", *_target_columns(model, classes, output))
+        return Output("predict_proba", *target_columns(model, classes, output))
     names = tuple(str(c) for c in classes) if classes is not None else None
     whole = {
         None: _default_method(model),
@@ -390,59 +391,4 @@ def _column(label: Any, candidates: Sequence[Any]) -> int:
     raise InputError(
         f"output={label!r} is not a class of the model{advice}; pass one of {[str(c) for c in candidates]}, "
         "or 'probability' or 'margin'"
-    )
-
-
-# -- classifiers of several targets ----------------------------------------------------------------------
-
-
-def _target_columns(
-    model: Any, classes: Sequence[Any], output: Any
-) -> tuple[int | list[int] | None, tuple[str, ...]]:
-    """Resolve the option ``output`` of a classifier of several targets: columns (as of ``Output``) and names.
-
-    Parameters
-    ----------
-    model
-        A classifier whose ``classes_`` is a list.
-    classes
-        The list ``classes_``: the labels of each target.
-    output
-        None or "probability" for all; a pair (target, label), or its name; a list of these.
-
-    Raises
-    ------
-    InputError
-        If the model has no probabilities, or no such target or label.
-    """
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"{type(model).__name__} predicts several targets, and has no probabilities: explain the "
-            "classifier of one target, or pass a callable"
-        )
-    pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
-    names = [f"{target}: {label}" for target, label in pairs]
-    if output is None or (isinstance(output, str) and output == "probability"):
-        return None, tuple(names)
-    if not isinstance(output, list):
-        column = _target_column(output, pairs, names)
-        return column, (names[column],)
-    columns = [_target_column(each, pairs, names) for each in output]
-    if not columns:
-        raise InputError("output=[] names no class")
-    return columns, tuple(names[column] for column in columns)
-
-
-def _target_column(output: Any, pairs: Sequence[tuple[int, Any]], names: Sequence[str]) -> int:
-    """The column of the probability of a pair (target, label), or of its name."""
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, tuple) and len(output) == 2:
-        for column, (target, label) in enumerate(pairs):
-            if str(output[0]) == str(target) and (output[1] == label or str(output[1]) == str(label)):
-                return column
-    raise InputError(
-        f"output={output!r}: the model predicts several targets at once, so output may be a pair (target, "
-        f"label), such as {(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: "
-        f"{list(names)}"
     )
