@@ -15,6 +15,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
+from limes.models._calling.evaluating import evaluating
 from limes.models._identity import qualified_name
 
 # Larger numbers are not lengths: tokenizers without a limit report 10^30
@@ -115,7 +116,8 @@ class PipelineClassifier(HuggingFace):
         items = list(inputs) if of_texts else [_picture(image) for image in inputs]
         # None means all labels of a text, and five of an image
         options = {"top_k": None, **self._cut} if of_texts else {"top_k": len(self.classes_)}
-        answers = self._pipeline(items, **options)
+        with evaluating(self._network):
+            answers = list(self._pipeline(items, **options))  # it may answer as it is read
         place = {label: k for k, label in enumerate(self.classes_.tolist())}
         scores = np.full((len(items), len(place)), np.nan)
         for row, answer in zip(scores, answers, strict=True):
@@ -156,13 +158,8 @@ class NetworkClassifier(HuggingFace):
             batch = self._tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)
         else:
             batch = self._tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
-        was_training = self._network.training
-        self._network.eval()
-        try:
-            with torch.inference_mode():
-                logits = self._network(**batch.to(self._network.device)).logits.double().cpu().numpy()
-        finally:
-            self._network.train(was_training)
+        with evaluating(self._network), torch.inference_mode():
+            logits = self._network(**batch.to(self._network.device)).logits.double().cpu().numpy()
         if getattr(self._network.config, "problem_type", None) == "multi_label_classification":
             return np.asarray(1.0 / (1.0 + np.exp(-logits)))
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))

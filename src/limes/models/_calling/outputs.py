@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.evaluating import evaluating
 from limes.models._calling.targets import target_columns
 from limes.models._identity import qualified_name
 
@@ -52,13 +53,8 @@ def _torch_module(model: Any) -> Predict:
         weight = next(model.parameters(), None)
         rows = torch.as_tensor(table if torch.is_tensor(table) else np.asarray(table, dtype=np.float64))
         rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
-        was_training = model.training
-        model.eval()  # dropout and batch statistics would make predictions random
-        try:
-            with torch.inference_mode():
-                return _one_column(model(rows).double().cpu().numpy())
-        finally:
-            model.train(was_training)
+        with evaluating(model), torch.inference_mode():
+            return _one_column(model(rows).double().cpu().numpy())
 
     return predict
 
