@@ -51,7 +51,8 @@ def _torch_module(model: Any) -> Predict:
 
     def predict(table: Any) -> Any:
         weight = next(model.parameters(), None)
-        rows = torch.as_tensor(table if torch.is_tensor(table) else np.asarray(table, dtype=np.float64))
+        # a tensor shares its memory with an array, which torch wants to be writable: pandas' need not be
+        rows = torch.as_tensor(table if torch.is_tensor(table) else np.require(table, np.float64, ["W"]))
         rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
         with evaluating(model), torch.inference_mode():
             return _one_column(model(rows).double().cpu().numpy())
