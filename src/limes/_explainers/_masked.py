@@ -100,8 +100,8 @@ class MaskedModel:
         Whether a linear fit is often enough, so that kernels must predict better than one to be used.
     default_control
         Name of the control that "auto" takes for models without a margin.
-    all_outputs
-        Whether the explained answers are all that the model has.
+    adds_up
+        Whether the explained answers together may be probabilities of classes, which add up to 1.
     computed
         A design, and the form's moments under it, where they were computed already.
     spread, check_calls
@@ -116,7 +116,7 @@ class MaskedModel:
     margin: Form | None = None
     often_linear: bool = False
     default_control: str = "kernel"
-    all_outputs: bool = True
+    adds_up: bool = True
     computed: tuple[ExchangeableDesign, Moments] | None = None
     spread: float = 0.0
     check_calls: int = 0
@@ -383,9 +383,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         item, model, predictions, fitted, changes = fit
         names, description, sampling = self._names(item), self._describe(item), self._options.sampling
         exact = fitted.sampled is None
-        # some answers of many need not add up to 1
-        answers = predictions if model.all_outputs else predictions.reshape(1, -1)[:, :1]
-        warnings = odd_probabilities(answers).get(0, ())
+        warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
         if not exact:
             present = self._part_of(item, changes)[1]
             sampled = sampling_warnings(fitted, present, model.outputs, sampling=sampling)

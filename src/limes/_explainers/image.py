@@ -125,7 +125,8 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     labels
         Names of the outputs: a list, or a text file with one name a line.
     link
-        "softmax" or "sigmoid", applied to the outputs of networks that return logits.
+        "softmax" or "sigmoid", applied to the outputs of networks that return logits. Pairs and pipelines of
+        ``transformers`` apply their function themselves, as for :class:`limes.TextExplainer`.
     preprocess
         :class:`limes.Preprocess`: how an image becomes a network's input; or torchvision's
         ``weights.transforms()`` or composition of transforms, or an image processor of ``transformers``,

@@ -23,7 +23,7 @@ from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ModelError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.networks import columns, is_network
-from limes.models._calling.outputs import Output, resolve
+from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked
@@ -106,6 +106,11 @@ class SwitchedModel:
             If the model fails.
         """
         output = resolve(self.model, self.output if self.is_estimator else None)
+        if self.link is not None and output.method == "predict_proba":
+            raise InputError(
+                "link= turns logits into probabilities, and this model answers probabilities already (by "
+                "predict_proba): leave link out"
+            )
         everything = _LinkedModel(ModelCaller(self.model, output, inputs.compose), self.link, None)
         whole = everything(np.ones((1, inputs.size)))
         output, names = self._chosen(output, whole)
@@ -115,7 +120,7 @@ class SwitchedModel:
         bound = partial(
             MaskedModel,
             outputs=names,
-            all_outputs=output.columns is None or len(names) == np.size(whole),
+            adds_up=self._add_up_to_one(everything.caller.output) and len(names) == np.size(whole),
         )
         if isinstance(form, BlackBox):
             # beside a network's own time a Gaussian process takes little
@@ -130,6 +135,9 @@ class SwitchedModel:
         except ReadMismatchError as reason:
             return bound(ask, BlackBox(ask, str(reason)))
         return bound(ask, form, margin=form.margin if isinstance(form, Linked) else None)
+
+    def _add_up_to_one(self, output: Output) -> bool:
+        return self.link is _softmax or (self.link is None and add_up_to_one(self.model, output))
 
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """Return the output with the explained columns of the answers (1, ...), and their names."""
@@ -274,8 +282,11 @@ def link_of(link: Any) -> Link | None:
 
 
 def _softmax(answers: Floats) -> Floats:
-    if answers.ndim == 1:
-        raise InputError("link='softmax' needs several answers for each input; the model gives one")
+    if answers.ndim == 1 or answers.shape[1] == 1:
+        raise InputError(
+            "link='softmax' needs several answers for each input; the model gives one, of which the softmax "
+            "is always 1: pass link='sigmoid'"
+        )
     powers = np.exp(answers - answers.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 

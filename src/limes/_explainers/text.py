@@ -29,7 +29,7 @@ from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
-from limes.models._calling.hugging_face import HuggingFace, adapted
+from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import resolve
 from limes.models._documents import Document, TextModel
 from limes.models.readers.word_rows import word_normalizer
@@ -49,7 +49,9 @@ class TextExplainer(MaskedExplainer[Document]):
     model
         A Pipeline of a vectorizer and an estimator; a fitted estimator with its ``vectorizer``; or anything
         with ``predict``, or a callable, that takes a list of texts and returns (n,) or (n, k). From
-        ``transformers``: a text-classification pipeline, or a pair (network, tokenizer).
+        ``transformers``: a text-classification pipeline, or a pair (network, tokenizer), whose logits go
+        through the function that the pipeline applies: none for a regression, the logistic function for one
+        label and for labels that do not exclude each other, else the softmax.
     vectorizer
         Turns texts into rows of numbers, if the model does not do it itself.
     split
@@ -241,7 +243,7 @@ class TextExplainer(MaskedExplainer[Document]):
     def _describe(self, item: Document) -> Description:
         conditions = word_conditions(item)
         places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
-        cut = self._model.head.truncation(item.text) if isinstance(self._model.head, HuggingFace) else ""
+        cut = self._model.head.truncation(item.text) if isinstance(self._model.head, Estimator) else ""
         warnings = text_warnings(item) + ((cut,) if cut else ())
         return Description(conditions, item.counts[None].astype(object), warnings, places)
 

@@ -54,6 +54,8 @@ class RowWarnings:
         Distances of values from the edges of their bins.
     fixed
         Warnings about every row.
+    adds_up
+        Whether the answers may be probabilities of classes, which add up to 1.
     """
 
     names: tuple[str, ...]
@@ -62,9 +64,12 @@ class RowWarnings:
     high: Floats
     crossings: Crossings
     fixed: tuple[str, ...]
+    adds_up: bool
 
     @classmethod
-    def from_background(cls, table: Table, family: ProductFamily, units: Floats) -> RowWarnings:
+    def from_background(
+        cls, table: Table, family: ProductFamily, units: Floats, *, adds_up: bool
+    ) -> RowWarnings:
         """Learn what is ordinary."""
         values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
         laws = family.marginals
@@ -84,6 +89,7 @@ class RowWarnings:
                 for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
                 if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
+            adds_up=adds_up,
         )
 
     def of_rows(
@@ -106,7 +112,7 @@ class RowWarnings:
         far, poor = _far(fitted, predictions), _poor(fitted)
         warnings = [self.fixed] * len(rows)
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
-        odd = odd_probabilities(predictions)
+        odd = odd_probabilities(predictions) if self.adds_up else {}
         for i in sorted({*remarkable.tolist(), *odd, *sampling}):
             warnings[i] = (
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),

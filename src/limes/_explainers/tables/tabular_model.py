@@ -33,6 +33,7 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.outputs import add_up_to_one, resolve
 from limes.models._calling.repetition import repetition_warnings
 from limes.models._identity import few_rows
 
@@ -303,7 +304,8 @@ class TabularModel:
     @cached_property
     def row_warnings(self) -> RowWarnings:
         """Warnings about rows, by what is ordinary in the background."""
-        learnt = RowWarnings.from_background(self.table, self.family, self.units)
+        adds_up = add_up_to_one(self.model, resolve(self.model, self.options.output))
+        learnt = RowWarnings.from_background(self.table, self.family, self.units, adds_up=adds_up)
         return replace(learnt, fixed=repetition_warnings(self.bound.spread) + learnt.fixed)
 
 

@@ -18,7 +18,7 @@ from limes._explainers.texts.features import Grouping, Key, Spans, sentences
 from limes._explainers.verification import check_agreement, subset_rows
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import Output, resolve
+from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._documents import Document, TextModel, transform
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
@@ -204,7 +204,11 @@ def bind(model: TextModel, output: Output, document: Document) -> MaskedModel:
     answers = with_strings(rows if model.steps else rows[:1])
     # texts have many words, and often a linear fit explains all that the calls can show
     bound = partial(
-        MaskedModel, outputs=output.names(answers.shape[1:]), whole=answers[:1], often_linear=True
+        MaskedModel,
+        outputs=output.names(answers.shape[1:]),
+        whole=answers[:1],
+        often_linear=True,
+        adds_up=add_up_to_one(model.head, output),
     )
     try:
         words = word_rows(model.steps, document)

@@ -1,11 +1,15 @@
-"""Classifiers of Hugging Face's transformers, as the estimators that explainers call.
+"""Networks of Hugging Face's transformers, as the estimators that explainers call.
 
-A pipeline returns dicts of labels and scores, a network logits: both become ``predict_proba`` with one
-column for each label, in the order of ``config.id2label``. Nothing of transformers is imported.
+A pipeline returns dicts of labels and scores, a network logits: both become (n, labels), in the order of
+``config.id2label``. What is put on the logits follows transformers (`function_of`). Heads of probabilities
+have ``predict_proba``, heads of amounts, as regressions are, ``predict`` alone. Nothing of transformers is
+imported.
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
@@ -14,12 +18,16 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.models._calling.evaluating import evaluating
 from limes.models._identity import qualified_name
 
 # Larger numbers are not lengths: tokenizers without a limit report 10^30
 _LONGEST = 10**9
+# What transformers calls the functions that it puts on logits
+_NONE, _SIGMOID, _SOFTMAX = "none", "sigmoid", "softmax"
+# Labels that transformers makes up
+_NO_NAME = re.compile(r"LABEL_\d+")
 
 
 def adapted(model: Any) -> Any:
@@ -28,83 +36,98 @@ def adapted(model: Any) -> Any:
     Raises
     ------
     InputError
-        If it is a pipeline or pair that does not classify.
+        If it is a pipeline or pair without labels, or whose logits have an unknown function.
     """
+    source: LabelledNetwork
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
-        return NetworkClassifier(*model)
-    if any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
-        return PipelineClassifier(model)
-    return model
+        source = NetworkScores(*model)
+    elif any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
+        source = PipelineScores(model)
+    else:
+        return model
+    return Amounts(source) if source.function == _NONE else Classifier(source)
 
 
-class HuggingFace:
-    """Labels of a network of transformers, and the length of text that it reads."""
+def function_of(config: Any, applied: Any) -> str:
+    """Return what is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does.
 
-    def __init__(self, network: Any, tokenizer: Any) -> None:
+    A function that is ``applied`` explicitly, or that of the ``problem_type`` ("regression": none;
+    "multi_label_classification": the logistic function), or that of the number of labels. The softmax of one
+    logit is 1 whatever the network answers: one label has the logistic function, several have the softmax.
+
+    Raises
+    ------
+    InputError
+        If there is no such function.
+    """
+    problem = getattr(config, "problem_type", None)
+    if applied is not None:
+        name = str(getattr(applied, "value", applied)).lower()  # pipelines hold a member of an enumeration
+        if name not in (_NONE, _SIGMOID, _SOFTMAX):
+            raise InputError(f"function_to_apply={name!r}: use 'none', 'sigmoid' or 'softmax'")
+        return name
+    if problem == "regression":
+        return _NONE
+    one_by_one = problem == "multi_label_classification" or len(config.id2label) == 1
+    return _SIGMOID if one_by_one else _SOFTMAX
+
+
+# -- pipelines and networks --------------------------------------------------------------------------------
+
+
+class LabelledNetwork(ABC):
+    """A network with labels, what is put on its logits, and the length of text that it reads.
+
+    Parameters
+    ----------
+    network, tokenizer
+        The objects that ``from_pretrained`` returns; an image processor in place of a tokenizer, or None.
+    applied
+        The function that is put on the logits, where it is set explicitly.
+
+    Raises
+    ------
+    InputError
+        If the network has no labels.
+    """
+
+    def __init__(self, network: Any, tokenizer: Any, applied: Any) -> None:
         labels = getattr(network.config, "id2label", None)
         if not isinstance(labels, Mapping) or not labels:
             raise InputError(f"{type(network).__name__} has no labels (config.id2label): pass a classifier")
-        self._network, self._tokenizer = network, tokenizer
-        self.classes_ = np.array([str(labels[k]) for k in sorted(labels)])
+        self.network, self.tokenizer = network, tokenizer
+        self.labels = tuple(str(labels[k]) for k in sorted(labels))
+        self.function = function_of(network.config, applied)
 
-    def predict(self, inputs: Any) -> Any:
-        """Return the most likely label of each input, (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(inputs), axis=1)]
-
-    def predict_proba(self, inputs: Any) -> Floats:
-        """Return the probability of each label, (n, labels)."""
-        raise NotImplementedError
-
-    @property
-    def mask_token(self) -> str | None:
-        """The tokenizer's token for a hidden word; None without one."""
-        return getattr(self._tokenizer, "mask_token", None)
+    @abstractmethod
+    def scores(self, inputs: Any) -> Floats:
+        """Return the numbers of each label, (n, labels), with the function on them."""
 
     @cached_property
     def longest(self) -> int | None:
         """Largest number of tokens that the network reads; None if it states none."""
         lengths = (
-            getattr(self._tokenizer, "model_max_length", None),
-            getattr(self._network.config, "max_position_embeddings", None),
+            getattr(self.tokenizer, "model_max_length", None),
+            getattr(self.network.config, "max_position_embeddings", None),
         )
         return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
-
-    def truncation(self, text: str) -> str:
-        """Return a warning if the network reads only the beginning of a text, else ""."""
-        if self.longest is None:
-            return ""
-        count = len(self._tokenizer(text)["input_ids"])
-        if count <= self.longest:
-            return ""
-        return (
-            f"the model reads the first {self.longest} of {count} tokens alone: words behind them have no "
-            "effect; explain a part of the text"
-        )
 
     @property
     def _cut(self) -> dict[str, Any]:
         return {} if self.longest is None else {"truncation": True, "max_length": self.longest}
 
 
-class PipelineClassifier(HuggingFace):
-    """A pipeline of transformers that classifies texts or images.
-
-    Parameters
-    ----------
-    pipeline
-        A ``transformers`` pipeline.
-
-    Raises
-    ------
-    InputError
-        If its network has no labels.
-    """
+class PipelineScores(LabelledNetwork):
+    """A pipeline of transformers, which puts the function on the logits itself."""
 
     def __init__(self, pipeline: Any) -> None:
-        super().__init__(pipeline.model, getattr(pipeline, "tokenizer", None))
+        options = getattr(pipeline, "_postprocess_params", {})
+        super().__init__(
+            pipeline.model, getattr(pipeline, "tokenizer", None), options.get("function_to_apply")
+        )
         self._pipeline = pipeline
 
-    def predict_proba(self, inputs: Any) -> Floats:
+    def scores(self, inputs: Any) -> Floats:
         """Return the pipeline's scores of each label, (n, labels).
 
         Raises
@@ -112,13 +135,13 @@ class PipelineClassifier(HuggingFace):
         InputError
             If it returns other labels than its network's.
         """
-        of_texts = self._tokenizer is not None
+        of_texts = self.tokenizer is not None
         items = list(inputs) if of_texts else [_picture(image) for image in inputs]
         # None means all labels of a text, and five of an image
-        options = {"top_k": None, **self._cut} if of_texts else {"top_k": len(self.classes_)}
-        with evaluating(self._network):
+        options = {"top_k": None, **self._cut} if of_texts else {"top_k": len(self.labels)}
+        with evaluating(self.network):
             answers = list(self._pipeline(items, **options))  # it may answer as it is read
-        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        place = {label: k for k, label in enumerate(self.labels)}
         scores = np.full((len(items), len(place)), np.nan)
         for row, answer in zip(scores, answers, strict=True):
             for one in answer:
@@ -130,13 +153,8 @@ class PipelineClassifier(HuggingFace):
         return scores
 
 
-class NetworkClassifier(HuggingFace):
+class NetworkScores(LabelledNetwork):
     """A network of transformers with its tokenizer, or with its image processor.
-
-    Parameters
-    ----------
-    network, tokenizer
-        The objects that ``from_pretrained`` returns.
 
     Raises
     ------
@@ -149,21 +167,38 @@ class NetworkClassifier(HuggingFace):
             raise InputError(
                 f"a pair is (network, tokenizer), got {type(tokenizer).__name__} for the tokenizer"
             )
-        super().__init__(network, tokenizer)
+        super().__init__(network, tokenizer, getattr(network.config, "function_to_apply", None))
 
-    def predict_proba(self, inputs: Any) -> Floats:
-        """The softmax of the logits; for labels that do not exclude others, the logistic function."""
+    def scores(self, inputs: Any) -> Floats:
+        """Return the function of the logits.
+
+        Raises
+        ------
+        ModelError
+            If the network has other logits than one for each label.
+        """
         torch = import_module("torch")
-        if _takes_texts(self._tokenizer):
-            batch = self._tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)
+        if _takes_texts(self.tokenizer):
+            batch = self.tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)
         else:
-            batch = self._tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
-        with evaluating(self._network), torch.inference_mode():
-            logits = self._network(**batch.to(self._network.device)).logits.double().cpu().numpy()
-        if getattr(self._network.config, "problem_type", None) == "multi_label_classification":
-            return np.asarray(1.0 / (1.0 + np.exp(-logits)))
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+            batch = self.tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
+        with evaluating(self.network), torch.inference_mode():
+            logits = self.network(**batch.to(self.network.device)).logits.double().cpu().numpy()
+        if logits.shape[1:] != (len(self.labels),):
+            raise ModelError(
+                f"{type(self.network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
+                f"inputs and {len(self.labels)} labels: pass a network that classifies whole inputs"
+            )
+        return _applied(self.function, logits)
+
+
+def _applied(function: str, logits: Floats) -> Floats:
+    """Put a function on logits (n, labels)."""
+    from scipy.special import expit, softmax
+
+    if function == _NONE:
+        return logits
+    return np.asarray(expit(logits) if function == _SIGMOID else softmax(logits, axis=1))
 
 
 def _takes_texts(processor: Any) -> bool:
@@ -178,3 +213,76 @@ def _picture(image: Any) -> Any:
     if pixels.dtype != np.uint8:
         raise InputError(f"networks of transformers take images of uint8, 0 to 255; got {pixels.dtype}")
     return Image.fromarray(pixels).convert("RGB")
+
+
+# -- estimators --------------------------------------------------------------------------------------------
+
+
+class Estimator:
+    """What explainers ask of a pipeline or pair, whatever its answers are."""
+
+    def __init__(self, source: LabelledNetwork) -> None:
+        self._source = source
+        self.__name__ = type(source.network).__name__  # for messages
+
+    @property
+    def mask_token(self) -> str | None:
+        """The tokenizer's token for a hidden word; None without one."""
+        return getattr(self._source.tokenizer, "mask_token", None)
+
+    def truncation(self, text: str) -> str:
+        """Return a warning if the network reads only the beginning of a text, else ""."""
+        longest = self._source.longest
+        if longest is None:
+            return ""
+        count = len(self._source.tokenizer(text)["input_ids"])
+        if count <= longest:
+            return ""
+        return (
+            f"the model reads the first {longest} of {count} tokens alone: words behind them have no "
+            "effect; explain a part of the text"
+        )
+
+
+class Classifier(Estimator):
+    """Probabilities of labels.
+
+    Attributes
+    ----------
+    classes_
+        The labels.
+    multilabel_
+        Whether labels do not exclude each other: each has its probability.
+    """
+
+    def __init__(self, source: LabelledNetwork) -> None:
+        super().__init__(source)
+        self.classes_ = np.array(source.labels)
+        self.multilabel_ = source.function == _SIGMOID
+
+    def predict(self, inputs: Any) -> Any:
+        """Return the most likely label of each input, (n,)."""
+        return self.classes_[np.argmax(self.predict_proba(inputs), axis=1)]
+
+    def predict_proba(self, inputs: Any) -> Floats:
+        """Return the probability of each label, (n, labels)."""
+        return self._source.scores(inputs)
+
+
+class Amounts(Estimator):
+    """Numbers that are no probabilities: of regressions, and logits where a user wants these.
+
+    Attributes
+    ----------
+    output_names_
+        The labels; "output" for the only one, where it is transformers' "LABEL_0".
+    """
+
+    def __init__(self, source: LabelledNetwork) -> None:
+        super().__init__(source)
+        anonymous = len(source.labels) == 1 and _NO_NAME.fullmatch(source.labels[0])
+        self.output_names_ = ("output",) if anonymous else source.labels
+
+    def predict(self, inputs: Any) -> Floats:
+        """Return the numbers of each label, (n, labels)."""
+        return self._source.scores(inputs)

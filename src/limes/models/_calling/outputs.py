@@ -290,20 +290,25 @@ def resolve(model: Any, output: Any = None) -> Output:
     if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
         if isinstance(output, str) and output == "margin" and prediction_method(model, "decision_function"):
             return Output("decision_function", None, None)
-        return _positions("predict", output)
+        return _positions("predict", output, getattr(model, "output_names_", ()))
     return _classifier(model, classes, output)
 
 
-def _positions(method: str, output: Any) -> Output:
-    positions = output if isinstance(output, list) else [output]
+def _positions(method: str, output: Any, names: Sequence[str] = ()) -> Output:
+    """Resolve the option ``output`` of a model without classes, whose outputs may have ``names``."""
     if output is None:
-        return Output(method, None, None)
-    if not positions or not all(is_position(i) for i in positions):
+        return Output(method, None, tuple(names) or None)
+    several = isinstance(output, list)
+    entries = output if several else [output]
+    positions = [names.index(i) if i in names else i for i in entries]
+    if not positions or not all(is_position(i) and (not names or i < len(names)) for i in positions):
+        also = f", or one of {list(names)}" if names else ""
         raise InputError(
             f"output={output!r}: this model has no classes; output may be None, or the position of a column "
-            "of its predictions, or a list of positions"
+            f"of its predictions{also}, or a list of these"
         )
-    return Output(method, output, tuple(str(i) for i in positions))
+    labels = tuple(names[i] if names else str(i) for i in positions)
+    return Output(method, positions if several else positions[0], labels)
 
 
 def is_position(value: Any) -> bool:
@@ -357,6 +362,17 @@ def _is_multilabel(model: Any) -> bool:
     return bool(
         getattr(model, "multilabel_", False) or getattr(binarizer, "y_type_", "").startswith("multilabel")
     )
+
+
+def add_up_to_one(model: Any, output: Output) -> bool:
+    """Return whether all explained answers together may be probabilities of classes, of which one is true.
+
+    Of functions nothing else is known. Amounts, margins and labels that do not exclude each other are not.
+    """
+    if output.columns is not None or output.method not in ("predict_proba", ""):
+        return False
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    return not (isinstance(getattr(last, "classes_", None), list) or _is_multilabel(last))
 
 
 def _default_method(model: Any) -> str:
