@@ -21,6 +21,7 @@ from limes._expectations.controls import FittedControl
 from limes._expectations.controls.control import share_left
 from limes._expectations.moments import Moments, SampleStatistics, boxed
 from limes._expectations.residual import Clusters, FeatureSupport, ResidualFit
+from limes._expectations.rule_of_three import count_unlike
 from limes._expectations.sampling import SampledDesign, Sampling
 from limes.exceptions import ModelError
 
@@ -165,7 +166,8 @@ def enumerate_states(
     with np.errstate(over="ignore", invalid="ignore"):
         variance = (probability @ centred**2).reshape(shape)
     finite = np.where(np.isfinite(variance), variance, np.nan)
-    return replace(exact, variance=finite, calls=np.array(calls))
+    unlike = count_unlike(f).reshape(shape)
+    return replace(exact, variance=finite, calls=np.array(calls), unlike=unlike)
 
 
 def check_squares(f: Floats) -> None:

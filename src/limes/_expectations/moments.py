@@ -107,6 +107,9 @@ class Moments(_Arrays):
         Number of rows that the model was called with for this row alone.
     shared
         Number of rows of the pool of answers that this row shares with others.
+    unlike
+        Number of rows whose answer differs from the most frequent one, () or (k,), where all rows of a design
+        were enumerated; else None.
     converged
         Whether the tolerance has been reached.
     sampled
@@ -121,6 +124,7 @@ class Moments(_Arrays):
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
     sampled: SampleStatistics | None = None
     shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
+    unlike: Ints | None = None
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:

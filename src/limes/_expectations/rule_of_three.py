@@ -155,6 +155,13 @@ def rare_variances(typical: Floats, n_differs: Floats, reach: Floats) -> Floats:
     return np.where((n_differs < _ENOUGH) & (typical[..., None] > 0), variances, 0.0)
 
 
+def count_unlike(f: Floats) -> Ints:
+    """Return the number of answers f (n, k) that differ from the most frequent one of each output, (k,)."""
+    with np.errstate(over="ignore"):  # differences of the largest numbers are larger still
+        distance = np.abs(f - _usual(f))
+    return np.asarray((distance > _ROUNDING * np.abs(f).max(axis=0)).sum(axis=0))
+
+
 def _usual(values: Floats) -> Floats:
     """Return a value near the median of each column: the most frequent one, where most are equal."""
     middle = len(values) // 2

@@ -38,7 +38,7 @@ from limes._explainers.results import (
     explain_each,
     output_positions,
 )
-from limes._explainers.sampling_warnings import sampling_warnings
+from limes._explainers.sampling_warnings import PERTURBED, sampling_warnings, unchanged_answers
 from limes._explainers.subset_fits import SubsetFits
 from limes._explainers.unidentified import among_all, explained, identification_warning
 from limes._explainers.verification import SUBSET_DRAWS, check_draws, kept_features
@@ -384,9 +384,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         names, description, sampling = self._names(item), self._describe(item), self._options.sampling
         exact = fitted.sampled is None
         warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
-        if not exact:
+        kind = replace(PERTURBED, rows=f"perturbed {self._several}")
+        if exact:
+            warnings += unchanged_answers(fitted, predictions, model.outputs, kind)
+        else:
             present = self._part_of(item, changes)[1]
-            sampled = sampling_warnings(fitted, present, model.outputs, sampling=sampling)
+            sampled = sampling_warnings(fitted, present, model.outputs, sampling=sampling, kind=kind)
             warnings += sampled.get(0, ())
         fit_of = Fit.of(partial(self._fits, model, fitted), fitted.surrogate.coef.shape)
         fields = {**fitted.explanation_fields(), "fit": fit_of}

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from limes._arrays import Floats
+from limes._expectations.moments import ROUNDING
 from limes._expectations.sampling import Sampling
 from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted
@@ -65,6 +66,46 @@ def sampling_warnings(
     return warnings
 
 
+def unchanged_answers(
+    fitted: Fitted, predictions: Floats, outputs: Sequence[str], kind: SampleKind
+) -> tuple[str, ...]:
+    """Return a sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated."""
+    if fitted.moments.unlike is None:
+        return ()
+    calls = int(fitted.calls[0])
+    sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
+    # the input itself is one of the rows, without weight where the design always removes some feature
+    weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
+    everywhere = (
+        f"the model answered the same in all {calls:,} {kind.rows}, so that all coefficients are 0: check "
+        "that it receives what is explained"
+    )
+    elsewhere = (
+        f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
+        "so that all coefficients are 0: take fewer, larger features"
+    )
+    unlike = fitted.moments.unlike.ravel().tolist()
+    return _by_output(
+        [
+            everywhere if rows == 0 else elsewhere if rows == 1 and alone else ""
+            for rows, alone in zip(unlike, weightless.tolist(), strict=True)
+        ],
+        outputs,
+    )
+
+
+def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences about outputs, "" for none; outputs with the same one share it."""
+    owners: dict[str, list[str]] = {}
+    for sentence, output in zip(sentences, outputs, strict=True):
+        if sentence:
+            owners.setdefault(sentence, []).append(output)
+    return tuple(
+        f"{sentence} (output {', '.join(its)})" if len(outputs) > 1 else sentence
+        for sentence, its in owners.items()
+    )
+
+
 def _shortfall(fitted: Fitted, i: int, sampling: Sampling, kind: SampleKind) -> tuple[str, ...]:
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
@@ -116,15 +157,9 @@ def _rare(fitted: Fitted, i: int, outputs: Sequence[str], kind: SampleKind) -> t
     """Return a sentence for outputs that too few rows inform, shared by outputs with the same words."""
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     calls = _answers(fitted, i)
-    by_sentence: dict[str, list[str]] = {}
-    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), outputs, strict=True)
-    for unlike, carriers, output in numbers:
-        sentence = _few(int(unlike), float(carriers), calls, kind)
-        if sentence:
-            by_sentence.setdefault(sentence, []).append(output)
-    return tuple(
-        f"{sentence} (output {', '.join(owners)})" if len(outputs) > 1 else sentence
-        for sentence, owners in by_sentence.items()
+    numbers = zip(fitted.sampled.unlike[i].ravel(), fitted.sampled.carriers[i].ravel(), strict=True)
+    return _by_output(
+        [_few(int(unlike), float(carriers), calls, kind) for unlike, carriers in numbers], outputs
     )
 
 
@@ -162,18 +197,14 @@ def _ties(fitted: Fitted, i: int, names: Sequence[str], outputs: Sequence[str]) 
     d = len(names)
     values = fitted.surrogate.coef[i].reshape(d, -1)
     errors = fitted.surrogate.standard_errors[i].reshape(d, -1)
-    by_pairs: dict[str, list[str]] = {}
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     differ = fitted.sampled.unlike[i].reshape(-1) > 0
-    for k, output in enumerate(outputs):
-        tied = _tied(values[:, k], errors[:, k]) if differ[k] else []
-        if tied:
-            by_pairs.setdefault("; ".join(f"{names[a]} and {names[b]}" for a, b in tied), []).append(output)
-    return tuple(
-        "the order is not certain, coefficients are equal within their errors: "
-        + (f"{pairs} (output {', '.join(owners)})" if len(outputs) > 1 else pairs)
-        for pairs, owners in by_pairs.items()
-    )
+    sentences = [""] * len(outputs)
+    for k in np.flatnonzero(differ).tolist():
+        if tied := _tied(values[:, k], errors[:, k]):
+            pairs = "; ".join(f"{names[a]} and {names[b]}" for a, b in tied)
+            sentences[k] = f"the order is not certain, coefficients are equal within their errors: {pairs}"
+    return _by_output(sentences, outputs)
 
 
 def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:

@@ -270,6 +270,12 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
             f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
             f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
         )
+    fresh = rule.problem.fresh.values
+    if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
+        warnings.append(
+            f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
+            "it receives what is explained"
+        )
     if not rule.meets(config):
         warnings.append(
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
