@@ -8,7 +8,8 @@ INSTALLED := $(VENV)/.installed
 SITE := docs/_build
 
 .PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants \
-	test-engines test-processors test-spark test-ray test-stores test-install test-bridges lint bench fuzz papers test-browser clean
+	test-engines test-processors test-spark test-ray test-stores test-torch test-install test-bridges lint bench fuzz papers \
+	test-browser clean
 
 demo: $(INSTALLED)
 	$(BIN)/limes demo
@@ -87,6 +88,14 @@ test-stores: $(INSTALLED)
 		|| echo "moto could not be installed: the tests of stores will be skipped"
 	$(BIN)/pytest tests/scale/test_stores.py tests/scale/test_inputs.py
 
+# Networks of torch and transformers, in a separate environment: the files of tests that are skipped without these.
+# Networks are small, with random weights, and nothing is downloaded; threads would only wait for each other.
+TORCH := .venv-torch
+test-torch:
+	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime torch transformers pillow scikit-image pandas
+	OMP_NUM_THREADS=1 $(TORCH)/bin/pytest $$(grep -rlE 'importorskip\("(torch|transformers|tokenizers)"' tests)
+
 # All seeds and examples, of which `make test` takes a part (tests/effort.py), and what other targets run as well.
 test-deep: $(INSTALLED)
 	LIMES_DEEP=1 $(BIN)/pytest -n 2 --dist worksteal -m "not browser and not coverage and not wrappers"
@@ -140,7 +149,7 @@ papers: $(INSTALLED)
 	$(BIN)/python -m papers
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(WRAPPERS) $(BRIDGES) $(SITE) build src/limes/_kernels*.so
+	rm -rf $(VENV) $(LOWEST) $(WRAPPERS) $(BRIDGES) $(TORCH) $(SITE) build src/limes/_kernels*.so
 
 # Kernels are compiled again when one of their sources is newer.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)

@@ -12,10 +12,10 @@ from itertools import pairwise
 import numpy as np
 
 from limes._arrays import Floats
-from limes._expectations.moments import ROUNDING
 from limes._expectations.sampling import Sampling
 from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted
+from limes._variance import ROUNDING
 
 # Features that people look at
 _LOOKED_AT = 5
