@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from math import prod
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,13 @@ Bools: TypeAlias = NDArray[np.bool_]
 Objects: TypeAlias = NDArray[Any]
 # of any precision
 Reals: TypeAlias = NDArray[np.floating[Any]]
+
+EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
+
+
+def is_wide(value: Any) -> bool:
+    """Tell whether a value is a whole number that float64 may not tell from its neighbours."""
+    return isinstance(value, Integral) and abs(int(value)) >= EXACT
 
 
 def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:

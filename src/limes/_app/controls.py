@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
-from limes._explainers.tables.columns import EXACT, TableColumn
+from limes._arrays import EXACT, Floats
+from limes._explainers.tables.columns import TableColumn
 from limes._explanation.wording import cell, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError

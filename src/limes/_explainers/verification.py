@@ -22,6 +22,7 @@ from limes._bars import progress_of
 from limes._expectations.moments import Moments
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes._explainers.tables.table import Table
+from limes._explanation.wording import cell
 from limes._pipeline import Expectation, Pipeline
 from limes.designs._columns import categorical
 from limes.designs._coordinates import IndicatorCoordinate
@@ -56,13 +57,13 @@ class Probe:
     """Rows (n, d) at which form and model are compared.
 
     First come ``background`` rows of the background, then rows mixed from a few of these, then others.
-    ``origins`` are the rows' kinds in words, ``names`` the names of the columns.
+    ``origins`` are the rows' kinds in words, ``table`` has their columns.
     """
 
     rows: Floats
     background: int
     origins: Sequence[str]
-    names: Sequence[str]
+    table: Table
 
     @classmethod
     def of(cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None) -> Probe:
@@ -85,7 +86,7 @@ class Probe:
             *["an explained row"] * len(explained),
         )
         rows = np.concatenate([table.matrix[background], law, explained])
-        return cls(rows, len(background), origins, table.names)
+        return cls(rows, len(background), origins, table)
 
     def answers(self, ask: Predict) -> Floats:
         """Return the model's answers at all rows.
@@ -107,7 +108,8 @@ class Probe:
 
     def where(self, i: int) -> str:
         """Return row i in words: its kind, and its first columns."""
-        cells = [f"{name}={value:.6g}" for name, value in zip(self.names, self.rows[i], strict=True)]
+        values = self.table.originals(self.rows[i : i + 1])[0]
+        cells = [f"{name}={cell(value)}" for name, value in zip(self.table.names, values, strict=True)]
         more = ", ..." if len(cells) > _SHOWN else ""
         return f"{self.origins[i]} ({', '.join(cells[:_SHOWN])}{more})"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._arrays import is_wide
 from limes._checks import require
 from limes._explanation.view import output_title, slope_facts, with_outputs
 from limes.exceptions import InputError
@@ -113,10 +114,15 @@ def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
 
 
 def _shap_data(cells: Objects) -> Floats | Objects:
+    wide = np.array([is_wide(cell) for cell in cells.ravel()]).reshape(cells.shape)
     try:
-        return cells.astype(float)  # shap colours by value, for which it needs numbers
-    except (TypeError, ValueError):
-        texts = cells.copy()
-        missing = np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)
-        texts[missing] = "missing"  # shap formats every cell that is not a text as a number
-        return texts
+        numbers = cells.astype(float)  # shap colours by value, for which it needs numbers
+    except (TypeError, ValueError, OverflowError):
+        numbers = None
+    if numbers is not None and not wide.any():
+        return numbers
+    # shap formats every cell that is not a text as a number
+    texts = cells.astype(object)
+    texts[wide] = [str(cell) for cell in texts[wide]]
+    texts[np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)] = "missing"
+    return texts

@@ -12,21 +12,27 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import EXACT, Bools, Floats, Ints, Objects, is_wide
 from limes._checks import did_you_mean, listed
 from limes.exceptions import CellError, InputError
 
 NUMBERS = (numbers.Real, np.bool_)
 # A message writes a whole number up to here in full
 _LONGEST_WHOLE = 10**30
-EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
 
 INFINITE = (
     "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
     "both the same way), by NaN if it means missing, or drop the row"
 )
 NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
-TOO_LARGE = "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it"
+TOO_LARGE = (
+    "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it; if its numbers "
+    "are names, such as of orders, name it in categorical="
+)
+ROUNDED = (
+    "is a float, which may have been any of several whole numbers beyond 2**53, as the background's are: "
+    "pass the whole number itself, such as in a frame of one row (X.iloc[[i]]; X.iloc[i] makes floats of a row)"
+)
 NEWLY_MISSING = (
     "is missing, but the background has no missing values in this column: impute it, or add rows with "
     "missing values to the background"
@@ -40,7 +46,7 @@ class TableColumn:
     name: str
     categorical: bool
     levels: tuple[Any, ...]  # the user's own values; empty for numbers
-    coded: bool  # the matrix holds positions in `levels`, because they are not numbers themselves
+    coded: bool  # the matrix holds positions in `levels`, because float64 does not hold these themselves
     dtype: np.dtype[Any]  # of the numbers as the user stores them
     missing: bool  # the background has missing values here
     template: Any = field(default=None, repr=False)  # native cells that decoding gathers from
@@ -49,6 +55,11 @@ class TableColumn:
     def integer(self) -> bool:
         """Whether the user stores whole numbers."""
         return not self.categorical and self.dtype.kind in "iu"
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a level is a whole number that float64 cannot tell from its neighbours."""
+        return any(map(is_wide, self.levels))
 
     @cached_property
     def codes(self) -> dict[Any, float]:
@@ -76,7 +87,7 @@ class TableColumn:
 
     def new_levels(self, values: Objects) -> list[str]:
         """Return texts that are no levels, if the column's dtype lists none."""
-        if not self.coded or _lists_levels(self.template):
+        if not self.coded or _lists_levels(self.template) or not any(isinstance(v, str) for v in self.levels):
             return []
         return [
             value
@@ -118,7 +129,9 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
         whole = all(isinstance(level, numbers.Integral) for level in levels)
         return TableColumn(name, False, (), False, np.dtype(np.int64 if whole else np.float64), missing)
     levels = _sorted(levels, name, [] if numeric else order or [])
-    return TableColumn(name, True, tuple(levels), not numeric, dtype, missing)
+    coded = not numeric or any(map(is_wide, levels))
+    shown = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+    return TableColumn(name, True, shown, coded, dtype, missing)
 
 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
@@ -193,7 +206,7 @@ def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
     _refuse(column, values, where=where, bad=np.isinf(floats), why=_always(INFINITE))
     if column.integer:
-        _refuse(column, values, where=where, bad=np.abs(floats) > EXACT, why=_always(TOO_LARGE))
+        _refuse(column, values, where=where, bad=_beyond(values, floats), why=_always(TOO_LARGE))
     blank = np.isnan(floats)
     if not column.missing:
         _refuse(column, values, where=where, bad=blank, why=_always(NEWLY_MISSING))
@@ -201,6 +214,14 @@ def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
         unseen = ~np.isin(floats, column.points) & ~blank
         _refuse(column, values, where=where, bad=unseen, why=_always(_unseen(column)))
     return floats
+
+
+def _beyond(values: Objects, floats: Floats) -> Bools:
+    """Tell which numbers are beyond 2**53; rounded to a float the first beyond it is 2**53 itself."""
+    beyond = np.abs(floats) > EXACT
+    for i in np.flatnonzero(np.abs(floats) == EXACT).tolist():
+        beyond[i] = abs(values[i]) > int(EXACT)
+    return beyond
 
 
 def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
@@ -222,11 +243,16 @@ def _code(column: TableColumn, value: Any) -> float | None:
     if _is_missing(value):
         return np.nan
     if column.coded:
-        return column.codes.get(value)
+        return None if _is_rounded(column, value) else column.codes.get(value)
     try:
         return float(value) if isinstance(value, NUMBERS) else None
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _is_rounded(column: TableColumn, value: Any) -> bool:
+    """Tell whether a value is a float in the place of one of several whole numbers."""
+    return isinstance(value, float | np.floating) and abs(float(value)) >= EXACT and column.wide
 
 
 def _is_missing(value: Any) -> bool:
@@ -257,6 +283,8 @@ def _always(text: str) -> Callable[[Any], str]:
 def _unseen(column: TableColumn, value: Any = None) -> str:
     if not column.levels:
         return "does not occur in the background, which has no value in this column: drop the column"
+    if _is_rounded(column, value):
+        return ROUNDED
     close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])
     return (
         f"does not occur in the background{close}, which has {listed(column.levels)}. Use one of "

@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from limes._arrays import Floats, Objects
+from limes._arrays import EXACT, Floats, Objects, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
-from limes._explainers.tables.columns import (
-    TableColumn,
-    unreadable,
-)
+from limes._explainers.tables.columns import TableColumn, unreadable
 from limes.exceptions import InputError
 
 
@@ -71,13 +68,37 @@ class ArrayConverter:
     dtype: np.dtype[Any]
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
-        """Return an array of the background's dtype."""
+        """Return an array of the background's dtype.
+
+        Raises
+        ------
+        InputError
+            If float64 does not hold the whole numbers of one column, and another has fractions.
+        """
         if self.dtype.kind in "biuf":
-            return _narrow(matrix, self.dtype)
+            wide = [column for column in columns if column.coded]
+            return self._whole(columns, matrix, wide[0].name) if wide else _narrow(matrix, self.dtype)
         cells = np.empty(matrix.shape, dtype=object)
         for j, column in enumerate(columns):
             cells[:, j] = self._cells(column, matrix[:, j])
         return cells.astype(self.dtype)
+
+    def _whole(self, columns: tuple[TableColumn, ...], matrix: Floats, wide: str) -> Objects:
+        """Return whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
+        cells = np.empty(matrix.shape, dtype=self.dtype)
+        for j, column in enumerate(columns):
+            if column.coded:
+                cells[:, j] = np.array(column.levels, dtype=self.dtype)[column.places(matrix[:, j])]
+                continue
+            numbers = _narrow(matrix[:, j], self.dtype)
+            if numbers.dtype != self.dtype:
+                raise InputError(
+                    f"column {wide!r} holds whole numbers beyond 2**53, and perturbed values of column "
+                    f"{column.name!r} are no {self.dtype}: one array cannot hold both. Pass a dataframe as "
+                    f"the background, or name {column.name!r} in categorical= too"
+                )
+            cells[:, j] = numbers
+        return cells
 
     def _cells(self, column: TableColumn, values: Floats) -> Objects:
         template: Objects = column.template
@@ -202,25 +223,42 @@ def _as_array(X: Any) -> Objects:
         raise InputError(f"{type(X).__name__} is sparse: pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
         raise InputError("a masked array hides cells: pass X.filled(numpy.nan)")
+    series = nw.from_native(X, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _cells(series)
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise InputError("X is no table: rows differ in length, or a cell holds a list") from error
-    # numpy would turn the numbers beside a text into texts
-    mixed = array.dtype.kind in "US" and not isinstance(X, np.ndarray)
+    # numpy would turn the numbers beside a text into texts, and whole numbers beside a fraction into floats
+    mixed = not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _is_rounded(array, X))
     return _readable(np.array(X, dtype=object) if mixed else array, "the array")
 
 
+def _is_rounded(array: Objects, X: Any) -> bool:
+    """Tell whether whole numbers of X have lost digits in an array of floats."""
+    if array.dtype.kind != "f":
+        return False
+    with np.errstate(invalid="ignore"):
+        large = np.abs(array) >= EXACT
+    return bool(large.any()) and any(map(is_wide, np.array(X, dtype=object)[large]))
+
+
 def _cells(series: nw.Series[Any]) -> Objects:
-    if series.null_count() == len(series):
+    nulls = series.null_count()
+    if nulls == len(series):
         return np.full(len(series), np.nan)
     if series.dtype in (nw.Int128, nw.UInt128):
         raise unreadable(f"column {series.name!r}", series.dtype)
-    if series.dtype != nw.Categorical or series.null_count() == 0:
+    of_categories = series.dtype in (nw.Categorical, nw.Enum)
+    if not nulls or not (of_categories or series.dtype.is_integer()):
         return _readable(series.to_numpy(), f"column {series.name!r}")
-    # pyarrow loses which categories are null
+    present = series.drop_nulls().to_numpy()
+    if not of_categories and not any(map(is_wide, (present.min(), present.max()))):
+        return series.to_numpy()
+    # beside nulls pyarrow loses which categories are null, and all libraries make floats of whole numbers
     cells = np.full(len(series), None, dtype=object)
-    cells[~series.is_null().to_numpy()] = series.drop_nulls().to_numpy()
+    cells[~series.is_null().to_numpy()] = present
     return cells
 
 

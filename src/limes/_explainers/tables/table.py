@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects, Reals
+from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals
 from limes._checks import listed
 from limes._explainers.tables.columns import (
-    EXACT,
     TableColumn,
     column_positions,
     encode,

@@ -161,6 +161,13 @@ class Training:
             return {j: self.stats["feature_values"][j] for j in self.categorical}
         return {j: np.unique(self._cells[:, j]).tolist() for j in self.categorical}
 
+    @property
+    def shown_values(self) -> dict[int, list[Any]]:
+        """The same, whole numbers beyond 2**53 as the user wrote them."""
+        wide = {j: column for j, column in enumerate(self.table.columns) if column.wide}
+        written = {j: wide[j].originals(np.array(self.values[j])).tolist() for j in wide}
+        return {**self.values, **written}
+
     @cached_property
     def frequencies(self) -> dict[int, Floats]:
         """How frequent they are, adding up to 1."""

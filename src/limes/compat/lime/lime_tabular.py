@@ -119,6 +119,8 @@ class LimeTabularExplainer(BaseExplainer):
         self.feature_names, self.discretizer = self._training.names, self._training.discretizer
         self.categorical_features = self._training.categorical
         self.feature_values, self.feature_frequencies = self._training.values, self._training.frequencies
+        if isinstance(self._training, Training):
+            self.feature_values = self._training.shown_values
         if sample_around_instance and self.discretizer is not None:
             object_to(
                 "sample_around_instance changes nothing where numbers are cut into bins",
