@@ -25,6 +25,7 @@ from limes._explainers.images.pixels import (
     image_fingerprint,
     image_picture,
     photo_picture,
+    range_remark,
     superpixel_names,
 )
 from limes._explainers.images.superpixels import filled, segmenter, superpixels
@@ -230,8 +231,8 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         Parameters
         ----------
         images
-            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, gives an explanation of one row; a list of
-            them, or (n, H, W, C), a list of explanations.
+            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, or a picture of PIL, read by its mode, gives
+            an explanation of one row; a list of them, or (n, H, W, C), a list of explanations.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -269,6 +270,9 @@ class ImageExplainer(MaskedExplainer[Photograph]):
 
     def _parse(self, raw: Any) -> Photograph:
         photo = checked_image(raw)
+        range_remark(
+            photo, self._preprocess
+        )  # refuses before the model is asked
         framing = (self._preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         labels = superpixels(self._segment, pixels)
@@ -287,7 +291,8 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     def _describe(self, item: Photograph) -> Description:
         image = item.image
         conditions = image_conditions(image.labels)
-        warnings = () if image.size > 1 else (_ONE_SUPERPIXEL,)
+        remark = range_remark(item.photo, self._preprocess)
+        warnings = (*([remark] if remark else []), *([] if image.size > 1 else [_ONE_SUPERPIXEL]))
         picture = image_picture(image, conditions) | photo_picture(item)
         return Description(conditions, image_areas(image.labels), warnings, picture)
 

@@ -119,5 +119,5 @@ def _resized(image: Any, size: tuple[int, int], resample: str) -> Any:
     ]
     pixels = np.stack([np.asarray(plane) for plane in resized], axis=-1)
     pixels = np.clip(pixels, image.min(), image.max())
-    pixels = np.rint(pixels) if image.dtype.kind in "iu" else pixels
+    pixels = np.rint(pixels) if image.dtype.kind in "biu" else pixels
     return pixels.astype(image.dtype).reshape(*size, *image.shape[2:])

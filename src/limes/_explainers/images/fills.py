@@ -55,7 +55,7 @@ def fills_of(fill: Any) -> dict[str, Fill]:
 def _name(fill: Any, place: int) -> str:
     if isinstance(fill, str):
         return fill
-    if callable(fill) or np.size(fill) > 4:  # no colour
+    if callable(fill) or np.asarray(fill).size > 4:  # no colour
         return f"{type(fill).__name__} {place}"
     return str(np.asarray(fill).tolist())
 

@@ -19,19 +19,24 @@ from limes.exceptions import InputError
 from limes.models._calling.networks import Preprocess, layout
 from limes.models._framing import Framing
 from limes.models._images import SwitchedImage
+from limes.models._pictures import pixels_of
 
 _CHANNELS = (1, 3, 4)
+# Shares above 1 that interpolation leaves
+_BRIGHTEST_SHARE = 2.0
 
 
 def checked_image(image: Any) -> Any:
     """Return the image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4.
+
+    Pictures of PIL are read by their mode, as :func:`limes.models._pictures.pixels_of` does.
 
     Raises
     ------
     InputError
         If it is no such array, has no pixels, or a pixel is not finite: names the pixel.
     """
-    pixels = np.asarray(image)
+    pixels = pixels_of(image)
     if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:
         raise InputError(f"an image is an array of numbers, got {type(image).__name__} of {pixels.dtype}")
     if pixels.ndim not in (2, 3):
@@ -50,6 +55,41 @@ def checked_image(image: Any) -> Any:
             f"the image has {pixels[where]} at row {where[0]}, column {where[1]}: every pixel must be finite"
         )
     return np.ascontiguousarray(pixels)
+
+
+def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
+    """Return a warning about a photograph of another range than the preprocessing is for, or "".
+
+    Raises
+    ------
+    InputError
+        If floats from 0 to 1 meet a preprocessing for 0 to 255: says how to convert them.
+    """
+    white = None if preprocess is None else preprocess.white
+    if preprocess is None or white is None:
+        return ""
+    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale}) is for 0 to {white}"
+    low, high, factor = float(photo.min()), float(photo.max()), preprocess.bytes_per_unit(photo.dtype)
+    if photo.dtype.kind == "f" and white == 255 and low >= 0 and 0 < high <= 1:
+        raise InputError(
+            f"the image has floats from {low:.3g} to {high:.3g}, and {passed}: pass 255 * image, or mean and "
+            "scale over 255"
+        )
+    if factor < 1 and 0 < high <= 255:
+        return (
+            f"the image has 16 bits, of which 65535 is white, and its brightest pixel is {high:.0f}: it is "
+            "nearly black; if its white is 255, pass image.astype('uint8')"
+        )
+    if factor != 1:
+        return (
+            f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by "
+            f"{factor.numerator}{'' if factor.denominator == 1 else f'/{factor.denominator}'}"
+        )
+    if high > (white if white > 1 else _BRIGHTEST_SHARE):
+        return f"the image has numbers up to {high:.6g}, and {passed}, as it seems: if so, pass " + (
+            "image / 255, or mean and scale times 255" if white == 1 else f"numbers from 0 to {white}"
+        )
+    return ""
 
 
 def as_list(images: Any) -> list[Any] | None:
@@ -176,7 +216,10 @@ def read_image(path: Path) -> Any:
     try:
         with Image.open(path) as opened:
             turned = ImageOps.exif_transpose(opened)
-            return np.asarray(turned if turned.mode in ("L", "RGB") else turned.convert("RGB"))
+            pixels = pixels_of(turned)
+            if pixels.ndim == 2 and turned.mode != "L":
+                return np.repeat(pixels[..., None], 3, axis=2)
+            return pixels[..., :3] if pixels.ndim == 3 else pixels  # without transparency
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError(f"{path} could not be read as an image: {error}") from error
 

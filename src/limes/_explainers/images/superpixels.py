@@ -18,6 +18,7 @@ from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explainers.images.pixels import rgb
 from limes.exceptions import InputError
 from limes.models._hidden import changed
+from limes.models._pictures import pixels_of
 
 # the user's image -> labels (H, W)
 Segment: TypeAlias = Callable[[Any], Any]
@@ -156,7 +157,7 @@ def filler(fill: Any) -> Fill:
         return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
     if callable(fill):
         return lambda image, labels: fill(image, labels)
-    constant = np.asarray(fill)
+    constant = pixels_of(fill)
     if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
         raise InputError(
             f"fill must be one of {list(_FILLS)}, a colour, an image, or a callable (image, labels) -> "

@@ -31,7 +31,7 @@ TOO_LARGE = (
 )
 ROUNDED = (
     "is a float, which may have been any of several whole numbers beyond 2**53, as the background's are: "
-    "pass the whole number itself, such as in a frame of one row (X.iloc[[i]]; X.iloc[i] makes floats of a row)"
+    "pass the whole number itself, such as in a frame of one row (X.iloc[[i]], not X.iloc[i])"
 )
 NEWLY_MISSING = (
     "is missing, but the background has no missing values in this column: impute it, or add rows with "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +20,12 @@ from limes.models._calling.outputs import ONNX_TYPES
 from limes.models._framing import FITS, RESAMPLINGS, Framing
 from limes.models._identity import qualified_name
 from limes.models._images import Compose, Composer, SwitchedImage, TensorComposer
+from limes.models._pictures import pixels_of
+
+# Mean or scale of a network for pixels of 0 to 255; CT windows and 16 bits have larger ones
+_OF_BYTES = (16, 512)
+# What white is in each type of pixels
+_WHITE = {np.dtype(np.bool_): 1, np.dtype(np.uint16): 65535}
 
 CHANNELS = ("first", "last")
 ORDERS = ("rgb", "bgr")
@@ -28,10 +35,13 @@ ORDERS = ("rgb", "bgr")
 class Preprocess:
     """The input of a network for an image: (pixels - mean) / scale, pixel by pixel.
 
+    Where mean and scale are those of a network for bytes, of which 255 is white, booleans and pixels of 16
+    bits are brought to it first: times 255, and over 257.
+
     Parameters
     ----------
     mean, scale
-        Numbers, or one a channel, in the units of the image (0 to 255 for most photographs).
+        Numbers, or one a channel, for pixels from 0 to 255, or from 0 to 1 where none is above 1.
     channels
         "first": (C, H, W), as torch and most ONNX files; "last": (H, W, C).
     order
@@ -101,7 +111,9 @@ class Preprocess:
         InputError
             If mean or scale are of another number of channels.
         """
-        pixels = np.asarray(image, dtype=np.float64)
+        pixels = pixels_of(image)
+        factor = self.bytes_per_unit(pixels.dtype)
+        pixels = pixels.astype(np.float64) * factor.numerator / factor.denominator
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
         for name in ("mean", "scale"):
             entries = np.size(getattr(self, name))
@@ -114,6 +126,19 @@ class Preprocess:
             pixels = pixels[..., ::-1]
         scaled = ((pixels - self.mean) / self.scale).astype(self.dtype)
         return np.ascontiguousarray(scaled if self.channels == "last" else np.moveaxis(scaled, -1, 0))
+
+    @property
+    def white(self) -> int | None:
+        """The brightest pixel that mean and scale are for, 255 or 1; None where they do not say."""
+        numbers = np.abs(np.concatenate([np.ravel(self.mean), np.ravel(self.scale)]))
+        if _OF_BYTES[0] <= numbers.max() <= _OF_BYTES[1]:
+            return 255
+        says_nothing = not np.any(self.mean) and (np.asarray(self.scale) == 1).all()
+        return 1 if numbers.max() <= 1 and not says_nothing else None
+
+    def bytes_per_unit(self, dtype: np.dtype[Any]) -> Fraction:
+        """Return what pixels of a type are multiplied by, so that white is 255 for a network of bytes."""
+        return Fraction(255, _WHITE.get(dtype.newbyteorder("="), 255)) if self.white == 255 else Fraction(1)
 
     def framing(self, photo: Any) -> Framing:
         """Return which part of a ``photo`` (H, W) or (H, W, C) is explained, and at what size."""
