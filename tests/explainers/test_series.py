@@ -236,6 +236,63 @@ def test_bad_series(series, message):
         SeriesExplainer(largest)(series)
 
 
+TURNED = RNG.standard_normal((3, 50))
+
+
+@pytest.mark.parametrize(
+    ("series", "layout", "words_of_it"),
+    [
+        (TURNED, None, ["(3, 50)", "series.T", "layout='first'", "3 series of 50 steps", "layout='last'"]),
+        (TURNED[:1], None, ["(1, 50)", "series[0]"]),
+        (pd.DataFrame(TURNED), None, ["(3, 50)", "3 series of 50 steps"]),
+        (TURNED.tolist(), "as an array", ["series.T"]),
+        (np.stack([TURNED, TURNED]), None, ["series 0", "series.T"]),
+        (TURNED, "first", ["series.T", "(steps, channels)"]),
+    ],
+)
+def test_fewer_steps_than_channels_are_refused_with_the_remedies(series, layout, words_of_it):
+    if layout == "as an array":
+        series, layout = np.array(series), None
+    with pytest.raises(InputError) as error:
+        SeriesExplainer(largest, layout=layout)(series)
+    assert all(word in str(error.value) for word in words_of_it)
+
+
+def test_the_remedies_do_what_they_say():
+    def second(batch):
+        return batch[:, 1, 10:20].mean(axis=1)
+
+    turned = SeriesExplainer(second, count=5, fill=0.0, layout="first")(TURNED.T)
+    composed = every_series(TURNED.T, sixths(50, 5), np.zeros((50, 3)))
+    assert_exact(turned, composed[:, 10:20, 1].mean(axis=1))
+    several = SeriesExplainer(largest, count=5)(list(np.asarray(TURNED)))
+    assert [len(one.feature_names) for one in several] == [5, 5, 5]
+    confirmed = SeriesExplainer(largest, layout="last")(TURNED)
+    assert confirmed.feature_names == ("0", "1", "2")
+    assert confirmed.warnings == ()
+    part = {"s": limes.SeriesPart(count=5, layout="first", fill=0.0)}
+    composite = limes.CompositeExplainer(lambda parts: second(parts["s"]), part)({"s": TURNED.T})
+    assert composite.values == pytest.approx(turned.values)
+    with pytest.raises(InputError, match=r"series\.T"):
+        limes.CompositeExplainer(lambda parts: second(parts["s"]), {"s": limes.SeriesPart()})({"s": TURNED})
+
+
+@pytest.mark.parametrize("matrix", [TRAINING[:3], TRAINING[:1], pd.DataFrame(TRAINING[:3])])
+def test_a_matrix_for_an_estimator_of_as_many_columns_is_several_series(matrix):
+    model = Ridge().fit(TRAINING, TRAINING[:, 0])
+    several = SeriesExplainer(model, count=4)(matrix)
+    assert [one.predictions[0] for one in several] == pytest.approx(model.predict(np.asarray(matrix)))
+
+
+@pytest.mark.parametrize(
+    ("channels", "layout", "warned"), [(25, None, True), (25, "last", False), (9, None, False)]
+)
+def test_many_channels_are_a_warning(channels, layout, warned):
+    series = RNG.standard_normal((40, channels))
+    texts = SeriesExplainer(lambda batch: batch[:, 3, 0], count=4, layout=layout)(series).warnings
+    assert any("one series of 40 steps and 25 channels" in text for text in texts) == warned
+
+
 def test_other_mistakes():
     with pytest.raises(UnknownOptionError, match="did you mean 'segments'"):
         SeriesExplainer(largest, segment=4)

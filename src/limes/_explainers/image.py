@@ -270,9 +270,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
 
     def _parse(self, raw: Any) -> Photograph:
         photo = checked_image(raw)
-        range_remark(
-            photo, self._preprocess
-        )  # refuses before the model is asked
+        range_remark(photo, self._preprocess)  # refuses before the model is asked
         framing = (self._preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         labels = superpixels(self._segment, pixels)

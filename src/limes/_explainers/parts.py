@@ -7,7 +7,7 @@ is hidden. :class:`limes.CompositeExplainer` explains models of several of them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -38,6 +38,7 @@ from limes._explainers.time_series.series import Series, SplitSeries, Splitter
 from limes._explanation.fields import is_missing
 from limes._explanation.wording import number
 from limes.exceptions import InputError
+from limes.models._calling.networks import CHANNELS as LAYOUTS
 from limes.models._documents import Document
 from limes.models._images import SwitchedImage
 
@@ -246,7 +247,7 @@ class SeriesPart:
 
     Parameters
     ----------
-    segments, count, fill, channels
+    segments, count, fill, channels, layout
         As for :class:`limes.SeriesExplainer`.
 
     Raises
@@ -267,9 +268,12 @@ class SeriesPart:
     count: int = 10
     fill: Any = "mean"
     channels: str = "together"
+    layout: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("channels", self.channels, CHANNELS)
+        if self.layout is not None:
+            check_choice("layout", self.layout, LAYOUTS)
         check_count("count", self.count)
         if self._in_bands and not (isinstance(self.fill, str) and self.fill == "mean"):
             raise InputError(
@@ -291,7 +295,7 @@ class SeriesPart:
             fill=time_segments.filler(self.fill),
             apart=self.channels == "apart",
         )
-        return split(Series.parse(raw))
+        return replace(split(Series.parse(raw, self.layout)), first=self.layout == "first")
 
 
 # -- rows of tables ------------------------------------------------------------------------------------------

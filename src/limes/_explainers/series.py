@@ -9,7 +9,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes import __version__
-from limes._checks import check_choice, refuse_unknown
+from limes._checks import refuse_unknown
 from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.parts import SeriesPart
@@ -17,9 +17,11 @@ from limes._explainers.switched_model import SwitchedModel
 from limes._explainers.time_series.series import SeriesInputs, SplitSeries
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.models._calling.caller import Retry
-from limes.models._calling.networks import CHANNELS
+from limes.models._calling.networks import columns
 
 _MEANING = "change of the surrogate when the segment is shown against when it is hidden"
+# Recordings have fewer channels as a rule, and series more steps
+_MANY_CHANNELS = 24
 _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
@@ -52,8 +54,9 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
     channels
         "together": a segment is hidden in all channels at once. "apart": in each channel separately.
     layout
-        "last": the model takes (n, T, C), as the user passes them. "first": (n, C, T), as torch, sktime and
-        aeon do.
+        What the model takes. "last": (n, T, C). "first": (n, C, T), as models of torch, sktime and aeon do;
+        series are passed as (T, C) all the same. None: "last", and a series of fewer steps than channels is
+        refused, as it is most likely (C, T), or several series (n, T): "last" confirms it.
     bandwidth
         ν > 0, infinity allowed.
     output, top, labels, link
@@ -98,7 +101,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         count: int = 10,
         fill: Any = "mean",
         channels: str = "together",
-        layout: str = "last",
+        layout: str | None = None,
         bandwidth: float = BANDWIDTH,
         output: Any = None,
         top: int = 5,
@@ -118,8 +121,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         options = SamplingOptions(
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels)
-        self._first = check_choice("layout", layout, CHANNELS) == "first"
+        self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels, layout=layout)
         self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
@@ -139,8 +141,8 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         ----------
         series
             (T,), (T, C), a pandas Series, or a frame with a column a channel, gives an explanation of one
-            row; a list of them, or (n, T, C), a list of explanations. Lengths may differ where the model
-            allows it.
+            row; a list of them, or (n, T, C), a list of explanations, as does (n, T) for an estimator that
+            was fitted on T columns. Lengths may differ where the model allows it.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -157,7 +159,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = _as_list(series)
+        several = _as_list(series, columns(self._model.model))
         if several is None:
             return self._explain(series, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
@@ -166,7 +168,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         return self._part.parse(raw)
 
     def _bind(self, item: SplitSeries) -> MaskedModel:
-        inputs = SeriesInputs.of_model(self._model.model, item, first=self._first)
+        inputs = SeriesInputs.of_model(self._model.model, item, first=item.first)
         return self._model.bind(inputs)
 
     def _names(self, item: SplitSeries) -> tuple[str, ...]:
@@ -176,12 +178,21 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         return item.key
 
     def _describe(self, item: SplitSeries) -> Description:
-        warnings = () if len(item.names) > 1 else (_ONE_SEGMENT,)
-        return Description(item.conditions, item.data[None], warnings, item.picture)
+        steps, channels = item.series.values.shape
+        warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
+        if channels > _MANY_CHANNELS and self._part.layout is None:
+            warnings.append(
+                f"({steps}, {channels}) is one series of {steps} steps and {channels} channels here: pass "
+                f"list(numpy.asarray(series)) if it is {steps} series, or layout='last' to confirm it"
+            )
+        return Description(item.conditions, item.data[None], tuple(warnings), item.picture)
 
 
-def _as_list(series: Any) -> list[Any] | None:
-    """Return several series as a list, None if it is one."""
+def _as_list(series: Any, fitted_on: int | None) -> list[Any] | None:
+    """Return several series as a list, None if it is one; ``fitted_on`` columns was the estimator fitted."""
+    if getattr(series, "shape", ())[1:] == (fitted_on,):
+        rows = series.iloc if hasattr(series, "iloc") else np.asarray(series)
+        return [rows[i] for i in range(len(series))]
     if isinstance(series, list | tuple) and any(np.ndim(one) >= 1 for one in series):
         return list(series)
     return list(series) if isinstance(series, np.ndarray) and series.ndim == 3 else None

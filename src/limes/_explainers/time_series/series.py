@@ -44,13 +44,14 @@ class Series:
     channels: tuple[str, ...]
 
     @classmethod
-    def parse(cls, raw: Any) -> Series:
+    def parse(cls, raw: Any, layout: str | None = None) -> Series:
         """Take an array (T,) or (T, C), a pandas Series or a frame with a column a channel.
 
         Raises
         ------
         InputError
-            If it is something else, is empty, or has a number that is not finite: says where.
+            If it is something else, is empty, or has a number that is not finite: says where. If it has fewer
+            steps than channels, unless the ``layout`` "last" was passed: says what else it may be.
         """
         values = np.asarray(raw)
         if values.dtype.kind not in "biuf":
@@ -60,6 +61,8 @@ class Series:
                 f"a series is (T,) or (T, channels), got shape {values.shape}; pass several series as a list"
             )
         table = values.astype(np.float64).reshape(len(values), -1)
+        if table.shape[0] < table.shape[1] and layout != "last":
+            raise InputError(_turned(*table.shape, layout))
         if not np.isfinite(table).all():
             step, channel = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
             raise InputError(
@@ -81,6 +84,21 @@ class Series:
         if self.single:
             return batch[..., 0]
         return np.swapaxes(batch, -1, -2) if first else batch
+
+
+def _turned(steps: int, channels: int, layout: str | None) -> str:
+    """Return what a series of fewer steps than channels may be, and how to pass it."""
+    shape = f"the series has shape ({steps}, {channels}), which is (steps, channels): "
+    if layout == "first":
+        return (
+            f"{shape}pass series.T if it is (channels, steps); layout='first' is how the model gets it, and "
+            "series are passed as (steps, channels)"
+        )
+    rows = "series[0] if it is one" if steps == 1 else f"list(numpy.asarray(series)) if it is {steps} series"
+    return (
+        f"{shape}pass series.T if it is (channels, steps), and layout='first' if the model takes (n, "
+        f"channels, steps); {rows} of {channels} steps; or layout='last' if it has more channels than steps"
+    )
 
 
 class Parts(Protocol):
@@ -270,6 +288,7 @@ class SplitSeries:
 
     series: Series
     parts: Parts
+    first: bool = False
 
     @property
     def changes(self) -> Bools:
@@ -319,7 +338,7 @@ class SplitSeries:
 
     def compose(self, z: Floats) -> Any:
         """Return series as the user passes them, at rows z (n, d)."""
-        return SeriesInputs(self, first=False, flat=False).compose(z)
+        return SeriesInputs(self, first=self.first, flat=False).compose(z)
 
 
 @dataclass(frozen=True)
