@@ -65,8 +65,8 @@ class TabularExplainer(Described):
         polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories and
         dtypes (integer columns become float64 where their perturbed values are not integers).
     output
-        None: ``predict`` of regressors, ``predict_proba`` of classifiers. "margin", "probability", a class
-        label, or a list of labels.
+        None: ``predict`` of regressors, ``predict_proba`` of classifiers, membership of clusterers (1 in a
+        cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.
     bins
         "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
         for rows of the background), a number of bins, a list of edge arrays with both ends (as
@@ -171,7 +171,7 @@ class TabularExplainer(Described):
     ) -> None:
         refuse_unknown(unknown, TabularExplainer)
         controls, automatic = (*CONTROLS, "margin"), isinstance(bins, str) and bins == "auto"
-        model, output = behind_method(model, output)
+        passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
             output=output,
@@ -185,6 +185,7 @@ class TabularExplainer(Described):
                 method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
             ),
             hold=self._background.held(hold),
+            by_predict=passed is not model and passed.__name__ == "predict",
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -305,7 +306,7 @@ class TabularExplainer(Described):
             if fitted.sampled is not None:
                 options, kind = self._options.sampling.sampling, self._options.table_law.sample
                 sampling = sampling_warnings(fitted, names, outputs, sampling=options, kind=kind)
-            warnings = model.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+            warnings = model.warnings_of(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks),

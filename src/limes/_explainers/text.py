@@ -29,6 +29,7 @@ from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
+from limes.models._calling.clusters import replaced_labels
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import resolve
 from limes.models._documents import Document, TextModel
@@ -151,9 +152,11 @@ class TextExplainer(MaskedExplainer[Document]):
         name = type(model).__name__
         model = adapted(model)
         self._bag, self._mask = check_bag(bag), check_mask(mask, model)
-        model, output = behind_method(model, output)
+        passed, (model, output) = model, behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
+        by_predict = passed is not model and passed.__name__ == "predict"
+        self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         self._same_words = word_normalizer(self._model.steps) if bag is True else None
         provenance = {
             "meaning": _MEANING,
@@ -244,7 +247,7 @@ class TextExplainer(MaskedExplainer[Document]):
         conditions = word_conditions(item)
         places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
         cut = self._model.head.truncation(item.text) if isinstance(self._model.head, Estimator) else ""
-        warnings = text_warnings(item) + ((cut,) if cut else ())
+        warnings = tuple(filter(None, (self._remark, *text_warnings(item), cut)))
         return Description(conditions, item.counts[None].astype(object), warnings, places)
 
 

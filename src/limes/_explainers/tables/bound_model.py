@@ -40,6 +40,7 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.bound_methods import is_log_odds
 from limes.models._calling.caller import ModelCaller
+from limes.models._calling.clusters import noted
 from limes.models._calling.direct import direct_question
 from limes.models._calling.outputs import Output
 from limes.models._calling.repetition import CHECK_CALLS, few_inputs, spread_of_answers
@@ -267,9 +268,9 @@ class _Check:
         single = any(column.dtype == np.float32 for column in self.table.columns)
         return max(tolerance_of(self.model), SINGLE_TOLERANCE if single else 0.0)
 
-    def caller(self, output: Output) -> ModelCaller:
+    def caller(self, output: Output) -> Predict:
         """Return what calls the model with tables like the background."""
-        return ModelCaller(self.model, output, self.table.decode)
+        return noted(ModelCaller(self.model, output, self.table.decode), self.model, output.method)
 
     def answers(self, output: Output) -> Floats:
         """Return the model's answers at the rows of the probe; it is asked once about an output.
@@ -362,7 +363,7 @@ class _AnswerSource:
         Largest difference of the model's answers to one input; 0 where what was read answers.
     """
 
-    ask: ModelCaller
+    ask: Predict
     read: Callable[[Floats], Floats] | None
     names: tuple[str, ...]
     watch: Watch

@@ -133,6 +133,7 @@ class TabularOptions:
     ridge: float
     sampling: SamplingOptions
     hold: tuple[str, ...] = ()
+    by_predict: bool = False  # whether the user passed a model's predict, and not the model
 
     def __post_init__(self) -> None:
         check_choice("law", self.law, tuple(TABLE_LAWS))

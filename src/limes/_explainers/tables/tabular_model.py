@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -33,6 +33,7 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.clusters import label_remark, replaced_labels
 from limes.models._calling.outputs import add_up_to_one, resolve
 from limes.models._calling.repetition import repetition_warnings
 from limes.models._identity import few_rows
@@ -307,6 +308,23 @@ class TabularModel:
         adds_up = add_up_to_one(self.model, resolve(self.model, self.options.output))
         learnt = RowWarnings.from_background(self.table, self.family, self.units, adds_up=adds_up)
         return replace(learnt, fixed=repetition_warnings(self.bound.spread) + learnt.fixed)
+
+    def warnings_of(
+        self,
+        rows: Floats,
+        cells: Ints,
+        fitted: Fitted,
+        predictions: Floats,
+        sampling: Mapping[int, tuple[str, ...]],
+    ) -> tuple[tuple[str, ...], ...]:
+        """Return warnings of rows (n, d): `RowWarnings.of_rows`, and one about answers that are labels."""
+        warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        remark = self._replaced or label_remark(self.bound.predict)
+        return tuple((remark, *texts) for texts in warnings) if remark else warnings
+
+    @cached_property
+    def _replaced(self) -> str:
+        return replaced_labels(self.model, self.bound.answer, by_predict=self.options.by_predict)
 
 
 def _encode(table: Table, X: Any, errors: str) -> EncodedRows:

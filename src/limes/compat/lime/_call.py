@@ -35,6 +35,7 @@ from limes.compat.lime.lime_base import (
     default_kernel,
 )
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.clusters import clusters_of
 from limes.models._calling.outputs import prediction_method
 
 ENGINES = ("limit", "lime")
@@ -95,7 +96,11 @@ def model_behind(predict_fn: Any, mode: str) -> tuple[Any, str | None] | None:
     count = 0 if classes is None else len(classes)
     # labels that a classifier predicts are no quantity to be read; columns of probabilities are classes
     # only where the model has classes, and one target
-    readable = count == 0 if method == "predict" else count > 1 and not isinstance(classes, list)
+    readable = (
+        count == 0 and clusters_of(model) is None
+        if method == "predict"
+        else count > 1 and not isinstance(classes, list)
+    )
     return (model, _READABLE[mode][method]) if readable else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limes.exceptions import InputError
+from limes.models._calling.clusters import MEMBERSHIP
 from limes.models._calling.outputs import Output, is_position, prediction_method, resolve
 
 
@@ -15,22 +16,23 @@ def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
     """Return the estimator and output behind a bound method, such as ``model.predict_proba``.
 
     A model that can be read is read, and its classes keep their names. Positions of columns, which a
-    callable is passed, become labels. Anything else is returned as it is: functions, labels that a
-    classifier predicts, methods that an instance replaces.
+    callable is passed, become labels. ``predict`` of a classifier or clusterer, whose labels are no amounts,
+    becomes what is explained of the model itself. Anything else is returned as it is: functions, methods that
+    an instance replaces.
     """
     owner, name = getattr(model, "__self__", None), getattr(model, "__name__", "")
     if name not in _BEHIND or not hasattr(owner, "predict") or getattr(owner, name, None) != model:
         return model, output
     translated = _BEHIND[name](getattr(owner, "classes_", None), output)
     try:
-        same = translated is not None and resolve(owner, translated[0]).method == name
+        same = translated is not None and resolve(owner, translated[0]).method in (name, *_IN_PLACE_OF[name])
     except InputError:
         return model, output
     return (owner, translated[0]) if translated is not None and same else (model, output)
 
 
-def _behind_predict(classes: Any, output: Any) -> tuple[Any] | None:
-    return (output,) if classes is None or len(classes) == 0 else None
+def _behind_predict(classes: Any, output: Any) -> tuple[Any] | None:  # noqa: ARG001 - one signature
+    return (output,)
 
 
 def _behind_probabilities(classes: Any, output: Any) -> tuple[Any] | None:
@@ -53,6 +55,14 @@ _BEHIND: Mapping[str, Callable[[Any, Any], tuple[Any] | None]] = {
     "predict": _behind_predict,
     "predict_proba": _behind_probabilities,
     "decision_function": _behind_margin,
+}
+
+
+# Methods that are explained in the place of one that answers labels
+_IN_PLACE_OF: Mapping[str, tuple[str, ...]] = {
+    "predict": ("predict_proba", "decision_function", MEMBERSHIP),
+    "predict_proba": (),
+    "decision_function": (),
 }
 
 

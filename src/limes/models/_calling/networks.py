@@ -137,7 +137,7 @@ class Preprocess:
         return 1 if numbers.max() <= 1 and not says_nothing else None
 
     def bytes_per_unit(self, dtype: np.dtype[Any]) -> Fraction:
-        """Return what pixels of a ``dtype`` are multiplied by, so that white is 255 for a network of bytes."""
+        """Return the factor of pixels of a ``dtype`` that makes white 255 for a network of bytes."""
         return Fraction(255, _WHITE.get(dtype.newbyteorder("="), 255)) if self.white == 255 else Fraction(1)
 
     def framing(self, photo: Any) -> Framing:

@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.clusters import MEMBERSHIP, cluster_answers, clusters_of, membership
 from limes.models._calling.evaluating import evaluating
 from limes.models._calling.targets import target_columns
 from limes.models._identity import qualified_name
@@ -34,6 +35,8 @@ Predict = Callable[[Any], Any]
 
 def prediction_method(model: Any, method: str) -> Predict | None:
     """Return table -> predictions of a model's method, "" for the model itself; None if it has none."""
+    if method == MEMBERSHIP:
+        return membership(model)
     for kind in type(model).__mro__:
         find = _METHODS.get((qualified_name(kind), method))
         if find is not None:
@@ -265,7 +268,8 @@ def resolve(model: Any, output: Any = None) -> Output:
     no probabilities), the call itself of a callable. "margin", "probability": as named. A class label, or a
     list of labels: its probability. For callables and regressors with several outputs: a position or a list
     of positions. For classifiers of several targets: a pair (target, label), where targets are counted from
-    0, or its name "target: label", or a list of these.
+    0, or its name "target: label", or a list of these. Clusterers: membership of each cluster, or of
+    those that are named.
 
     "margin" is the ``decision_function``. Other models of scikit-learn have a margin where a known link is
     applied to a sum: the logarithm of the prediction, log odds or joint log-likelihoods of naive Bayes.
@@ -286,6 +290,9 @@ def resolve(model: Any, output: Any = None) -> Output:
         if prediction_method(model, "") is None:
             raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")
         return _positions("", output)
+    clusters = clusters_of(model)
+    if clusters is not None:
+        return Output(*cluster_answers(model, clusters, output))
     classes = getattr(model, "classes_", None)
     if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
         if isinstance(output, str) and output == "margin" and prediction_method(model, "decision_function"):
