@@ -33,11 +33,12 @@ from limes._explanation.view import (
 )
 from limes._explanation.wording import CONFIDENCE, number, one_line
 from limes.exceptions import InputError
+from limes.models._calling.clusters import MEMBERSHIP
 
 # Rows that a search lists
 _LISTED = 20
-# Methods with a column a class, which has a name
-_OF_CLASSES = ("predict_proba", "decision_function")
+# Methods with a column a class or cluster, which has a name
+_OF_CLASSES = ("predict_proba", "decision_function", MEMBERSHIP)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,16 @@ from limes._threads import LRUCache
 from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import OneOutput
+from limes.models._calling.clusters import MEMBERSHIP
 from limes.models._calling.outputs import Output
 from limes.models._identity import Watch
 from limes.models._reading import read_output, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._solvers import SOLVERS
 from limes.surrogates._sparse import AnswerRange, PopulationProblem
+
+# Methods whose answers lie between 0 and 1
+_SHARES = ("predict_proba", MEMBERSHIP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,7 @@ class RuleModel:
     def bind(self) -> BoundRule:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
         why_sampled, expectation, passed = self._why_sampled(), None, self.passed
-        bounded = passed is not None or self.output.method == "predict_proba"
+        bounded = passed is not None or self.output.method in _SHARES
         form, reason, allowed = (None, "", 0.0) if why_sampled and bounded else self._read()
         if form is not None and not why_sampled:
             expectation, reason = self._expectation(form)
@@ -105,7 +109,7 @@ class RuleModel:
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
                 return passed
-            if self.output.method == "predict_proba":
+            if self.output.method in _SHARES:
                 return AnswerRange(0.0, 1.0, "the range of probabilities")
             ends = None if form is None else answer_range(form, near.column_values)
             if ends is None:

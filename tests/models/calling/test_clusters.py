@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 from catboost import CatBoostClassifier
 from lightgbm import LGBMClassifier
 from sklearn.cluster import (
@@ -152,6 +153,24 @@ def test_a_cluster_that_there_is_not_is_refused():
     for output in (4, "cluster 9", "margin"):
         with pytest.raises(InputError, match=re.escape("[0, 1, 2, 3]")):
             explain(CLUSTERERS["KMeans"], output=output)
+
+
+def test_rules_and_images_of_clusters():
+    model = CLUSTERERS["KMeans"]
+    sparse = limes.SparseExplainer(model.predict, literals=limes.Literals.fit(X), k=2, output=1)
+    assert sparse(ROW).output_names == ("cluster 1",)
+    pixels = RNG.normal(size=(60, 16))
+    on_pixels = KMeans(3, n_init=1, random_state=0).fit(pixels)
+    halves = np.repeat([[0, 0, 1, 1]], 4, axis=0)
+    image = limes.ImageExplainer(on_pixels, segments=halves)(pixels[0].reshape(4, 4))
+    assert image.predictions[0].argmax() == on_pixels.predict(pixels[:1])[0]
+    assert image.output_names == ("cluster 0", "cluster 1", "cluster 2")
+
+
+def test_classes_of_a_bare_booster_are_a_warning():
+    options = {"objective": "multi:softmax", "num_class": 4}
+    booster = xgboost.train(options, xgboost.DMatrix(X, GROUPS), 5)
+    assert "whole numbers from 0 to 3 alone" in explain(booster).warnings[0]
 
 
 CLASSIFIERS = {
