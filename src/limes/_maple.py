@@ -177,7 +177,7 @@ class MapleExplainer(Described):
             method="sampled",
             reason="MAPLE fits the background's rows, and has no standard errors",
             calls=np.ones(n, dtype=np.int64),
-            row_converged=np.ones(n, dtype=np.bool_),
+            row_converged=np.zeros(n, dtype=np.bool_),  # it has no standard errors
             row_warnings=(self._warnings,) * n,
             provenance={**self._provenance, "features kept": self.kept},
             ids=ids_of(X, n),

@@ -6,14 +6,14 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each
-from limes._bars import Progress
+from limes._arrays import Floats, Ints, distinct_rows, first_of_each
+from limes._bars import Progress, progress_of
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
@@ -21,17 +21,18 @@ from limes._expectations.moments import (
     InBlocks,
     MomentCache,
     Moments,
-    SampleStatistics,
     concatenate_moments,
     stack_moments,
 )
 from limes._expectations.of_forms import exact_expectation, in_one_order
 from limes._expectations.pooled import PooledExpectation
+from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS
+from limes._fitted import CutShort, Fitted, RefusedRowsError, fit_design
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum
+from limes.designs._features import InUnits, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
@@ -103,94 +104,6 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
-
-    ``features`` has the moments of their features: of all rows, or of one design alone. ``moments`` are those
-    of the model and of the features in units (``in_units``), which the surrogates were made of.
-    """
-
-    features: Features | FeatureNumbers
-    surrogate: Surrogate
-    at_instance: Floats
-    moments: Moments
-
-    @classmethod
-    def stacked(cls, rows: Sequence[Fitted]) -> Fitted:
-        """Stack n rows that were fitted one by one."""
-        surrogates = [row.surrogate for row in rows]
-        return cls(
-            FeatureNumbers.stacked([row.features for row in rows]),
-            Surrogate(
-                **{f.name: np.stack([getattr(s, f.name) for s in surrogates]) for f in fields(Surrogate)}
-            ),
-            np.stack([row.at_instance for row in rows]),
-            stack_moments([row.moments for row in rows]),
-        )
-
-    @property
-    def calls(self) -> Ints:
-        """Rows that the model was called with for each row alone, (n,)."""
-        return self.moments.calls
-
-    @property
-    def shared(self) -> Ints:
-        """Rows of a pool of answers that served each row, (n,)."""
-        return self.moments.shared
-
-    @property
-    def converged(self) -> Bools:
-        """Whether the tolerance was reached, (n,)."""
-        return self.moments.converged
-
-    @property
-    def sampled(self) -> SampleStatistics | None:
-        """None where exact."""
-        return self.moments.sampled
-
-    def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
-        """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled.
-
-        ``asks`` states whether the model itself predicted the rows of a sample: else no call is counted.
-        """
-        surrogate, sampled = self.surrogate, self.sampled
-        fields = {
-            "values": surrogate.coef,
-            "standard_errors": surrogate.standard_errors,
-            "intercepts": surrogate.intercept,
-            "surrogate_predictions": self.at_instance,
-            # one that needs Var_w f is left to the explanation's fit
-            "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
-            "calls": self.calls if asks else np.zeros_like(self.calls),
-            "row_converged": self.converged,
-        }
-        if sampled is None:
-            return fields
-        return {
-            **fields,
-            "shares": surrogate.shares,
-            "surrogate_errors": sampled.surrogate_errors,
-            "fidelity_errors": sampled.fidelity_errors,
-            "share_errors": sampled.share_errors,
-            "controls": tuple(sampled.control.tolist()),
-            "shared_calls": self.shared if asks else np.zeros_like(self.shared),
-            "effective_rows": sampled.effective,
-        }
-
-
-class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
-    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained.
-
-    ``rows`` (m,) are their positions; ``fitted`` is None if m = 0.
-    """
-
-    def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
-        super().__init__()
-        self.rows = rows
-        self.fitted = fitted
-
-
 class Pipeline:
     """Explains rows of one background: design, expectation and surrogate of each; threads may share it.
 
@@ -208,6 +121,8 @@ class Pipeline:
         Names of the columns, for messages.
     cache
         Cache of moments by pattern of cells, shared between calls; None disables it.
+    fallback
+        What samples rows that an exact expectation refuses; None where they are refused.
     """
 
     def __init__(
@@ -219,6 +134,7 @@ class Pipeline:
         scales: Floats | None = None,
         names: Sequence[str] = (),
         cache: MomentCache | None = None,
+        fallback: Expectation | None = None,
     ) -> None:
         self._family = family
         self._expectation = expectation
@@ -226,6 +142,7 @@ class Pipeline:
         self._scales = np.ones(len(family.marginals)) if scales is None else scales
         self._names = names
         self._cache = cache
+        self._fallback = fallback
 
     @property
     def method(self) -> Method:
@@ -241,13 +158,20 @@ class Pipeline:
         slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
         moments can be cached from one call to the next, which the pipeline does.
         """
+        return self._with(in_one_order(self._expectation), MomentCache(), self._fallback)
+
+    def _with(
+        self, expectation: Expectation, cache: MomentCache | None = None, fallback: Expectation | None = None
+    ) -> Pipeline:
+        """Return a pipeline of the same surrogates with another expectation."""
         return Pipeline(
             self._family,
-            in_one_order(self._expectation),
+            expectation,
             penalty=self._penalty,
             scales=self._scales,
             names=self._names,
-            cache=MomentCache(),
+            cache=cache,
+            fallback=fallback,
         )
 
     def explain(
@@ -262,6 +186,8 @@ class Pipeline:
         ------
         CutShort
             If the model fails or the user interrupts while rows are sampled.
+        RefusedRowsError
+            If an exact expectation refuses rows, and there is no fallback that samples them.
         """
         if isinstance(self._expectation, PooledExpectation):
             pooled = self._expectation.many(cells, rows, predictions, progress=progress, workers=workers)
@@ -274,17 +200,53 @@ class Pipeline:
             return self._finished(InUnits.of_designs(designs), *sampled, predictions)
         if isinstance(self._expectation, JointExpectation):
             return self._joint(self._expectation, cells, predictions, progress, workers)
+        try:
+            exact = self._exactly(rows, cells, progress)
+        except REFUSED:
+            return self._without_refused(rows, cells, predictions, progress, workers)
+        return self._fitted(*exact, predictions)
+
+    def _without_refused(
+        self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress, workers: int
+    ) -> Fitted:
+        """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
+        distinct, place = distinct_rows(cells) if self._family.by_cell else (rows, np.arange(len(rows)))
+        first, quiet = first_of_each(place, len(distinct)), progress_of(shown=False)
+        refused = refusals(
+            np.arange(len(distinct)), lambda at: self._exactly(rows[first[at]], cells[first[at]], quiet)
+        )
+        reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
+        others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
+        parts: list[tuple[Ints, Fitted]] = []
+        if others.size:
+            exact = self._exactly(rows[others], cells[others], progress)
+            parts.append((others, self._fitted(*exact, predictions[others])))
+        if self._fallback is None:
+            raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
+        try:
+            sampled = self._with(self._fallback).explain(
+                rows[at], cells[at], predictions[at], progress=progress, workers=workers
+            )
+        except CutShort as stop:
+            if stop.fitted is not None:
+                parts.append((at[stop.rows], stop.fitted))
+            finished = np.sort(
+                np.concatenate([np.empty(0, np.int64), *(positions for positions, _ in parts)])
+            )
+            raise CutShort(finished, Fitted.joined(parts, reasons) if parts else None) from stop.__cause__
+        return Fitted.joined([*parts, (at, sampled)], reasons)
+
+    def _exactly(self, rows: Floats, cells: Ints, progress: Progress) -> tuple[InUnits, Moments]:
         if self._family.by_cell:
-            return self._by_cell(rows, cells, predictions, progress)
+            return self._by_cell(rows, cells, progress)
         with progress(len(rows)) as on_progress:
             if serves_rows(self._expectation, self._family):
-                exact = at_rows(self._expectation, self._family, rows, cells, on_progress)
-                return self._fitted(*exact, predictions)
+                return at_rows(self._expectation, self._family, rows, cells, on_progress)
             pairs = [self._at(row, on_progress) for row in rows]
         numbers = InUnits.of_designs([design for design, _ in pairs])
-        return self._fitted(numbers, stack_moments([moments for _, moments in pairs]), predictions)
+        return numbers, stack_moments([moments for _, moments in pairs])
 
-    def _by_cell(self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress) -> Fitted:
+    def _by_cell(self, rows: Floats, cells: Ints, progress: Progress) -> tuple[InUnits, Moments]:
         patterns, place = distinct_rows(cells)
         features = self._family.features(patterns)
         expectation = self._expectation
@@ -303,7 +265,7 @@ class Pipeline:
             moments = self._cache.moments(patterns, compute)
         if len(place) > 1:
             moments, features = moments.take(place), features.select(place)
-        return self._fitted(InUnits.of_indicators(features), moments, predictions)
+        return InUnits.of_indicators(features), moments
 
     @cached_property
     def _batched(self) -> bool:
@@ -408,23 +370,6 @@ def fitted_at(
         moments = expectation.moments(design, instance)
     fitted = fit_design(design, moments, predictions[0], penalty, names)
     return replace(Fitted.stacked([fitted]), features=design)
-
-
-def fit_design(
-    design: Features,
-    moments: Moments,
-    prediction: Floats,
-    penalty: float | Floats | None,
-    names: Sequence[str] = (),
-) -> Fitted:
-    """Fit the surrogate of one design, without an axis of rows; options as for `fitted_at`."""
-    if penalty is None:
-        surrogate = least_squares(design, moments)
-    else:
-        surrogate = ridge(design, moments, prediction, penalty=penalty)
-    check_finite(surrogate, axis=0, names=names)
-    at_instance = surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef)
-    return Fitted(design, surrogate, np.asarray(at_instance), moments)
 
 
 def _is_batched(expectation: Any, family: ProductFamily) -> bool:

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Floats, fingerprint, streams
+from limes._expectations.moments import Moments
 from limes._expectations.precision import (
     Precision,
     bernstein_bound,
@@ -21,6 +22,8 @@ from limes._expectations.precision import (
     theorem_accuracy,
     theorem_samples,
 )
+from limes._expectations.refusals import REFUSED
+from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes._explanation.fields import Certificate
 from limes._pipeline import Expectation
 from limes._sparse_rows import (
@@ -51,6 +54,14 @@ _ASSUMPTION = (
 _ACCURACY = 0.1
 
 
+class RefusedRowError(Exception):
+    """An exact expectation refused a row that was not to be sampled."""
+
+    def at(self, name: object) -> str:
+        """Return the message about a row of this name."""
+        return f"row {name!r} has no exact expectation: {self}; pass method='auto', which samples it"
+
+
 @dataclass(frozen=True, eq=False)
 class ModelReading:
     """What is known of a model before a row is explained.
@@ -61,6 +72,8 @@ class ModelReading:
         Exact, or None.
     predict
         Answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked.
+    samples
+        Whether a row that the expectation refuses is sampled, from ``predict``.
     answer_range
         The range of answers in a neighbourhood; None where it is not known.
     background
@@ -69,6 +82,7 @@ class ModelReading:
 
     expectation: Expectation | None
     predict: Ask | None
+    samples: bool
     answer_range: Callable[[LiteralNeighbourhood], AnswerRange | None]
     background: Floats
 
@@ -93,6 +107,8 @@ class EvaluatedRule:
         Number of rows that the model predicted.
     stability
         How stable the choice of literals is; its share is NaN where they are proved to be the best.
+    refusal
+        Why the row was sampled although the model was read; "" elsewhere.
     """
 
     solution: SparseSolution
@@ -103,6 +119,7 @@ class EvaluatedRule:
     risk: float
     calls: int
     stability: SupportStability
+    refusal: str = ""
 
     @property
     def target(self) -> float:
@@ -133,6 +150,12 @@ class EvaluatedRule:
         if self.exact:
             return np.zeros(self.u.size)
         return self.problem.scale.half * standard_errors(self.problem, self.u, self.solution.intercept)
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether the weights' standard errors are within the default accuracy; always of an exact Γ."""
+        weights, errors = self.weights[:, None], self.standard_errors[:, None]
+        return bool(DEFAULT_TOLERANCE.excess(weights, errors) <= 1.0)
 
     @cached_property
     def squares(self) -> Floats:
@@ -234,14 +257,17 @@ def explain_row(
     ------
     InputError
         If there are fewer literals than requested, or the model leaves a range that is no assumption.
+    RefusedRowError
+        If the expectation refuses the row, and it is not to be sampled.
     """
     ask.restart()
+    moments, refusal = _moments(near, row, reading)
     first, second, third, fourth = streams(config.seed, fingerprint(row), 4)
     answer = reading.predict or ask
     fresh = Draws.draw(near, answer, config.fresh, np.random.default_rng(second))
     # an exact Γ needs no rows but the fresh ones
     seen = fresh
-    if reading.expectation is None:
+    if moments is None:
         seen = Draws.draw(near, answer, config.samples, np.random.default_rng(first))
     target = float(answer(row[None, :])[0])
     answers = (np.array([target]), seen.values, fresh.values)
@@ -252,9 +278,7 @@ def explain_row(
     scale = span.scale if boxed else AnswerScale()
     scaled_target = float(scale.to_unit(answers[0])[0])
     problem = RowProblem(near, seen.scaled(scale), fresh.scaled(scale), scaled_target, config, scale, span)
-    exact = None
-    if reading.expectation is not None:
-        exact = _exact_population(near, reading.expectation, row, problem)
+    exact = None if moments is None else _exact_population(near, moments, problem)
     for step, k in enumerate(config.sizes, start=1):
         solution = problem.solve(k, exact)
         # each size that is tried may go wrong: together they do no more often than one alone
@@ -270,20 +294,28 @@ def explain_row(
             risk=risk,
             calls=ask.rows,
             stability=problem.stability(solution, np.random.default_rng(fourth), exact=exact is not None),
+            refusal=refusal,
         )
         if config.error is not None and rule.meets(config):
             break
     return rule
 
 
-def _exact_population(
-    near: LiteralNeighbourhood,
-    expectation: Expectation,
-    row: Floats,
-    problem: RowProblem,
-) -> PopulationProblem:
-    """Compute Γ of the readable model. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
-    moments, scale = expectation.moments(near.design, row), problem.scale
+def _moments(near: LiteralNeighbourhood, row: Floats, reading: ModelReading) -> tuple[Moments | None, str]:
+    """Return exact moments around a row; None, and why, where they are refused and the row is sampled."""
+    if reading.expectation is None:
+        return None, ""
+    try:
+        return reading.expectation.moments(near.design, row), ""
+    except REFUSED as error:
+        if not reading.samples:
+            raise RefusedRowError(str(error)) from error
+        return None, str(error)
+
+
+def _exact_population(near: LiteralNeighbourhood, moments: Moments, problem: RowProblem) -> PopulationProblem:
+    """Return the problem of an exact Γ. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
+    scale = problem.scale
     gamma = 2.0 * moments.gamma[near.varying] / scale.half
     mean = (float(moments.mean) - scale.middle) / scale.half
     return PopulationProblem(

@@ -122,7 +122,8 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     pd.testing.assert_frame_equal(failure.value.batch, model.batches[-1])
     partial = failure.value.partial
     assert len(partial) == 2  # the second row from its first 256 calls
-    assert partial.row_converged.tolist() == [True, False]
+    assert not partial.row_converged[1]
+    assert not any("stopped after" in text for text in partial.row_warnings[0])
     assert "stopped after" in partial.row_warnings[1][0]
     calls = len(model.batches)
     found = explainer(X.iloc[:3], progress=False)
@@ -255,7 +256,7 @@ def test_ties_are_named():
 
     class Fitted:
         sampled = EVEN_SAMPLE
-        calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
+        calls, shared, cut_short, refusals = np.array([64]), np.array([0]), np.array([False]), {}
 
     Fitted.surrogate = surrogate
     found = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
@@ -271,7 +272,7 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
 
     class Fitted:
         sampled = EVEN_SAMPLE
-        calls, shared, converged = np.array([64]), np.array([0]), np.array([True])
+        calls, shared, cut_short, refusals = np.array([64]), np.array([0]), np.array([False]), {}
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 
     texts = sampling_warnings(Fitted, names, ["y"], sampling=Sampling(64)).get(0, ())

@@ -129,7 +129,7 @@ def test_warnings_stand_at_the_row_and_are_gathered_above_many():
     e = explanation(3, sampled=True, row_warnings=warnings, row_converged=[True, False, True])
     text = Reader(e.to_html()).text
     assert "2 of 3 rows: odd" in text
-    assert "1 of 3 rows: sampling ended before standard errors were small enough" in text
+    assert "1 of 3 rows: standard errors did not reach 1.5% of the largest coefficient" in text
     assert len(Reader(e.to_html()).having("b", **{"class": "lx-flag"})) == 2
     assert Reader(e[0].to_html()).having("ul", **{"class": "lx-warnings"})
 

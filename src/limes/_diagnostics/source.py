@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._diagnostics.context import SPREAD, DiagnosticContext, NumberSource, TableContext
 from limes._diagnostics.sample import Estimate
 from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.moments import CombinedExpectation, InBlocks
+from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
@@ -29,49 +30,75 @@ Place = tuple[int, int]
 
 
 class ExactSource:
-    """Exact numbers from the read model."""
+    """Exact numbers from the read model; numbers that its expectation refuses are those of a sample."""
 
     spread: tuple[float, ...] = (1.0,)
     calls: int = 512
 
     def __init__(self, expectation: Any) -> None:
         self._expectation = expectation
+        self._otherwise = SampledSource(expectation)
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        coef = [self._coef(context, bandwidth) for bandwidth in bandwidths]
-        return [_exact(np.stack([each[i] for each in coef])) for i in range(len(context))]
+        rows = np.arange(len(context))
+        try:
+            return self._path(context, bandwidths, rows)
+        except REFUSED:
+            # the error bound of a quadrature depends on the row and the bandwidth
+            refused = refusals(rows, lambda some: self._path(context, bandwidths, some))
+        return [
+            self._otherwise.path_of(context, i, bandwidths)
+            if i in refused
+            else self._path(context, bandwidths, rows[[i]])[0]
+            for i in rows.tolist()
+        ]
+
+    def _path(self, context: DiagnosticContext, bandwidths: Floats, rows: Ints) -> list[Estimate]:
+        coef = [self._coef(context, bandwidth, rows) for bandwidth in bandwidths]
+        return [_exact(np.stack([each[i] for each in coef])) for i in range(len(rows))]
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
         # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
-        mean, coef = self._limits(designs, context.rows[i])
+        try:
+            mean, coef = self._limits(designs, context.rows[i])
+        except REFUSED:
+            return self._otherwise.profile(context, i, places)
         slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
         outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
         return _exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        _, coef = self._limits([context.design_in_cell(i, j, cell) for j, cell in places], context.rows[i])
+        designs = [context.design_in_cell(i, j, cell) for j, cell in places]
+        try:
+            _, coef = self._limits(designs, context.rows[i])
+        except REFUSED:
+            return self._otherwise.coef_in_cells(context, i, places)
         return _exact(coef[..., context.positions[i]])
 
     def single_column_effects(self, context: TableContext, i: int) -> Estimate:
-        _, coef = self._limits([context.box[i]], context.rows[i])
+        try:
+            _, coef = self._limits([context.box[i]], context.rows[i])
+        except REFUSED:
+            return self._otherwise.single_column_effects(context, i)
         return _exact(coef[0, :, context.positions[i]])
 
-    def _coef(self, context: DiagnosticContext, bandwidth: float) -> list[Floats]:
-        """Coefficients (d,) of the output of each row."""
+    def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
+        """Coefficients (d,) of the output of each of some rows."""
         if isinstance(context, TableContext) and serves_rows(self._expectation, context.family):
-            coef = self._coef_at_rows(context, bandwidth)
+            coef = self._coef_at_rows(context, bandwidth, rows)
         else:
-            _, coef = self._limits(context.designs(bandwidth), context.rows)
-        return [coef[i, :, k] for i, k in enumerate(context.positions)]
+            designs = context.designs(bandwidth)
+            _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])
+        return [coef[i, :, k] for i, k in enumerate(context.positions[rows])]
 
-    def _coef_at_rows(self, context: TableContext, bandwidth: float) -> Floats:
-        """β of all rows together, (n, d, k)."""
+    def _coef_at_rows(self, context: TableContext, bandwidth: float, rows: Ints) -> Floats:
+        """β of some rows together, (n, d, k)."""
         family = context.family_at(bandwidth)
-        numbers, moments = at_rows(self._expectation, family, context.rows, context.cells)
+        numbers, moments = at_rows(self._expectation, family, context.rows[rows], context.cells[rows])
         assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
         coef = least_squares(numbers.inner, moments).per(numbers.units).coef
-        return coef.reshape(*context.rows.shape, -1)
+        return coef.reshape(len(rows), context.rows.shape[1], -1)
 
     def _limits(self, designs: Sequence[Any], rows: Floats) -> tuple[Floats, Floats]:
         """Return E_w f (m, k) and β (m, d, k) of m designs."""
@@ -103,18 +130,22 @@ class SampledSource:
         self._expectation = expectation
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        return [
-            _stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
-            for sample in context.samples
-        ]
+        return [self.path_of(context, i, bandwidths) for i in range(len(context))]
+
+    def path_of(self, context: DiagnosticContext, i: int, bandwidths: Floats) -> Estimate:
+        """Coefficients (G, d) of one row at the bandwidths."""
+        sample = context.wide_samples[i]
+        return _stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        sample, cells = context.samples[i], context.family.cells(context.samples[i].x)
+        sample = context.wide_samples[i]
+        cells = context.family.cells(sample.x)
         weights = sample.weights(context.bandwidth)
         return _stacked([sample.mean(weights, cells[:, j] == cell) for j, cell in places])
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        sample, cells = context.samples[i], context.family.cells(context.samples[i].x)
+        sample = context.wide_samples[i]
+        cells = context.family.cells(sample.x)
         estimates = []
         for j, cell in places:
             h = sample.h.copy()

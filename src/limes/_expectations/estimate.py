@@ -126,9 +126,9 @@ def _moments(
 ) -> Moments:
     shape = sample.f.shape[1:]
     f = sample.f.reshape(len(sample.f), -1)
-    tolerance = sampling.tolerance
     units = design.units[:, None]  # a tolerance is one of coefficients per x itself
-    excess = 0.0 if tolerance is None else tolerance.excess(coef / units, fit.coef_errors / units)
+    with np.errstate(over="ignore"):  # coefficients that no float64 can hold are refused later
+        excess = sampling.accuracy.excess(coef / units, fit.coef_errors / units)
     quality = fit.quality(design, sample.h, coef, f)
     return Moments(
         mean=fit.coef[0].reshape(shape),

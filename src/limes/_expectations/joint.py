@@ -114,8 +114,7 @@ class JointExpectation(Locked):
         fit = JointFit(rows, rows.design(), self._computed, self._statistics)
         shape = (1,) if self._complement else self._answers.shape[1:]
         columns = (cells.size, *shape)
-        tolerance = self._sampling.tolerance
-        excess = 0.0 if tolerance is None else tolerance.excess(fit.coef, fit.coef_errors)
+        excess = self._sampling.accuracy.excess(fit.coef, fit.coef_errors)
         moments = Moments(
             mean=fit.mean.reshape(shape),
             gamma=fit.gamma.reshape(columns),

@@ -193,15 +193,14 @@ class _Margin:
     def _check(self, value: Floats, bound: Floats) -> None:
         if not np.isfinite(value).all():
             raise ModelError(
-                "an expectation overflows float64, or a column hardly varies under the row's law: use "
-                "method='sampled'"
+                "an expectation overflows float64, or a column hardly varies under the row's law"
             )
         allowed = TOLERANCE * np.maximum(value, self._smallest)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(
                 f"an expectation of about {value[worst]:.3g} is known to {bound[worst]:.1g} only, as the "
-                "margin spreads far on both sides: use method='sampled'"
+                "margin spreads far on both sides"
             )
 
 

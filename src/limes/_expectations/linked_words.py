@@ -97,8 +97,7 @@ def combined(
     for value, error in ((size, mean_error), (wide, coef_error)):
         if not (error <= TOLERANCE * value).all():
             raise ModelError(
-                f"an expectation of about {np.min(value):.3g} is known to {np.max(error):.1g} only: use "
-                "method='sampled'"
+                f"an expectation of about {np.min(value):.3g} is known to {np.max(error):.1g} only"
             )
     return Moments.exact(mean, design.gamma(values))
 

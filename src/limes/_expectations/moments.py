@@ -57,7 +57,7 @@ class SampleStatistics(_Arrays):
     fidelity_errors, share_errors
         Standard errors of R², () or (k,), and of the features' shares of it, (d,) or (d, k).
     excess
-        The largest error of a coefficient in units of the tolerance; 0 without a tolerance.
+        The largest error of a coefficient in units of the tolerance, or of the default accuracy.
     control
         Name of the control variate.
     noise
@@ -87,6 +87,24 @@ class SampleStatistics(_Arrays):
     collinear: Bools
     answers: Objects
 
+    @classmethod
+    def of_exact(cls, moments: Moments) -> SampleStatistics:
+        """Return what stands beside n exact moments among sampled ones: no errors, and no control."""
+        n, each, columns = len(moments.calls), moments.mean.shape, moments.gamma.shape
+        return cls(
+            surrogate_errors=np.zeros(each),
+            fidelity_errors=np.zeros(each),
+            share_errors=np.full(columns, np.nan),
+            excess=np.zeros(n),
+            control=np.full(n, "", dtype="U16"),
+            noise=np.zeros(columns),
+            unlike=np.full(each, np.iinfo(np.int64).max),
+            carriers=np.full(each, np.inf),
+            effective=np.full(n, np.inf),
+            collinear=np.zeros(columns[:2], dtype=np.bool_),
+            answers=np.array([boxed(np.empty(0))] * n, dtype=object),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
@@ -111,7 +129,9 @@ class Moments(_Arrays):
         Number of rows whose answer differs from the most frequent one, () or (k,), where all rows of a design
         were enumerated; else None.
     converged
-        Whether the tolerance has been reached.
+        Whether errors are within the tolerance, or the default accuracy, by answers that differ.
+    cut_short
+        Whether sampling ended early, as the model failed or the user stopped it.
     sampled
         Statistics of the sample; None where exact.
     """
@@ -122,6 +142,7 @@ class Moments(_Arrays):
     variance: Floats
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
+    cut_short: Bools = field(default_factory=lambda: np.zeros((), dtype=np.bool_))
     sampled: SampleStatistics | None = None
     shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     unlike: Ints | None = None
@@ -136,6 +157,7 @@ class Moments(_Arrays):
             variance=np.full(mean.shape, np.nan),
             calls=np.zeros(designs, dtype=np.int64),
             converged=np.ones(designs, dtype=np.bool_),
+            cut_short=np.zeros(designs, dtype=np.bool_),
             shared=np.zeros(designs, dtype=np.int64),
         )
 

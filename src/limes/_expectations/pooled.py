@@ -38,9 +38,6 @@ from limes._expectations.weighted import WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 
-# Default accuracy: a share of the largest coefficient, at which the squared error was a fifth of lime's or
-# less in every case of benchmarks/black_boxes
-DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
 # Errors of even points fall about as n^(-2/3): if n rows leave c times the tolerated error, about n c^(3/2)
@@ -172,8 +169,9 @@ class PooledExpectation(Locked):
             error = cause
         for i, look in looks.items():
             moments = look.moments.at(look.place)
-            # cut short: the moments so far, marked as not converged
-            results[i] = moments if look.is_last else replace(moments, converged=np.array(False))
+            if not look.is_last:
+                moments = replace(moments, converged=np.array(False), cut_short=np.array(True))
+            results[i] = moments
         return error
 
     def _grow(self, size: int, progress: Progress, workers: int) -> None:
@@ -211,7 +209,7 @@ class PooledExpectation(Locked):
                 block = rest[distinct[start : start + each]]
                 its = None if outputs is None else outputs[block]
                 fits = self._fit(pool, ExplainedRows(self._family, cells[block]), its)
-                moments, is_final = fits.moments(self._sampling.tolerance), stage == self._pools.stages[-1]
+                moments, is_final = fits.moments(), stage == self._pools.stages[-1]
                 with self._lock:
                     for place, rows in enumerate(rows_of[start : start + each]):
                         excess = float(fits.excess[place])
@@ -230,7 +228,7 @@ class PooledExpectation(Locked):
         coef = np.where(fits.normal.used[..., None], fits.coef[:, 1:], coef)
         coef[rows.features.variance == 0] = 0.0
         errors = np.where(fits.normal.unidentified[..., None], np.inf, fits.coef_errors)
-        return _Fits(pool, fits, coef, errors, self._sampling.tolerance or DEFAULT_TOLERANCE)
+        return _Fits(pool, fits, coef, errors, self._sampling.accuracy)
 
 
 def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tuple[Ints, Ints]:
@@ -262,25 +260,25 @@ class _Fits:
         # answers that are all alike show no errors: a larger pool may contain others
         return np.where(self.fits.answers_differ, excess, np.maximum(excess, 2.0))
 
-    def moments(self, tolerance: Tolerance | None) -> Moments:
-        """Moments of the rows; where the user set no tolerance they count as converged."""
+    def moments(self) -> Moments:
+        """Moments of the rows."""
         fits, shape, features = self.fits, self.pool.shape, self.fits.normal.rows.features
         quality = fits.quality(self.coef)
         n, d = self.coef.shape[:2]
         each, columns = (n, *shape), (n, d, *shape)
-        converged = fits.answers_differ & ((tolerance is None) | (self.excess <= 1.0))
         moments = Moments(
             mean=fits.coef[:, 0].reshape(each),
             gamma=features.gamma(self.coef).reshape(columns),
             coef_errors=self.errors.reshape(columns),
             variance=quality.variance.reshape(each),
             calls=np.zeros(n, dtype=np.int64),
-            converged=converged,
+            converged=fits.answers_differ & (self.excess <= 1.0),
+            cut_short=np.zeros(n, dtype=np.bool_),
             sampled=SampleStatistics(
                 surrogate_errors=quality.surrogate_errors.reshape(each),
                 fidelity_errors=quality.fidelity_errors.reshape(each),
                 share_errors=quality.share_errors.reshape(columns),
-                excess=np.zeros(n) if tolerance is None else tolerance.excess(self.coef, self.errors),
+                excess=self.wanted.excess(self.coef, self.errors),
                 control=np.full(n, self.pool.control, dtype="U16"),
                 noise=quality.noise.reshape(columns),
                 unlike=np.broadcast_to(fits.unlike, (n, fits.unlike.size)).reshape(each),
@@ -324,3 +322,12 @@ class _Look:
     def is_of(self, size: int, control: str) -> bool:
         """Return whether the row was already fitted at this size with this control."""
         return (self.stage.size, self.control) == (size, control)
+
+
+def sampler(
+    family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
+) -> PooledExpectation | SampledExpectation:
+    """Return what samples a function: from a pool, where rows can share one."""
+    if family.by_cell and sampling.max_shared:
+        return PooledExpectation(family, predict, sampling)
+    return SampledExpectation(predict, sampling)

@@ -200,7 +200,7 @@ class SampledExpectation:
         if not samples:
             return None
         moments = estimate(design, samples[-1], self._sampling, prediction, len(row.calls))
-        return replace(moments, converged=np.array(False))
+        return replace(moments, converged=np.array(False), cut_short=np.array(True))
 
     def _samples(
         self, design: SampledDesign, key: int, predict: Callable[[Floats], Floats | None]

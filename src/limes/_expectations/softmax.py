@@ -106,7 +106,7 @@ _EXPONENTS = np.unique(
 def _too_far() -> ModelError:
     return ModelError(
         "the margins of three classes range too far, or spread far on both sides, for nine digits of their "
-        "probabilities: use method='sampled'"
+        "probabilities"
     )
 
 

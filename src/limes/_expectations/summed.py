@@ -83,7 +83,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
             row, output = np.argwhere(wrong)[0]
             raise ModelError(
                 f"a sum of links of about {size[row, output]:.3g} is known to "
-                f"{tables.error[output]:.1g} only, as its terms cancel: use method='sampled'"
+                f"{tables.error[output]:.1g} only, as its terms cancel"
             )
         gamma = contrast * variance[..., None]
         outputs = form.intercept.shape

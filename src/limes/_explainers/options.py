@@ -33,7 +33,8 @@ class SamplingOptions:
         subsets are no more than ``max_calls`` are enumerated, which is exact for any model.
     tolerance
         Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
-        share of the largest coefficient, "5%". None spends the budget.
+        share of the largest coefficient, "5%". None spends the budget, and ``explanation.converged`` judges
+        it by 1.5 % of the largest coefficient.
     max_calls
         Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
         a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from limes._arrays import Ints
 from limes._bars import Progress, progress_of
 from limes._explanation import Explanation
+from limes._fitted import RefusedRowsError
 from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
 
@@ -88,6 +89,30 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
         error.partial = partial
         return error
     return Interrupted(f"stopped: {state}", partial)
+
+
+def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:
+    """Return the error for a table of which the expectation refuses rows; others are its ``partial``."""
+    row, why = next(iter(refusal.reasons.items()))
+    others = len(refusal.reasons) - 1
+    more = f", and {others} more rows are refused" if others else ""
+    error = ModelError(
+        f"row {ids[row]!r} has no exact expectation: {why}{more}; pass method='auto', which samples such "
+        "rows, or errors='row', which skips them"
+    )
+    error.partial = partial
+    return error
+
+
+def reason_of(refusals: Mapping[int, str], rows: int) -> str:
+    """Return why some rows of a read model are sampled; "" if none is."""
+    if not refusals:
+        return ""
+    first = next(iter(refusals.values()))
+    return (
+        f"{len(refusals):,} of {rows:,} rows have no exact expectation and are sampled from the read "
+        f"model: {first}"
+    )
 
 
 def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:

@@ -13,20 +13,16 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.sampling import Sampling
+from limes._expectations.trust import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
+from limes._explainers.warnings import SAMPLED_ALONE
 from limes._explanation.wording import CONFIDENCE
-from limes._pipeline import Fitted
+from limes._fitted import Fitted
 from limes._variance import ROUNDING
 
 # Features that people look at
 _LOOKED_AT = 5
-# Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known
-_ENOUGH_ANSWERS = 16
-# Effective rows that an error rests on: with fewer, the sample may have missed the ones that matter
-_ENOUGH_CARRIERS = 12.0
 # Part of every warning that standard errors are not to be believed
 RARE = "standard errors are not to be trusted"
-# Effective rows for each coefficient, below which a row is warned about
-_FEW_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,9 @@ def sampling_warnings(
     """Return warnings about the sample behind each row of a sampled model, keyed by row index."""
     warnings = {}
     for i in range(len(fitted.calls)):
+        refusal = fitted.refusals.get(i, "")
         texts = (
+            *((f"{SAMPLED_ALONE}: {refusal}",) if refusal else ()),
             *_shortfall(fitted, i, sampling, kind),
             *_few_rows(fitted, i, names, kind),
             *_collinear(fitted, i, names),
@@ -109,14 +107,12 @@ def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, .
 def _shortfall(fitted: Fitted, i: int, sampling: Sampling, kind: SampleKind) -> tuple[str, ...]:
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
-    if fitted.converged[i]:
-        return ()
-    if excess <= 1 and not fitted.sampled.unlike[i].all():
-        # all answers were alike, which more calls need not change: ``_rare`` warns of that
-        return ()
-    if excess <= 1:
+    if fitted.cut_short[i] and (sampling.tolerance is None or excess <= 1):
         most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
         return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
+    if sampling.tolerance is None or excess <= 1:
+        # whether the default accuracy is reached is what ``converged`` says
+        return ()
     needed = f"; about {calls * excess**2:,.0f} would be needed: {kind.more}" if np.isfinite(excess) else ""
     return (
         f"the tolerance is not met: after the model's answers to {calls:,} {kind.rows} the largest error is "
@@ -128,7 +124,7 @@ def _few_rows(fitted: Fitted, i: int, names: Sequence[str], kind: SampleKind) ->
     """Return a warning about a row that hardly any row of a sample counts for."""
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     effective = float(fitted.sampled.effective[i])
-    if effective >= _FEW_ROWS * (len(names) + 1):
+    if effective >= FEW_ROWS * (len(names) + 1):
         return ()
     return (
         f"only about {effective:.0f} {kind.rows} count around this row, for {len(names)} coefficients: "
@@ -169,11 +165,11 @@ def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
             f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
             f"may have been missed, so that {RARE}; {kind.more}, or widen the bandwidth"
         )
-    if unlike < _ENOUGH_ANSWERS:
+    if unlike < ENOUGH_ANSWERS:
         return (
             f"the model answered the same in all but {unlike} of {calls:,} {kind.rows}: {RARE}; {kind.more}"
         )
-    if carriers < _ENOUGH_CARRIERS:
+    if carriers < ENOUGH_CARRIERS:
         return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; {kind.more}"
     return ""
 

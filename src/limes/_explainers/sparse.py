@@ -20,7 +20,7 @@ from limes._explainers.options import (
     check_names,
     check_scale,
 )
-from limes._explainers.results import compute_each, interrupted
+from limes._explainers.results import compute_each, interrupted, reason_of
 from limes._explainers.sparse_contrast import (
     Goal,
     changes_among,
@@ -38,7 +38,7 @@ from limes._explanation import Explanation
 from limes._explanation.contrast import Contrast
 from limes._explanation.drawing import Described
 from limes._explanation.wording import rule_text
-from limes._sparse_pipeline import EvaluatedRule, certificate, explain_row
+from limes._sparse_pipeline import EvaluatedRule, RefusedRowError, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig
 from limes._threads import LRUCache, one_blas_thread
 from limes.designs._literals import LiteralNeighbourhood
@@ -297,12 +297,12 @@ class SparseExplainer(Described):
         """
         rows = self._rows.encode(X)
         model = self._current(rows)
-        near = [self._rows.near(row, self._spread) for row in rows]
+        near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
         excluded = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), rows.shape[1])
         config = self._with_sizes(near[0], excluded)
         results, error = compute_each(
             range(len(rows)),
-            lambda i: self._explain_row(model, config, near[i], rows[i]),
+            lambda i: self._explain_row(model, config, near[i], rows[i], names[i]),
             progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
         )
@@ -310,10 +310,8 @@ class SparseExplainer(Described):
         rules = [rule for rule in results if rule is not None]
         explanation = None
         if rules:
-            explanation = self._to_explanation(
-                model, config, rows[finished], [near[i] for i in finished], rules
-            )
-            names = ids_of(X, len(rows))
+            around = [near[i] for i in finished]
+            explanation = self._to_explanation(model, config, rows[finished], around, rules)
             explanation = replace(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
@@ -377,7 +375,7 @@ class SparseExplainer(Described):
         return self._repetition.get(None, lambda: spread_of_answers(self._ask, inputs, retry))
 
     def _explain_row(
-        self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats
+        self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats, name: Any
     ) -> EvaluatedRule:
         key, sampling = fingerprint(row), self._options.sampling
         calls = model.unfinished.take(key)
@@ -385,6 +383,8 @@ class SparseExplainer(Described):
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
             return explain_row(near, calls, row, config, model.reading)
+        except RefusedRowError as refusal:
+            raise ModelError(refusal.at(name)) from refusal
         except (ModelError, KeyboardInterrupt):
             model.unfinished.put(key, calls)
             raise
@@ -422,6 +422,7 @@ class SparseExplainer(Described):
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
         repetition = repetition_warnings(self._spread_of_answers(model, rows.shape[1]))
+        refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         return Explanation(
             values=values,
             standard_errors=errors,
@@ -433,10 +434,11 @@ class SparseExplainer(Described):
             output_names=(output,),
             conditions=tuple(self._rows.conditions(row) for row in rows),
             data=self._rows.originals(rows),
-            method=model.method,
-            reason=model.reason,
+            method="sampled" if refusals else model.method,
+            reason=reason_of(refusals, len(rows)) or model.reason,
+            controls=tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
             calls=calls,
-            row_converged=np.array([rule.meets(config) for rule in rules]),
+            row_converged=np.array([rule.meets(config) and rule.is_accurate for rule in rules]),
             row_warnings=tuple(repetition + rule_warnings(rule, config) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(

@@ -119,6 +119,7 @@ class RuleModel:
         reading = ModelReading(
             expectation=expectation,
             predict=None if expectation is None else predict,
+            samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
         )

@@ -33,7 +33,7 @@ from limes.models.forms._ridges import Ridges
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limes._pipeline import Fitted
+    from limes._fitted import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
 # (sets times features) that these may have

@@ -23,10 +23,7 @@ from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import (
-    interrupted,
-    output_positions,
-)
+from limes._explainers.results import interrupted, output_positions, reason_of, refused
 from limes._explainers.sampling_warnings import sampling_warnings
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
@@ -35,7 +32,8 @@ from limes._explainers.tables.tabular_model import TabularModel
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._pipeline import CutShort, Fitted, Method
+from limes._fitted import CutShort, Fitted, RefusedRowsError
+from limes._pipeline import Method
 from limes._threads import one_blas_thread
 from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
@@ -287,12 +285,15 @@ class TabularExplainer(Described):
                 progress=progress_of(shown=progress),
                 workers=check_count("workers", workers),
             )
-        except CutShort as stop:
-            partial = None
+        except (CutShort, RefusedRowsError) as stop:
+            some, at = None, stop.rows
             if stop.fitted is not None:
-                at = stop.rows
                 some = TabularFit(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
-                partial = self._to_explanation(some)
+            if isinstance(stop, RefusedRowsError):
+                if some is not None and self._errors == "row":
+                    return some._replace(names=names.without(stop.reasons))
+                raise refused(stop, names.ids, some and self._to_explanation(some)) from stop
+            partial = None if some is None else self._to_explanation(some)
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
         return TabularFit(model, rows, cells, predictions, fitted, names)
 
@@ -309,16 +310,16 @@ class TabularExplainer(Described):
             warnings = model.warnings_of(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
-            **fitted.explanation_fields(asks=model.bound.asks),
+            **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,
             feature_names=names,
             output_names=outputs,
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
-            method=model.pipeline.method,
-            reason=model.bound.reason,
+            method="exact" if fitted.sampled is None else "sampled",
+            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reason,
             row_warnings=warnings,
-            provenance=model.provenance,
+            provenance=model.provenance_of(fitted),
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,

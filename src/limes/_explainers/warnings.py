@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.edges import Crossings
 from limes._explainers.tables.laws import number_texts
-from limes._pipeline import Fitted
+from limes._fitted import Fitted
 from limes._variance import ROUNDING
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from limes._sparse_rows import SparseConfig
     from limes.designs._product import ProductFamily
     from limes.models._documents import Document
+
+# Start of the warning about a row of a read model that was sampled
+SAMPLED_ALONE = "sampled, as its expectation is not exact"
 
 # -- rows of a table -----------------------------------------------------------------------------------------
 
@@ -244,7 +247,7 @@ def _unsplit(word: str) -> bool:
 
 def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
     """Return warnings about a sparse explanation and its certificate."""
-    warnings, span = [], rule.problem.span
+    warnings, span = list(_rule_sample_warnings(rule)), rule.problem.span
     if rule.excess > 0.0:
         warnings.append(
             f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
@@ -270,12 +273,6 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
             f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
             f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
         )
-    fresh = rule.problem.fresh.values
-    if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
-        warnings.append(
-            f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
-            "it receives what is explained"
-        )
     if not rule.meets(config):
         warnings.append(
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
@@ -292,3 +289,14 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
             "raise k"
         )
     return tuple(warnings)
+
+
+def _rule_sample_warnings(rule: EvaluatedRule) -> Iterator[str]:
+    if rule.refusal:
+        yield f"{SAMPLED_ALONE}: {rule.refusal}"
+    fresh = rule.problem.fresh.values
+    if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
+        yield (
+            f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
+            "it receives what is explained"
+        )

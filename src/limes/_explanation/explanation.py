@@ -77,7 +77,8 @@ class Explanation(Page, Pictured, Reported, Ruled):
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls for this row alone; whether the tolerance was met; warnings about the row.
+        Model calls for this row alone; whether the row is exact, or its standard errors reached the
+        accuracy, see ``converged``; warnings about the row.
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
@@ -90,7 +91,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
     fidelity_errors : (n,) or (n, k)
         Standard errors of the fidelity; 0 where exact.
     controls : n texts, or None
-        The control variate of each row; None where exact.
+        The control variate of each row; "" where a row is exact among sampled ones, None where all are.
     provenance : mapping
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
@@ -193,8 +194,25 @@ class Explanation(Page, Pictured, Reported, Ruled):
 
     @property
     def converged(self) -> bool:
-        """Whether every row met its tolerance."""
+        """Whether every row is exact, or its standard errors are small enough and to be trusted.
+
+        Small enough is ``tolerance=``; without one 1.5 % of the largest coefficient of each output. Errors
+        are not to be trusted where all or nearly all answers are alike, few rows decide a coefficient, too
+        few rows count, features change together or hardly change, R² cannot be estimated, or sampling was
+        cut short. False where there are no standard errors.
+        """
         return bool(self.row_converged.all())
+
+    @property
+    def row_methods(self) -> tuple[str, ...]:
+        """Method of each row, "exact" or "sampled".
+
+        Rows of a model that was read are exact, but for those whose quadrature has no nine digits.
+        ``method`` is "sampled" if any row is.
+        """
+        if self.controls is None:
+            return (self.method,) * len(self)
+        return tuple("sampled" if control else "exact" for control in self.controls)
 
     @property
     def local_errors(self) -> Floats:

@@ -56,6 +56,8 @@ _OPTIONAL = (
     *("shares", "share_errors", "surrogate_errors", "fidelity", "fidelity_errors"),
     *("shared_calls", "effective_rows"),
 )
+# None where all rows are exact
+_OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "shared_calls", "effective_rows", "controls")
 _NOT_STORED = ("explainer", "fit")
 _TUPLES: dict[str, str] = {
     "feature_names": "d",
@@ -123,6 +125,9 @@ def select(
     for name, axes in _TUPLES.items():
         if fields[name]:
             selection[name] = _entries_at(fields[name], [positions[letter] for letter in axes])
+    if selection.get("controls") and not any(selection["controls"]):
+        # the exact rows among sampled ones
+        selection |= {**dict.fromkeys(_OF_SAMPLES), "method": "exact", "reason": ""}
     return selection
 
 

@@ -293,12 +293,20 @@ def _is_bare(name: str) -> bool:
 
 
 def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
-    """Return the warnings of a row, with one that sampling ended early where no other states it."""
+    """Return the warnings of a row, with one that errors are larger than agreed where no other states it."""
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
-    if warnings or explanation.row_converged[row]:
+    if warnings or explanation.row_converged[row] or np.isnan(explanation.standard_errors[row]).all():
         return warnings
-    calls = count(int(explanation.calls[row]) + _shared(explanation, row), "model call")
-    return (f"Sampling ended after {calls}, before standard errors were small enough.",)
+    calls = int(explanation.calls[row]) + _shared(explanation, row)
+    spent = f" with {count(calls, 'model call')}" if calls else ""
+    joint = explanation.provenance.get("law") == "joint"
+    more = "use a larger background" if joint else "pass a larger max_calls"
+    return (f"Standard errors did not reach {accuracy(explanation)}{spent}: {more}.",)
+
+
+def accuracy(explanation: Explanation) -> str:
+    """Return the accuracy that ``row_converged`` refers to: the tolerance, or the default."""
+    return one_line(str(explanation.provenance.get("tolerance", "1.5% of the largest coefficient")))
 
 
 def headlined_rule(facts: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     OutputView,
+    accuracy,
     coefficient_texts,
     fidelity,
     left_out,
@@ -180,7 +181,9 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     missed = n - int(explanation.row_converged.sum())
     if missed:
         warnings.insert(
-            0, f"{missed:,} of {n:,} rows: sampling ended before standard errors were small enough"
+            0,
+            f"{missed:,} of {n:,} rows: standard errors did not reach {accuracy(explanation)}, or are not to "
+            "be trusted",
         )
     if explanation.errors:
         warnings.insert(0, left_out(explanation))

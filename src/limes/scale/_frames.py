@@ -33,6 +33,7 @@ _LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
 _FIRST = {"output": _TEXT, "prediction": _FLOAT, "intercept": _FLOAT}
+_METHODS = ("exact", "sampled")
 _LAST = {"method": _TEXT, "error": _TEXT}
 
 
@@ -291,7 +292,7 @@ class _Explained(NamedTuple):
     rules: Sequence[str]
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
-    method: str
+    methods: Sequence[str]
 
     @classmethod
     def concatenate(cls, pieces: Sequence[tuple[Ints, Explanation]]) -> _Explained:
@@ -311,7 +312,7 @@ class _Explained(NamedTuple):
             rules=[text for _, piece in pieces if piece.certificates for text in piece.rules()],
             feature_names=first.feature_names,
             output_names=first.output_names,
-            method=first.method,
+            methods=[method for _, piece in pieces for method in piece.row_methods],
         )
 
     def common(self, times: int) -> dict[str, Floats | _Texts]:
@@ -323,7 +324,7 @@ class _Explained(NamedTuple):
             "output": _Texts(self.output_names, np.tile(np.repeat(np.arange(k), times), n)),
             "prediction": np.repeat(self.predictions.ravel(), times),
             "intercept": np.repeat(self.intercepts.ravel(), times),
-            "method": _Texts([self.method], np.zeros(n * k * times, dtype=np.int64)),
+            "method": _Texts(_METHODS, np.repeat([_METHODS.index(its) for its in self.methods], k * times)),
         }
 
 

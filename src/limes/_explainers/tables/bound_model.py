@@ -18,7 +18,7 @@ from limes._expectations.controls.tables import MarginControl
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.pooled import PooledExpectation
+from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.sampling import SharedAnswers
 from limes._explainers.options import REQUESTED, SamplingOptions
@@ -84,6 +84,8 @@ class BoundModel:
         Whether the model answers the rows of a sample itself, and not what was read.
     spread
         Largest difference of two answers to one input, of a model that answers.
+    fallback
+        What samples rows that the exact expectation refuses, from the form, with ``method="auto"``.
     """
 
     predict: Callable[[Floats], Floats]
@@ -97,6 +99,7 @@ class BoundModel:
     form: Form | None = None
     asks: bool = True
     spread: float = 0.0
+    fallback: PooledExpectation | SampledExpectation | None = None
 
     @property
     def pool_calls(self) -> int:
@@ -173,7 +176,7 @@ class BoundModel:
             reason = form.reason
         elif options.method != "sampled":
             try:
-                return cls._exact(reading, form, check)
+                return cls._exact(reading, form, check, options)
             except (NotReadableError, ReadMismatchError) as error:
                 if options.method == "exact":
                     raise
@@ -187,9 +190,7 @@ class BoundModel:
                 f"method='exact' needs a model that can be read: {reason}. "
                 "Use method='auto' to sample it, with error bars"
             )
-        expectation: Expectation = SampledExpectation(source.answer, sampling)
-        if family.by_cell and sampling.max_shared:
-            expectation = PooledExpectation(family, source.answer, sampling)
+        expectation = sampler(family, source.answer, sampling)
         return cls._sampled(reading, check, source, expectation, source.reason(reason))
 
     @classmethod
@@ -224,10 +225,15 @@ class BoundModel:
         )
 
     @classmethod
-    def _exact(cls, reading: ReadModel, form: Form, check: _Check) -> BoundModel:
+    def _exact(cls, reading: ReadModel, form: Form, check: _Check, options: SamplingOptions) -> BoundModel:
         ask = check.caller(reading.output)
         expectation, answers, allowed = check.expectation(form, reading.output)
         predict: Callable[[Floats], Floats] = form.predict if check.tolerance <= EXACT_TOLERANCE else ask
+        fallback = None
+        if options.method == "auto":
+            control = options.control if options.control in CONTROLS else "auto"
+            sampling = replace(options, control=control).with_controls(CONTROLS)
+            fallback = sampler(check.family, form.predict, sampling)
         return cls(
             predict,
             # every library adds up trees row by row
@@ -244,6 +250,7 @@ class BoundModel:
                 allowed=allowed,
             ),
             form,
+            fallback=fallback,
         )
 
 

@@ -39,7 +39,7 @@ from limes.designs._marginals import BinCells
 from limes.designs._product import ProductFamily
 
 if TYPE_CHECKING:
-    from limes._pipeline import Fitted
+    from limes._fitted import Fitted
 
 T = TypeVar("T")
 # Rows that are computed together: few enough for their tables of cells

@@ -13,7 +13,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.joint_effects import JointEffects
 from limes._explainers.tables.fits import MOST_EFFECTS
 from limes._explanation.fit import RowEffects, RowPair
-from limes._pipeline import Fitted
+from limes._fitted import Fitted
 from limes._threads import LRUCache
 
 

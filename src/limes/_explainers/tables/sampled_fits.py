@@ -25,7 +25,7 @@ from limes._variance import r_squared
 from limes.designs._product import ProductFamily
 
 if TYPE_CHECKING:
-    from limes._pipeline import Fitted
+    from limes._fitted import Fitted
 
 
 class SampledFits(TableFits):

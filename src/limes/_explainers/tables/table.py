@@ -262,6 +262,11 @@ class RowNames(NamedTuple):
         """Return the names of some of the explained rows."""
         return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
 
+    def without(self, reasons: Mapping[int, str]) -> RowNames:
+        """Return the names without the rows at these positions, which have an error, with its text."""
+        errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
+        return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
+
 
 def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
     """Name the rows of X, by ``ids`` if they are passed.

@@ -21,13 +21,15 @@ from limes._explainers.tables.fits import ReadFits
 from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import cell_texts, fit_laws, value_text
+from limes._explainers.tables.mixed_fits import MixedFits
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
-from limes._pipeline import CutShort, Fitted, Pipeline
+from limes._fitted import CutShort, Fitted
+from limes._pipeline import Pipeline
 from limes._threads import LRUCache
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
@@ -130,6 +132,7 @@ class TabularModel:
             # lime fits slopes on standardised columns: its penalty is per standard deviation
             scales=np.where(slopes, units, 1.0),
             names=table.names,
+            fallback=bound.fallback,
         )
         return cls(
             model,
@@ -231,6 +234,13 @@ class TabularModel:
         predict = self.bound.predict if form is None else form.predict
         return [self.family.at(row) for row in rows], predict
 
+    def provenance_of(self, fitted: Fitted) -> dict[str, Any]:
+        """Return the provenance of an explanation; of a read model, some of whose rows may be sampled."""
+        if not fitted.refusals:
+            return self.provenance
+        sampling = self.options.sampling.sampling
+        return {**self.provenance, "seed": sampling.seed, "tolerance": str(sampling.accuracy)}
+
     def features_at(self, row: Floats, x: Floats) -> Floats:
         """Return the surrogate's features of rows x (m, d) around a row (d,), (m, d)."""
         return self.family.at(row).feature(x)
@@ -253,11 +263,18 @@ class TabularModel:
         expectation = self.bound.expectation
         if isinstance(expectation, JointExpectation):
             return JointFits(expectation, self.texts, cells, fitted)
-        if isinstance(expectation, PooledExpectation):
-            return PooledFits(expectation, self.family, self.texts, rows, cells, fitted)
-        if isinstance(expectation, SampledExpectation):
-            return SampledFits(expectation, self.family, self.texts, rows, cells, fitted)
-        return ReadFits(self._spread, self.texts, rows, cells, fitted)
+        if expectation.method == "sampled":
+            return self._sampled_fits(expectation, rows, cells, fitted)
+        exact = ReadFits(self._spread, self.texts, rows, cells, fitted)
+        if not fitted.refusals:
+            return exact
+        sampled = self._sampled_fits(self.bound.fallback, rows, cells, fitted)
+        return MixedFits(exact, sampled, fitted)
+
+    def _sampled_fits(self, expectation: Any, rows: Floats, cells: Ints, fitted: Fitted) -> SampledFits:
+        kind: Any = PooledFits if isinstance(expectation, PooledExpectation) else SampledFits
+        fits: SampledFits = kind(expectation, self.family, self.texts, rows, cells, fitted)
+        return fits
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:
@@ -398,6 +415,7 @@ def _provenance(
         "ridge": float(options.ridge),
         **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
         "seed": options.sampling.sampling.seed if sampled else None,
+        **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
     }
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes.compat.lime.discretize import BaseDiscretizer
 from limes.compat.lime.lime_base import LimeBase, LocalFit, PerturbedRows, Surrogates
 from limes.exceptions import InputError
@@ -123,7 +124,7 @@ def _explanation(
         output_names=("output",) if mode == "regression" else tuple(str(label) for label in fits),
         method="sampled",
         reason='engine "lime" samples',
-        row_converged=np.array([True]),
+        row_converged=DEFAULT_TOLERANCE.excess(values, errors) <= 1.0,
         row_warnings=((),),
         **fields,
     )

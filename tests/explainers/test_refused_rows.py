@@ -1,0 +1,189 @@
+"""Rows that an exact expectation refuses are sampled, each by itself; the others stay exact."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from tests.oracle import EXACT
+
+import limes
+from limes.exceptions import ModelError
+
+COLUMNS = ["a", "b"]
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2)) * 30
+    return pd.DataFrame(x, columns=COLUMNS), (x.sum(axis=1) + rng.normal(size=60) > 0).astype(int)
+
+
+X, Y = tables()
+
+
+def steep(scale=1.0):
+    """A logistic model whose margin spreads so far that its quadrature keeps no nine digits somewhere."""
+    model = LogisticRegression().fit(X, Y)
+    model.coef_, model.intercept_ = np.full((1, 2), scale), np.zeros(1)
+    return model
+
+
+def mean_and_contrasts(model, row, bandwidth):
+    """β on the tensor grid of the background's own values: law="empirical" has no others."""
+    matrix = X.to_numpy()
+    edges = [np.quantile(column, [0.25, 0.5, 0.75]) for column in matrix.T]
+    cells = [np.searchsorted(e, column, side="left") for e, column in zip(edges, matrix.T, strict=True)]
+    at = [np.searchsorted(e, value, side="left") for e, value in zip(edges, row, strict=True)]
+    same = [(cell == its).astype(float) for cell, its in zip(cells, at, strict=True)]
+    weight = np.multiply.outer(*(np.exp(-(1.0 - z) / (2.0 * bandwidth**2)) for z in same))
+    grid = np.stack(np.meshgrid(*matrix.T, indexing="ij"), axis=-1).reshape(-1, 2)
+    f = model.predict_proba(pd.DataFrame(grid, columns=COLUMNS))[:, 1].reshape(weight.shape)
+    contrasts = []
+    for axis, z in enumerate(same):
+        z = z[:, None] if axis == 0 else z[None]
+        inside, outside = weight * z, weight * (1.0 - z)
+        contrasts.append((inside * f).sum() / inside.sum() - (outside * f).sum() / outside.sum())
+    return np.array(contrasts)
+
+
+def test_refused_rows_are_sampled_and_the_others_exact():
+    model = steep()
+    explanation = limes.TabularExplainer(model, X, bandwidth=0.2, law="empirical", max_calls=4096)(X)
+    methods = np.array(explanation.row_methods)
+    assert set(methods) == {"exact", "sampled"}
+    assert explanation.method == "sampled"
+    assert explanation.model_calls == 0  # the read model answers
+    for i, row in enumerate(X.to_numpy()):
+        truth = mean_and_contrasts(model, row, 0.2)
+        difference, errors = explanation.values[i, :, 1] - truth, explanation.standard_errors[i, :, 1]
+        if methods[i] == "exact":
+            assert not errors.any()
+            assert difference == pytest.approx(0.0, abs=1e-9)
+            assert not any("expectation is not exact" in text for text in explanation.row_warnings[i])
+        else:
+            assert (errors > 0).all()
+            assert (np.abs(difference) < 5.0 * errors).all()
+            assert "its expectation is not exact: an expectation of about" in explanation.row_warnings[i][0]
+            assert not explanation.row_converged[i] or (errors.max() < 0.015 * np.abs(truth).max() * 1.2)
+    count = int((methods == "sampled").sum())
+    assert f"{count} of 60 rows have no exact expectation" in explanation.reason
+
+
+def of_three_classes():
+    model = LogisticRegression().fit(X, np.digitize(X.sum(axis=1), [-30, 30]))
+    model.coef_ *= 0.6
+    return model
+
+
+# a model, options under which it is read, and a row that is exact and one that is refused
+REFUSED = {
+    "a narrow bandwidth": (steep(), {"bandwidth": 0.2}, (0, 4)),
+    "the law of values": (steep(), {"bandwidth": 0.2, "law": "empirical"}, (0, 4)),
+    "a held column": (steep(), {"bandwidth": 0.2, "hold": ["a"]}, (0, 4)),
+    "ridge": (steep(), {"bandwidth": 0.2, "ridge": 1.0}, (0, 4)),
+    "three classes": (of_three_classes(), {"bandwidth": 0.2}, (0, 3)),
+    "smooth weights": (steep(5.0), {"bandwidth": 0.2, "weights": "euclidean"}, (0, 4)),
+    "slopes": (steep(5.0), {"bandwidth": 0.1, "bins": None}, (0, 5)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_auto_raises_for_no_row(name):
+    model, options, positions = REFUSED[name]
+    rows = X.iloc[list(positions)]
+    explainer = limes.TabularExplainer(model, X, max_calls=512, rng=0, **options)
+    explanation = explainer(rows, progress=False)
+    assert explanation.row_methods == ("exact", "sampled")
+    assert np.isfinite(explanation.values).all()
+    assert [errors.any() for errors in explanation.standard_errors] == [False, True]
+    # a row's numbers depend on no other row of the call
+    alone = explainer(rows.iloc[[1]], progress=False)
+    assert alone.values == pytest.approx(explanation.values[[1]], rel=EXACT, abs=1e-300)
+    # what is computed when it is first read
+    assert explanation.fidelity.shape == explanation.fidelity_errors.shape
+    assert len(explanation[1].effects) == explanation[1].values.size
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    explainer = limes.TabularExplainer(steep(), X, bandwidth=0.2, max_calls=1024, rng=0)
+    return explainer, explainer(X, progress=False)
+
+
+def test_each_row_keeps_its_method(mixed):
+    explainer, explanation = mixed
+    first = {kind: explanation.row_methods.index(kind) for kind in ("exact", "sampled")}
+    for kind, i in first.items():
+        one = explanation[i]
+        assert (one.method, one.row_methods) == (kind, (kind,))
+        assert bool(one.standard_errors.any()) == (kind == "sampled")
+    assert explanation[first["exact"]].reason == ""
+    again = limes.Explanation.from_json(explanation.to_json())
+    assert again.row_methods == explanation.row_methods
+    copy = pickle.loads(pickle.dumps(explainer))(X, progress=False)
+    assert copy.row_methods == explanation.row_methods
+    assert copy.values == pytest.approx(explanation.values, rel=EXACT)
+    assert explanation.provenance["tolerance"] == "1.5% of the largest coefficient"
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_a_long_table_tells_each_rows_method(mixed, layout):
+    explainer, explanation = mixed
+    frame = limes.scale.explain_frame(X, explainer, layout=layout)
+    assert frame["error"].isna().all()
+    each = len(frame) // len(X)
+    assert frame["method"].tolist() == [method for method in explanation.row_methods for _ in range(each)]
+
+
+def test_pages_and_diagnoses_take_such_rows(mixed):
+    _, explanation = mixed
+    some = explanation[[0, explanation.row_methods.index("sampled")]]
+    assert "no exact expectation" in some.to_html()
+    assert len(limes.diagnose(some)) == 2
+    assert len(some.interactions(1)) == 4
+
+
+def test_exact_alone_names_the_row_or_skips_it(mixed):
+    _, explanation = mixed
+    refused = [i for i, method in enumerate(explanation.row_methods) if method == "sampled"]
+    options = {"bandwidth": 0.2, "method": "exact"}
+    with pytest.raises(
+        ModelError, match=rf"row {refused[0]} has no exact expectation.*method='auto'"
+    ) as failure:
+        limes.TabularExplainer(steep(), X, **options)(X)
+    assert len(failure.value.partial) == len(X) - len(refused)
+    kept = limes.TabularExplainer(steep(), X, **options, errors="row")(X)
+    assert [name for name, _ in kept.errors] == refused
+    assert list(kept.ids) == [i for i in range(len(X)) if i not in refused]
+    assert kept.method == "exact"
+    assert kept.values == pytest.approx(np.delete(explanation.values, refused, axis=0), rel=EXACT, abs=1e-15)
+    with pytest.raises(ModelError, match=f"row {refused[0]} has no exact"):
+        limes.TabularExplainer(steep(), X, **options, errors="row")(X.iloc[[refused[0]]])
+
+
+def test_a_rule_is_sampled_around_a_row_that_is_refused(monkeypatch):
+    """Its neighbourhood hardly ever refuses a row: the refusal is put in its place."""
+    from limes._expectations.linked import LinkedExpectation
+
+    literals = limes.Literals.fit(X)
+    options = {"literals": literals, "k": 1, "output": 1, "samples": 400, "fresh": 400, "rng": 0}
+    explainers = {
+        kind: limes.SparseExplainer(steep(0.1), method=kind, **options) for kind in ("auto", "exact")
+    }
+    whole, refused = LinkedExpectation.moments, X.to_numpy()[3]
+
+    def moments(self, design, row=None):
+        if row is not None and np.array_equal(row, refused):
+            raise ModelError("known to 1e-3 only")
+        return whole(self, design, row)
+
+    monkeypatch.setattr(LinkedExpectation, "moments", moments)
+    explanation = explainers["auto"](X.iloc[2:5])
+    assert explanation.row_methods == ("exact", "sampled", "exact")
+    assert "sampled, as its expectation is not exact: known to 1e-3 only" in explanation.row_warnings[1]
+    assert not explanation.standard_errors[[0, 2]].any()
+    assert explanation.standard_errors[1].any()
+    with pytest.raises(ModelError, match="row 3 has no exact expectation: known to 1e-3 only"):
+        explainers["exact"](X.iloc[2:5])
