@@ -8,17 +8,19 @@ is fitted to that pool, once, unless the pool is so small that more model calls 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
+from limes._expectations.controls import TooLargeError, too_large
 from limes._expectations.crossfit import SHARED, ControlExpectation, CrossFit, in_folds, least_left
 from limes._expectations.estimate import check_squares
 from limes._expectations.explained import by_column
 from limes._expectations.moments import are_complements
-from limes._expectations.pool import SEQUENCES, Pool
+from limes._expectations.pool import SEQUENCES, Pool, PoolRows
 from limes._expectations.sampling import Sampling
 from limes._expectations.simulated import SimulatedLaw
 from limes._expectations.weighted import PoolSample
@@ -137,17 +139,26 @@ class ControlledPools(Locked):
         shape, complement = rows.answers.shape[1:], are_complements(f)
         if complement:
             f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        names = self._candidates(stage)
+        fits, names = {}, self._candidates(stage)
         for name in names:
-            if (key := (stage.size, name)) not in self._fits:
-                fitting = SHARED.get(name) or in_folds(self._controls[name])
-                self._fits[key] = fitting(self._law, rows, f)
-        fits = {name: self._fits[stage.size, name] for name in names}
+            with suppress(TooLargeError):
+                fits[name] = self._fit(name, stage.size, rows, f)
+        if len(fits) < len(names):
+            if "none" not in self._controls:
+                raise too_large(self._controls, rows.x.shape[1])
+            fits = {"none": self._fit("none", stage.size, rows, f), **fits}
         shares = {name: fit.share(f) for name, fit in fits.items()}
         name = least_left(shares)
         fit = fits[name]
         sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
         return ControlledPool(sample, shape, complement, name, shares, fit.expectations)
+
+    def _fit(self, name: str, size: int, rows: PoolRows, f: Floats) -> CrossFit:
+        """Return a control that is fitted to the pool of one size, once."""
+        if (size, name) not in self._fits:
+            fitting = SHARED.get(name) or in_folds(self._controls[name])
+            self._fits[size, name] = fitting(self._law, rows, f)
+        return self._fits[size, name]
 
     def _candidates(self, stage: Stage) -> list[str]:
         """Controls of a stage, except those that left much more than the best on the smallest pool."""

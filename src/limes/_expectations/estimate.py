@@ -12,12 +12,13 @@ from how the sequences differ (``residual.py``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.controls import FittedControl
+from limes._expectations.controls import FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import share_left
 from limes._expectations.moments import Moments, SampleStatistics, boxed
 from limes._expectations.residual import Clusters, FeatureSupport, ResidualFit
@@ -95,7 +96,12 @@ def _choose_control(
     """Choose a control by its residuals on the first sequence, and fit it without each sequence in turn."""
     controls = sampling.controls
     others = sample.sequence != 0
-    first = {name: fit(design, sample.x[others], f[others]) for name, fit in controls.items()}
+    first = {}
+    for name, fit in controls.items():
+        with suppress(TooLargeError):
+            first[name] = fit(design, sample.x[others], f[others])
+    if not first:
+        raise too_large(controls, design.size)
     name = best_control(first, sample.x[~others], f[~others])
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]

@@ -5,12 +5,15 @@ estimated from samples. It is fitted to rows that were predicted anyway, of all 
 in that fold: h does not depend on the rows it is subtracted from, and the estimate stays unbiased.
 """
 
-from limes._expectations.controls.control import Control, FittedControl, no_control
+from collections.abc import Collection
+
+from limes._expectations.controls.control import Control, FittedControl, TooLargeError, no_control
 from limes._expectations.controls.kernel import kernel_control
 from limes._expectations.controls.network import network_control
 from limes._expectations.controls.tables import additive_control, tree_control
+from limes.exceptions import InputError
 
-__all__ = ["CONTROLS", "Control", "FittedControl", "no_control"]
+__all__ = ["CONTROLS", "Control", "FittedControl", "TooLargeError", "no_control", "too_large"]
 
 # In the order in which they are tried
 CONTROLS: dict[str, Control] = {
@@ -20,3 +23,11 @@ CONTROLS: dict[str, Control] = {
     "tree": tree_control,
     "kernel": kernel_control,
 }
+
+
+def too_large(controls: Collection[str], columns: int) -> InputError:
+    """Return the error for controls that were all asked for, and are too large for a number of columns."""
+    return InputError(
+        f"control={next(iter(controls))!r} is too large for {columns:,} columns: its normal equations take "
+        "more than 2 GB; pass control='none', or 'auto', which leaves it out"
+    )

@@ -17,6 +17,10 @@ from limes._arrays import Bools, Floats, Reals
 from limes._expectations.explained import ExplainedRows
 from limes.designs._features import Features
 
+# Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the
+# columns, and would end the process. In a pool an additive model of 720 columns in quartiles reaches it, whose
+# 5,800 coefficients are fitted to fewer than three rows each
+MOST_NUMBERS = 1 << 28
 # Every fourth row is held out from the control and from the linear fit that it is compared with
 _HELD_OUT = 4
 # Largest number of rows on which both are compared
@@ -52,6 +56,16 @@ class ControlMoments(NamedTuple):
     def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
         """The mean plus the linear part in the used features, at features (n, d): (n, k)."""
         return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
+
+
+class TooLargeError(Exception):
+    """The normal equations of a control would have more numbers than `MOST_NUMBERS`."""
+
+
+def check_numbers(coefs: int, copies: int) -> None:
+    """Raise TooLargeError if ``copies`` of the normal equations of a number of coefficients are too large."""
+    if copies * coefs**2 > MOST_NUMBERS:
+        raise TooLargeError
 
 
 class FittedControl(Protocol):
@@ -175,11 +189,14 @@ class SequenceRidge:
     @classmethod
     def of(cls, features: Reals, targets: Floats, sequences: int) -> SequenceRidge:
         """Set up the normal equations for targets (n, k); equal sequences follow one another."""
-        parts = [part.astype(np.float64, copy=False) for part in np.split(features, sequences)]
-        of_parts = zip(parts, np.split(targets, sequences), strict=True)
-        # the product of a matrix and its transpose takes half the time of any other product
-        grams = np.stack([part.T @ part for part in parts])
-        return cls(grams, np.stack([part.T @ target for part, target in of_parts]), len(parts[0]))
+        size, rows = features.shape[1], len(features) // sequences
+        grams, products = np.empty((sequences, size, size)), np.empty((sequences, size, targets.shape[1]))
+        pairs = zip(np.split(features, sequences), np.split(targets, sequences), strict=True)
+        for k, (values, target) in enumerate(pairs):
+            part = values.astype(np.float64, copy=False)
+            # the product of a matrix and its transpose takes half the time of any other product
+            grams[k], products[k] = part.T @ part, part.T @ target
+        return cls(grams, products, rows)
 
     @cached_property
     def _totals(self) -> tuple[Floats, Floats]:

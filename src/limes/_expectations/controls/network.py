@@ -27,6 +27,7 @@ from limes._expectations.controls.control import (
     FittedControl,
     SequenceRidge,
     ZeroControl,
+    check_numbers,
     evenly_spread,
     out_of_sequence,
     share_left,
@@ -303,6 +304,7 @@ def fit_network(
     Returns the values (n, k) of the fits, each at the sequence that it has not seen, and the fits. The
     penalty is the one that predicts the first sequence best.
     """
+    check_numbers(units.size + _MOST_PAIRS, sequences)
     is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
     targets = log_odds(f) if is_logistic else f
     root = (roots_of_weights(f) if is_logistic else np.ones((len(f), 1))).astype(np.float32)

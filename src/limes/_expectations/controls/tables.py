@@ -27,6 +27,7 @@ from limes._expectations.controls.control import (
     FittedControl,
     SequenceRidge,
     ZeroControl,
+    check_numbers,
     out_of_sequence,
     ridge_path,
     share_left,
@@ -40,6 +41,9 @@ from limes.designs._features import Features
 from limes.designs._product import ProductDesign
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_trees import histogram
+
+# Copies of the normal equations that `ridge_path` holds: they, their eigenvectors, and what LAPACK needs
+_COPIES = 4
 
 # -- additive model ------------------------------------------------------------------------------------------
 
@@ -87,6 +91,7 @@ def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContr
     """Fit an additive model by ridge regression."""
     cells = design.locate(x)
     basis = CellBasis.of(design.laws, cells)
+    check_numbers(int(basis.ends[-1]), _COPIES)
     return _Additive(design, basis, *ridge_path(basis(x, cells), f))
 
 
@@ -99,6 +104,7 @@ def additive_out_of_sequence(
     The penalty is the one that predicts the first sequence best.
     """
     basis = CellBasis.of(design.laws, cells)
+    check_numbers(1 + int(basis.ends[-1]), sequences)
     values = basis(x, cells)
     center, scale = values.mean(axis=0), values.std(axis=0)
     scale = np.where(scale > 0, scale, np.inf)
