@@ -10,6 +10,7 @@ other columns' effects are removed. Standard errors are sandwich estimates, whic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,10 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.weighted_rows import WeightedRows
+from limes.exceptions import InputError
 
+# Largest number of floats in one array of a fit, 1 GB: rows times cells, and the square of the cells
+_MOST_NUMBERS = 1 << 27
 # A cell needs an effective number of rows of at least this
 _FEWEST = 8.0
 
@@ -41,14 +45,22 @@ class OneHotFit:
         φ_b = 1[cell b] - (q_b / q_a) 1[cell a], with a the likeliest cell: its mean is 0.
         """
         basis = []
-        for cells, q in zip(self._cells, self.masses, strict=True):
-            likeliest = int(np.argmax(q))
-            free = np.flatnonzero(self._visible(cells, q.size) & (np.arange(q.size) != likeliest))
+        for cells, q in self._columns:
+            likeliest, free = int(np.argmax(q)), self._free(cells, q)
             values = np.zeros((q.size, free.size))
             values[free, np.arange(free.size)] = 1.0
             values[likeliest] = -q[free] / q[likeliest]
             basis.append((values[cells], values))
         return basis
+
+    @property
+    def _columns(self) -> Iterator[tuple[Ints, Floats]]:
+        """Cells (m,) and masses (p,) of each column."""
+        return zip(self._cells, self.masses, strict=True)
+
+    def _free(self, cells: Ints, q: Floats) -> Ints:
+        """Return the cells of a column that have a function: those with enough rows but the likeliest one."""
+        return np.flatnonzero(self._visible(cells, q.size) & (np.arange(q.size) != np.argmax(q)))
 
     def _visible(self, cells: Ints, count: int) -> Bools:
         """Return which cells contain enough rows, (p,)."""
@@ -58,7 +70,24 @@ class OneHotFit:
 
     @cached_property
     def _fit(self) -> tuple[Floats, Floats, Floats]:
-        """Coefficients (q, k), the influence of each row on them (q, m), and the residuals (m, k)."""
+        """Coefficients (q, k), the influence of each row on them (q, m), and the residuals (m, k).
+
+        Raises
+        ------
+        InputError
+            If there are more cells than rows, or too many for the memory.
+        """
+        count, rows = 1 + sum(self._free(*each).size for each in self._columns), len(self.rows.f)
+        if count >= rows:
+            raise InputError(
+                f"effects of {count:,} cells cannot be estimated from {rows:,} rows: raise max_calls, or "
+                "explain fewer columns"
+            )
+        if count * max(count, rows) > _MOST_NUMBERS:
+            raise InputError(
+                f"effects of {count:,} cells on {rows:,} rows take more than 1 GB: explain fewer columns, or "
+                "use wider bins"
+            )
         x = np.column_stack([np.ones(len(self.rows.f)), *(functions for functions, _ in self._basis)])
         weighted = x * self.rows.weights[:, None]
         influence = np.linalg.solve(weighted.T @ x, weighted.T)

@@ -101,7 +101,8 @@ class TabularExplainer(Described):
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
         (of models with a link, where the margin can be read), or "auto": the one that leaves the least
-        variance on rows it has not seen. ``explanation.controls`` says which. With a pool the control is
+        variance on rows it has not seen. ``explanation.controls`` says which ("auto" leaves
+        out a control whose normal equations take more than 2 GB, of 600 columns or more). With a pool it is
         fitted once per size of the pool: a network or the margin, and boosted trees if those leave much
         variance. At 4,096 calls a network takes some 0.1 s, "additive" some 0.01 s. A row with its own calls
         fits all controls, which takes about a second.

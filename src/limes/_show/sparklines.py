@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limes.exceptions import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,7 +42,10 @@ def sparklines(
     if explanation.fit is None or not explanation.fit.has_curves:
         return [None] * len(lines)
     effects = explanation[row].effects[output * len(explanation.feature_names) :]
-    chosen = [effects[line.position] for line in lines]
+    try:
+        chosen = [effects[line.position] for line in lines]
+    except InputError:  # effects of thousands of columns are too large: the page shows coefficients alone
+        return [None] * len(lines)
     finite = [np.abs(effect.values[np.isfinite(effect.values)]).max(initial=0.0) for effect in chosen]
     return [_sparkline(effect, float(max(finite, default=0.0)) or 1.0) for effect in chosen]
 
