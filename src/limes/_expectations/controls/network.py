@@ -55,6 +55,8 @@ _FOR_SCALES = 4096
 _BLOCK = 8192
 # For rows of one design: sequences of the fitted rows, sequences of simulated rows, and rows of each of these
 _FITTED_SEQUENCES, _SIMULATED_SEQUENCES, _SIMULATED = 3, 8, 2048
+# A row by itself fits this many networks, one without each of its sequences, whose time counts for each row
+_FITS = 4
 _FEWEST_ROWS = 96
 # Key of their streams
 _KEY = 0x756E6974
@@ -283,10 +285,11 @@ def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContro
     if count < _FEWEST_ROWS:
         return ZeroControl(f.shape[1])
     x, f = x[:count], f[:count]
-    sampler = design.sampler(streams(fingerprint(x), _KEY, _SIMULATED_SEQUENCES))
-    simulated, h, _ = sampler.draw(_SIMULATED)
     cells = design.locate(x)
     units = Units.of(design.laws, x, cells, units_for(count), 0)
+    check_numbers(units.size + _MOST_PAIRS, _FITTED_SEQUENCES * _FITS)
+    sampler = design.sampler(streams(fingerprint(x), _KEY, _SIMULATED_SEQUENCES))
+    simulated, h, _ = sampler.draw(_SIMULATED)
     _, network = fit_network(units, x, cells, f, _FITTED_SEQUENCES)
     return _NetworkControl(network, design, simulated, h)
 
