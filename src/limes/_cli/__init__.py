@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from limes import __version__
-from limes._cli.explain import demo, diagnose
-from limes._cli.explain import explain as explain_one
-from limes._cli.scale import explain_table, verify
-from limes._cli.what_if import what_if
-from limes.exceptions import LimesError
+from typing import Any
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    help="Explain single predictions: what LIME converges to, exactly where the model can be read.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("explain")(explain_one)
-app.command()(diagnose)
-app.command("explain-table")(explain_table)
-app.command()(verify)
-app.command("app")(what_if)
-app.command()(demo)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"limes {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
 
 def main() -> None:
-    """Run the command line; errors that limes raises on purpose are printed without a traceback."""
-    try:
-        app()
-    except LimesError as error:
-        from limes._explanation.wording import one_line
+    """Run the command line in a process that this one watches: exit code 0 means that it came to its end."""
+    from limes._cli.watching import watched
 
-        typer.secho(f"limes: {one_line(str(error))}", fg="red", err=True)  # names and cells are data
-        raise SystemExit(1) from None
+    raise SystemExit(watched(_run))
+
+
+def _run() -> int:
+    from limes._cli.program import run  # it imports libraries, which start threads that a fork would lose
+
+    return run()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from limes._cli.program import app
+
+    return app

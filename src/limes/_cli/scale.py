@@ -24,6 +24,7 @@ from limes._cli.files import (
     select_features,
     table_explainer,
 )
+from limes._cli.watching import rows_are_supervised
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError
 
@@ -114,6 +115,8 @@ def explain_table(
         options |= {"k": sparse, "exclude": exclude or []}
     explainer = table_explainer(fitted, rows, options)
     run = _run(model, background, names, options)
+    is_one = engine == "local" and workers == 1 and timeout is None
+    cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
     try:
         summary = explain_files(
             source,
@@ -124,7 +127,7 @@ def explain_table(
             keys=key or [],
             rows_per_part=rows_per_part,
             engine=engine,
-            cluster=Cluster(workers, scheduler, timeout),
+            cluster=cluster,
             max_errors=max_errors,
         )
     except KeyboardInterrupt:

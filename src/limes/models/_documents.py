@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Ints, Objects
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.exits import FAILURES, failure_text
 from limes.models._identity import qualified_name
 
 # Occurrences whose deletions are enumerated, if there are more rows than deletions
@@ -212,11 +213,9 @@ def transform(steps: Sequence[Any], batch: Any) -> Any:
     for step in steps:
         try:
             batch = step.transform(batch)
-        except Exception as error:
-            name, kind = type(step).__name__, type(error).__name__
-            raise ModelError(
-                f"{name}.transform raised {kind}: {error}{_advice(step, batch)}", batch=batch
-            ) from error
+        except FAILURES as error:
+            text = f"{type(step).__name__}.transform {failure_text(error)}{_advice(step, batch)}"
+            raise ModelError(text, batch=batch) from error
     return batch
 
 

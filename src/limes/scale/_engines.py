@@ -33,12 +33,15 @@ class Cluster:
         Seconds that a part may take; then its rows that hang are reported as errors. None: no limit.
     cores
         Threads of a worker; None: its share of the cores of this machine.
+    supervised
+        Whether a single worker on this machine is a separate process, whose death the driver survives.
     """
 
     workers: int = 1
     scheduler: str | None = None
     timeout: float | None = None
     cores: int | None = None
+    supervised: bool = False
 
     @property
     def threads(self) -> int:

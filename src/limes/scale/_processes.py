@@ -1,9 +1,10 @@
 """Worker processes on this machine: each does one part at a time, and is ended when its part hangs.
 
 The driver has a pipe to each process, so it knows which part a process was at when it died or took too long.
-A part that takes longer than the time limit is searched by halves for the rows that hang; it is then computed
-without these rows, which are reported as errors. A trial of one k-th of the rows has at most 10 / k of the
-limit, so a search takes about six times the limit for each row that hangs.
+A part that takes longer than the time limit, or that two workers died at, is searched by halves for the rows
+at fault; it is then computed without these rows, which are reported as errors. A trial of one k-th of the
+rows has at most 10 / k of the limit, so a search takes about six times the limit for each row that hangs. A
+row that ends its process costs a worker for each halving, and one more, since a single row is tried twice.
 
 Processes are loky's, which start without importing the program's main module. Its executor is not enough: it
 cannot end one process, nor report the part that a dead process was working on.
@@ -29,10 +30,15 @@ from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
 from limes.scale._work import Work
 
-# A run is given up after this number of workers have died at one part
-_DEATHS = 3
-# How often a worker checks that its driver lives, in seconds
-_LOOK = 1.0
+# A run is given up after this number of workers have died one after the other before their first part
+_EARLY_DEATHS = 3
+# Deaths at one part, or at one row, that are no accident, as the end of another program's process would be
+_DEATHS = 2
+# Deaths in the search of one part; the pieces that are left are then tried whole
+_MOST_DEATHS = 50
+# How often worker and driver check that the other lives, in seconds, and how long a process may take to end
+# after its pipe
+_LOOK, _GRACE = 1.0, 10.0
 # The limit of a piece is this multiple of its share of the part's rows, and at least a second
 _SLACK, _LEAST = 10.0, 1.0
 # SIGTERM ends a process for good where there is no SIGKILL (Windows)
@@ -43,54 +49,65 @@ _SEARCH = 20.0
 
 @dataclass(frozen=True)
 class _Task:
-    """A part without its rows that hang; with ``rows`` set, a trial of these rows of the part."""
+    """A part without its rows at fault; with ``rows`` set, a trial of these rows of the part."""
 
     part: Part
     seconds: float | None
-    hanging: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
     rows: range | None = None
 
 
 @dataclass
 class _Search:
-    """The search for a part's rows that hang: the pieces still to be tried, and the rows so far."""
+    """The search for rows of a part that hang or end their worker: pieces to be tried, and rows so far."""
 
     part: Part
-    timeout: float
+    timeout: float | None
     pieces: list[range]
-    hanging: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
     spent: float = 0.0
+    deaths: int = 0
 
     @classmethod
-    def of(cls, part: Part, timeout: float) -> _Search:
+    def of(cls, part: Part, timeout: float | None) -> _Search:
         return cls(part, timeout, _halves(range(part.num_rows)))
 
     def next(self) -> _Task:
         """Return the trial of a piece; after the last, the whole part, with more time."""
+        limit = self.timeout
         if not self.pieces:
-            return _Task(self.part, self.timeout + 2 * self.spent, self.hanging)
+            return _Task(self.part, None if limit is None else limit + 2 * self.spent, self.faults)
         rows = self.pieces.pop()
-        share = _SLACK * self.timeout * len(rows) / self.part.num_rows
-        # short limits only guide the search: a row is an error only if it takes the whole limit by itself
-        seconds = self.timeout if len(rows) == 1 else min(self.timeout, max(_LEAST, share))
-        return _Task(self.part, seconds, rows=rows)
+        if limit is not None and len(rows) > 1:
+            # short limits only guide the search: a row is an error only if it takes the whole limit by itself
+            limit = min(limit, max(_LEAST, _SLACK * limit * len(rows) / self.part.num_rows))
+        return _Task(self.part, limit, rows=rows)
 
-    def add(self, rows: range, seconds: float, *, hangs: bool) -> None:
-        """Record the result of a trial."""
+    def add(self, seconds: float) -> None:
+        """Record a piece without fault."""
         self.spent += seconds
-        if not hangs:
-            return
+
+    def add_late(self, rows: range, seconds: float) -> None:
+        """Record a piece that took longer than its limit."""
+        self.spent += seconds
+        over = self.timeout is not None and self.spent > _SEARCH * self.timeout
+        self._divide(rows, "TimeoutError", f"takes longer than {seconds:.3g} seconds", "takes too long", over)
+
+    def add_death(self, rows: range, seconds: float, end: str) -> None:
+        """Record a piece whose worker died."""
+        self.spent += seconds
+        self.deaths += 1
+        text = f"ends its worker ({end})"
+        self._divide(rows, "ModelError", text, text, self.deaths >= _MOST_DEATHS)
+
+    def _divide(self, rows: range, kind: str, alone: str, among: str, over: bool) -> None:
         if len(rows) == 1:
-            self._report(rows, f"the row alone takes longer than {seconds:.3g} seconds")
-        elif self.spent > _SEARCH * self.timeout:
-            self._report(
-                rows, f"this row or one of {len(rows) - 1} beside it takes too long; not searched further"
-            )
+            self.faults[rows[0]] = f"{kind}: the row alone {alone}"
+        elif over:
+            text = f"{kind}: this row or one of {len(rows) - 1} beside it {among}; not searched further"
+            self.faults |= dict.fromkeys(rows, text)
         else:
             self.pieces += reversed(_halves(rows))
-
-    def _report(self, rows: range, reason: str) -> None:
-        self.hanging |= dict.fromkeys(rows, f"TimeoutError: {reason}")
 
 
 def _halves(rows: range) -> list[range]:
@@ -109,15 +126,15 @@ def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
     """Compute the parts with processes of this machine, in any order; yield each as soon as it is finished.
 
-    One worker without a time limit is this process.
+    One worker is this process, unless it has a time limit, or is ``supervised``.
 
     Raises
     ------
     InputError
         If the explainer cannot be sent to other processes, workers keep dying, or a part cannot be read or
-        written, or takes too long although none of its rows does.
+        written, or takes too long or ends its worker although none of its rows does.
     """
-    if cluster.workers == 1 and cluster.timeout is None:
+    if cluster.workers == 1 and cluster.timeout is None and not cluster.supervised:
         yield from map(work, parts)
         return
     pool = WorkerPool(work.to_bytes(), iter(parts), cluster)
@@ -125,6 +142,17 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
         yield from pool.records()
     finally:
         pool.close()
+
+
+def exit_text(code: int | None) -> str:
+    """Describe how a process ended, by its exit code, which is negative after a signal."""
+    if code is None or code >= 0:
+        return "its pipe was closed" if code is None else f"exit code {code}"
+    try:
+        name = f"signal {-code}, {signal.Signals(-code).name}"
+    except ValueError:
+        name = f"signal {-code}"
+    return f"{name}, as when memory runs out" if -code == _KILL else name
 
 
 class _Worker:
@@ -159,6 +187,17 @@ class _Worker:
             return None
         return self.task.seconds - self.seconds
 
+    def answer(self) -> Any:
+        """Return its answer; raise EOFError or ConnectionResetError if it died without one."""
+        if not self.pipe.poll():
+            raise EOFError
+        return self.pipe.recv()
+
+    def end(self) -> str:
+        """Describe how a process that left its pipe ended."""
+        self.process.join(_GRACE)
+        return exit_text(self.process.exitcode)
+
     def kill(self) -> None:
         if self.process.exitcode is None:
             os.kill(self.process.pid, _KILL)
@@ -175,7 +214,8 @@ class WorkerPool:
         self._cluster = cluster
         self._waiting: deque[_Task] = deque()
         self._searches: dict[int, _Search] = {}
-        self._deaths: Counter[int] = Counter()
+        self._early_deaths = 0
+        self._deaths: Counter[tuple[int, range | None]] = Counter()
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
 
@@ -217,59 +257,83 @@ class WorkerPool:
                 self._fetch()
 
     def _ready(self) -> list[_Worker]:
-        """Wait until a worker has answered or is late; return the workers with an answer."""
+        """Wait a second at most until a worker has answered, died, or is late; return the first two kinds."""
         busy = {worker.pipe: worker for worker in self._workers if worker not in self._idle}
         times = [worker.remaining for worker in busy.values()]
         limits = [max(0.0, seconds) for seconds in times if seconds is not None]
-        return [busy[pipe] for pipe in wait([*busy], min(limits, default=None))]
+        ready = [busy[pipe] for pipe in wait([*busy], min([_LOOK, *limits]))]
+        # processes that the model started may keep the pipe of a dead worker open
+        dead = [worker for worker in busy.values() if worker.process.exitcode is not None]
+        return ready + [worker for worker in dead if worker not in ready]
 
     def _receive(self, worker: _Worker) -> PartRecord | None:
         try:
-            answer = worker.pipe.recv()
+            answer = worker.answer()
         except (EOFError, ConnectionResetError):
+            end = worker.end()
             self._replace(worker)
-            self._note_death(worker)
+            self._note_death(worker, end)
             return None
         if isinstance(answer, Exception):
             raise answer
         task, worker.task = worker.task, None
         self._idle.append(worker)
-        if task is not None and task.rows is not None:
-            self._note_trial(task, task.rows, worker.seconds, hangs=False)
+        if task is None:
+            self._early_deaths = 0
+        elif task.rows is not None:
+            search = self._searches[task.part.number]
+            search.add(worker.seconds)
+            self._waiting.appendleft(search.next())
         return answer if isinstance(answer, PartRecord) else None
 
     def _replace(self, worker: _Worker) -> None:
         worker.kill()
         self._workers[self._workers.index(worker)] = _Worker(self._content, self._cluster)
 
-    def _note_death(self, worker: _Worker) -> None:
-        number = -1 if worker.task is None else worker.task.part.number
-        self._deaths[number] += 1
-        if self._deaths[number] == _DEATHS:
-            where = "before their first part" if worker.task is None else f"at part {number}"
+    def _note_death(self, worker: _Worker, end: str) -> None:
+        task = worker.task
+        if task is None:
+            self._early_deaths += 1
+            if self._early_deaths == _EARLY_DEATHS:
+                raise InputError(
+                    f"workers ended {_EARLY_DEATHS} times before their first part ({end}): loading the model "
+                    "ends the process, or a call of it on a row of the background; if memory runs out, use "
+                    "fewer workers"
+                )
+            return
+        number, rows = task.part.number, task.rows
+        self._deaths[number, rows] += 1
+        if (rows is None or len(rows) == 1) and self._deaths[number, rows] < _DEATHS:
+            self._waiting.appendleft(task)
+        elif rows is not None:
+            self._searches[number].add_death(rows, worker.seconds, end)
+            self._waiting.appendleft(self._searches[number].next())
+        elif number in self._searches:
             raise InputError(
-                f"workers were killed {_DEATHS} times {where}, as happens when memory runs out: use fewer "
-                "workers or fewer rows a part; finished parts are kept"
+                f"part {number} ends its worker ({end}), but no row of it alone does: use fewer workers, or "
+                "fewer rows a part in a new folder; finished parts are kept"
             )
-        if worker.task is not None:
-            self._waiting.appendleft(worker.task)
+        else:
+            self._search(task)
 
     def _time_out(self, worker: _Worker) -> None:
         task: Any = worker.task
         if task.rows is not None:
-            self._note_trial(task, task.rows, task.seconds, hangs=True)
+            search = self._searches[task.part.number]
+            search.add_late(task.rows, task.seconds)
+            self._waiting.appendleft(search.next())
         elif task.part.number in self._searches:
             raise InputError(
                 f"part {task.part.number} takes longer than {task.seconds:.3g} seconds, but no row of it "
                 "alone does: pass a longer --timeout, or fewer rows a part in a new folder"
             )
         else:
-            self._searches[task.part.number] = search = _Search.of(task.part, task.seconds)
-            self._waiting.appendleft(search.next())
+            self._search(task)
 
-    def _note_trial(self, task: _Task, rows: range, seconds: float, *, hangs: bool) -> None:
-        search = self._searches[task.part.number]
-        search.add(rows, seconds, hangs=hangs)
+    def _search(self, task: _Task) -> None:
+        number = task.part.number
+        self._searches[number] = search = _Search.of(task.part, task.seconds)
+        self._deaths[number, None] = 0
         self._waiting.appendleft(search.next())
 
 
@@ -288,21 +352,32 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the driver is dead
+        for answer in _answers(pipe, content):
+            pipe.send(answer)
+
+
+def _answers(pipe: Connection[Any, Any], content: bytes) -> Iterator[PartRecord | Exception | None]:
+    """Yield what the driver is sent: None when the work is loaded and after a trial, records, an error."""
     try:
         work = Work.from_bytes(content)
         work.warm_up()
-        pipe.send(None)  # ready: loading and preparing take none of the first part's time
-        while True:
-            task = pipe.recv()
+    except Exception as error:  # noqa: BLE001 - it is the driver's to raise
+        yield _sendable(error)
+        return
+    yield None  # ready: loading and preparing take none of the first part's time
+    while True:
+        task = pipe.recv()
+        answer: PartRecord | None = None
+        try:
             if task.rows is None:
-                pipe.send(work(task.part, task.hanging))
+                answer = work(task.part, task.faults)
             else:
                 work.attempt(task.part, task.rows)
-                pipe.send(None)
-    except EOFError:
-        return
-    except Exception as error:  # noqa: BLE001 - it is the driver's to raise
-        pipe.send(_sendable(error))
+        except Exception as error:  # noqa: BLE001 - as above
+            yield _sendable(error)
+            return
+        yield answer
 
 
 def _sendable(error: Exception) -> Exception:

@@ -6,7 +6,8 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -19,7 +20,7 @@ from limes.scale._frames import Explainer
 from limes.scale._heartbeat import Heartbeat
 from limes.scale._keys import repeated_keys
 from limes.scale._parts import Folder, PartRecord, run_name
-from limes.scale._sources import Source
+from limes.scale._sources import Part, Source
 from limes.scale._stores import Place, absolute, place_of
 from limes.scale._tally import NOTHING
 from limes.scale._work import Work
@@ -102,16 +103,38 @@ def explain_files(
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())
         resumed = limit.rows
-        missing = (part for part in source.parts(step, work.columns) if part.number not in finished)
+        plan: dict[int, int] = {}
+        parts = _counted(source.parts(step, work.columns), plan)
+        missing = (part for part in parts if part.number not in finished)
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
             for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
                 finished[record.part] = record
                 heartbeat.add(record)
                 limit.add([record])
+        deque(parts, maxlen=0)  # those that the engine did not take
+        _check_plan(plan, finished)
         summary = _summary(folder, finished, resumed, keys)
         folder.finish(finished, work.run)
         return summary
+
+
+def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
+    """Yield the parts into which the table is cut, and note the rows of each."""
+    for part in parts:
+        plan[part.number] = part.num_rows
+        yield part
+
+
+def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> None:
+    """Raise InputError unless each part of the plan is finished, with all its rows, and no other is."""
+    rows = {number: record.rows for number, record in finished.items()}
+    wrong = sorted(number for number, _ in plan.items() ^ rows.items())
+    if wrong:
+        raise InputError(
+            f"part {wrong[0]} has {rows.get(wrong[0], 0):,} rows in place of {plan.get(wrong[0], 0):,}, though "
+            "the engine reported no error: run the same command again, or start again in another folder"
+        )
 
 
 class _ErrorLimit:

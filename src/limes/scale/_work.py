@@ -151,8 +151,8 @@ class Work:
         work: Work = unpickled(content)
         return work
 
-    def __call__(self, part: Part, hanging: Mapping[int, str] = NONE) -> PartRecord:
-        """Explain a part, and put its file in place; rows that are ``hanging`` have the error stated there.
+    def __call__(self, part: Part, faults: Mapping[int, str] = NONE) -> PartRecord:
+        """Explain a part, and put its file in place; rows among the ``faults`` have the error stated there.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Work:
             The file could not be written, or the input has changed.
         """
         rows, reasons = self._read(part)
-        reasons = {**reasons, **hanging}
+        reasons = {**reasons, **faults}
         lines = self._explain(rows, reasons, part.first)
         tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
         return PartRecord(part.number, self._write(lines, part.number), tally)

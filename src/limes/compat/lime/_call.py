@@ -36,6 +36,7 @@ from limes.compat.lime.lime_base import (
 )
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.clusters import clusters_of
+from limes.models._calling.exits import FAILURES, failure_text
 from limes.models._calling.outputs import prediction_method
 
 ENGINES = ("limit", "lime")
@@ -140,9 +141,9 @@ class PredictFunction:
         try:
             with user_blas_threads():
                 values = self._function(table)
-        except Exception as error:
+        except FAILURES as error:
             raise ModelError(
-                f"predict_fn raised {type(error).__name__} on a table of {rows} rows: {error}", batch=table
+                f"predict_fn {failure_text(error, f'on a table of {rows} rows')}", batch=table
             ) from error
         answers = _numbers(values, rows)
         if not np.isfinite(answers).all():

@@ -16,6 +16,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.exits import FAILURES, failure_text
 from limes.models._calling.outputs import Output, prediction_method
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -39,7 +40,8 @@ class ModelCaller:
         Raises
         ------
         ModelError
-            If the model raises, or returns a wrong number of rows, too many axes, or NaN or inf.
+            If the model raises, calls ``sys.exit``, or returns a wrong number of rows, too many axes, or NaN
+            or inf.
         """
         name = self._name
         call = prediction_method(self.model, self.output.method)
@@ -49,9 +51,9 @@ class ModelCaller:
         try:
             with user_blas_threads():
                 raw = call(table)
-        except Exception as error:
+        except FAILURES as error:
             raise ModelError(
-                f"{name} raised {type(error).__name__} on a batch of {len(x)} rows: {error}", batch=table
+                f"{name} {failure_text(error, f'on a batch of {len(x)} rows')}", batch=table
             ) from error
         try:
             return self.output.pick(self._check(raw, len(x)))
