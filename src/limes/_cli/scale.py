@@ -224,9 +224,7 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
     if summary.resumed:
         typer.echo(f"{summary.resumed:,} rows were finished before")
     if summary.errors:
-        typer.secho(
-            f"{summary.errors:,} rows have no explanation; the first error: {one_line(summary.reason)}",
-            fg="yellow",
-        )
+        rows = "1 row has" if summary.errors == 1 else f"{summary.errors:,} rows have"
+        typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
     if summary.repeated:
         typer.secho(one_line(summary.repeated), fg="yellow")

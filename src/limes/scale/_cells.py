@@ -14,6 +14,7 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from limes._checks import listed
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, opened, streamed
@@ -32,6 +34,8 @@ _HEAD = 8 << 20
 _TRIED, _WRONG = 2000, 0.01
 # pyarrow counts lines from 1, which is the header
 _FIRST_LINE = 2
+# Texts that are null in a column of features, quoted or not: those of pyarrow, which pandas has too
+_NULLS = pa_csv.ConvertOptions().null_values
 # Errors of pyarrow for a cell, and for a type, that cannot be cast
 _CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
@@ -53,15 +57,20 @@ class Unreadable:
 Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
 
 
-def typed(rows: pa.Table, schema: pa.Schema, loose: Collection[str]) -> tuple[pa.Table, dict[int, str]]:
+def typed(
+    rows: pa.Table, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
+) -> tuple[pa.Table, dict[int, str]]:
     """Cast rows to a schema; a row with a cell that cannot be cast has null there, and a reason.
 
-    A column in ``loose`` may hold fractions where integers are expected.
+    A column in ``loose`` may hold fractions where integers are expected. Cells of CSV are trimmed, and texts
+    such as "NA" are null, unless they are ``verbatim``.
     """
     columns: dict[str, _Column] = {}
     reasons: dict[int, str] = {}
     for field in schema:
-        columns[field.name], wrong = _cast(rows[field.name], field.type, loose=field.name in loose)
+        columns[field.name], wrong = _cast(
+            _as_text(rows[field.name], verbatim=verbatim), field.type, loose=field.name in loose
+        )
         for position, cell in wrong.items():
             reasons.setdefault(position, f"column {field.name!r}: {cell!r} is no {_type_name(field.type)}")
     return pa.table(columns), reasons
@@ -84,6 +93,13 @@ def check_types(
         )
 
 
+def check_repeats(where: Place, columns: Sequence[str]) -> None:
+    """Raise InputError if two columns have one name."""
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise InputError(f"{where} has several columns named {listed(repeated)}: give each another name")
+
+
 def _kind(kind: Any) -> str:
     """Return one name for types that are cast to each other without a change of meaning."""
     if pa.types.is_dictionary(kind):
@@ -97,10 +113,10 @@ def _kind(kind: Any) -> str:
     return "decimal" if pa.types.is_decimal(kind) else str(kind)
 
 
-def _cast(column: _Column, kind: Any, *, loose: bool) -> tuple[_Column, dict[int, Any]]:
+def _cast(text: tuple[_Column, dict[int, Any]], kind: Any, *, loose: bool) -> tuple[_Column, dict[int, Any]]:
+    column, wrong = text
     if column.type == kind:
-        return column, {}
-    column, wrong = _as_text(column)
+        return column, wrong
     for wider in (kind, pa.float64()) if loose and pa.types.is_integer(kind) else (kind,):
         try:
             return column.cast(wider), wrong
@@ -109,15 +125,18 @@ def _cast(column: _Column, kind: Any, *, loose: bool) -> tuple[_Column, dict[int
     return _cast_with_nulls(column, wider, wrong)
 
 
-def _as_text(column: _Column) -> tuple[_Column, dict[int, Any]]:
-    """Decode and trim bytes, as they stand in a CSV file; other columns stay as they are."""
+def _as_text(column: _Column, *, verbatim: bool) -> tuple[_Column, dict[int, Any]]:
+    """Decode bytes, as they stand in a CSV file; other columns stay as they are."""
     if not pa.types.is_binary(column.type):
         return column, {}
     try:
-        return pc.utf8_trim_whitespace(column.cast(pa.string())), {}
+        text, wrong = column.cast(pa.string()), dict[int, Any]()
     except _CAST_ERRORS:
-        column, wrong = _cast_with_nulls(column, pa.string(), {})
-        return pc.utf8_trim_whitespace(column), wrong
+        text, wrong = _cast_with_nulls(column, pa.string(), {})
+    if verbatim:
+        return text, wrong
+    blank = pc.is_in(text, pa.array(_NULLS, pa.string()))
+    return pc.utf8_trim_whitespace(pc.if_else(blank, pa.scalar(None, pa.string()), text)), wrong
 
 
 def _cast_with_nulls(column: _Column, kind: Any, wrong: dict[int, Any]) -> tuple[_Column, dict[int, Any]]:
@@ -156,11 +175,14 @@ def csv_schema(path: Place) -> pa.Schema:
     ------
     OSError, pa.ArrowException
         The file cannot be read.
+    InputError
+        A column has the name of another.
     """
     with (
         streamed(path, _compression(path)) as text,
         pa_csv.open_csv(text, **_csv_options([], block_size=_HEAD)) as reader,
     ):
+        check_repeats(path, reader.schema.names)
         head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
         return pa.schema([_csv_field(field, head[field.name]) for field in reader.schema])
 
@@ -196,8 +218,14 @@ def csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
     """
     malformed: list[Any] = []
     options = _csv_options(malformed, types=dict.fromkeys(columns, pa.binary()))
+    # "" in quotes is a text; which other texts are null depends on whether the column is a key
+    options["convert_options"].null_values, options["convert_options"].quoted_strings_can_be_null = (
+        [""],
+        False,
+    )
     try:
         with streamed(path, _compression(path)) as text, pa_csv.open_csv(text, **options) as reader:
+            check_repeats(path, reader.schema.names)
             check_columns(path, reader.schema.names, columns)
             yield from _with_malformed(reader, columns, malformed)
     except (OSError, pa.ArrowException, UnicodeError) as error:

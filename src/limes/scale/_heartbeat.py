@@ -45,6 +45,7 @@ class Heartbeat:
         self._stop.set()
         if self._show:
             self._thread.join()
+            self._bar.set_postfix_str(self.at_work())  # not what was under way at the last beat
         self._bar.close()
 
     def begun(self, parts: Iterable[Part]) -> Iterator[Part]:

@@ -1,5 +1,9 @@
 """The files of a table: a file, a folder, a pattern, partitions in folders, or a table format.
 
+Of a folder all files are rows of the table, except what Spark and Hive leave out: files and folders whose
+names begin with "_" or ".", such as ``_SUCCESS``, ``_temporary`` and ``.ipynb_checkpoints``. A folder
+``_x=1`` is a column. A file of another kind is refused, not left out.
+
 Folders ``key=value`` on the way to a file are columns of its rows, as Hive writes them. A Delta table's log
 states which of the files in its folder are rows of the table; an Iceberg table is passed as its metadata
 file.
@@ -11,13 +15,14 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
@@ -30,6 +35,8 @@ from limes.scale._stores import Place, StorePath, absolute, place_of
 _KINDS = {".parquet": ".parquet", ".csv": ".csv", ".csv.gz": ".csv", ".csv.bz2": ".csv", ".csv.zst": ".csv"}
 # The folder of a Delta table's log, the end of an Iceberg table's metadata, and Hive's name for null
 _DELTA, _ICEBERG, _NULL = "_delta_log", ".metadata.json", "__HIVE_DEFAULT_PARTITION__"
+# A file as it would be in an output folder
+_A_PART = "part-00000.parquet"
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,25 @@ class Inputs:
     ----------
     keys
         A table of one row for each file; empty where there are no such columns.
+    folders
+        Folders all of whose files are the table's: another file in them would be too.
+    pattern
+        The pattern that names the files: another file that matches it would be the table's too.
     """
 
     files: tuple[Place, ...]
     keys: tuple[pa.Table, ...] = ()
+    folders: tuple[Place, ...] = ()
+    pattern: Place | None = None
+
+    def refuse_output(self, out: Place) -> None:
+        """Raise InputError if a folder of parts would be among the files of the table."""
+        is_inside = any(_is_in(out, folder) for folder in self.folders)
+        if is_inside or (self.pattern is not None and _would_match(out / _A_PART, self.pattern)):
+            raise InputError(
+                f"{out} is inside of the table, whose readers would take explanations for its rows: pass a "
+                "folder elsewhere"
+            )
 
 
 def inputs_of(where: str | Place) -> Inputs:
@@ -59,23 +81,39 @@ def inputs_of(where: str | Place) -> Inputs:
     text, place = str(where), place_of(where)
     if text.endswith(_ICEBERG):
         return _iceberg(text)
+    folders: tuple[Place, ...] = ()
+    pattern: Place | None = None
     if place.is_dir():
         if (place / _DELTA).is_dir():
             return _delta(absolute(place))
-        files = sorted(file for file in _below(place) if kind_of(file) and file.name[0] not in "._")
+        files, folders = _below(place)
     elif has_magic(str(place)):
+        pattern = absolute(place)
         place, files = _matches(place)
     else:
         files = [place] if place.is_file() else []
     kinds = {kind_of(file) for file in files}
     if len(kinds) != 1 or None in kinds:
-        raise InputError(
-            f"{text}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one "
-            f"kind; found {listed([file.name for file in files]) if files else 'no such file'}"
-        )
+        _refuse(text, files)
     root = str(absolute(place))
     files = [absolute(file) for file in files]  # workers may have another working directory
-    return Inputs(tuple(files), _hive([str(file).removeprefix(root) for file in files]))
+    keys = _hive([str(file).removeprefix(root) for file in files])
+    return Inputs(tuple(files), keys, tuple(map(absolute, folders)), pattern)
+
+
+def _refuse(text: str, files: Sequence[Place]) -> NoReturn:
+    """Raise an error that names the files of another kind, or those of both."""
+    others = [file.name for file in files if kind_of(file) is None]
+    shown = f"found {listed([file.name for file in files])}" if files else "found no such file"
+    if others and len(others) < len(files):
+        shown = (
+            f"{listed(others)} would be left out: pass a pattern that names the files of the table, such as "
+            "'folder/*.parquet', or move the others"
+        )
+    raise InputError(
+        f"{text}: pass a .parquet or .csv file (or .csv.gz), or a folder or pattern of files of one kind; "
+        f"{shown}"
+    )
 
 
 def kind_of(file: Place) -> str | None:
@@ -84,28 +122,104 @@ def kind_of(file: Place) -> str | None:
     return next((kind for end, kind in _KINDS.items() if name.endswith(end)), None)
 
 
-def _below(place: Place) -> Iterable[Place]:
-    return place.rglob() if isinstance(place, StorePath) else place.rglob("*")
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark and Hive leave a file or folder out."""
+    is_private = name.startswith("_") and "=" not in name
+    return is_private or name.startswith(".") or name.endswith("._COPYING_")
+
+
+def _below(place: Place) -> tuple[list[Place], tuple[Place, ...]]:
+    """Return the files below a folder, in order, and the folders in which they lie: it, and links' targets."""
+    files: list[Place]
+    if isinstance(place, StorePath):
+        depth = len(_parts(place))
+        files = [file for file in place.rglob() if not any(map(_is_hidden, _parts(file)[depth:]))]
+        return sorted(files), (place,)
+    files = []
+    folders: list[Place] = [place]
+    for folder, inner, names in os.walk(place, followlinks=True, onerror=_fail):
+        above = Path(folder).resolve()
+        paths = [Path(folder, name) for name in inner if not _is_hidden(name)]
+        paths = [path for path in paths if path.resolve() not in (above, *above.parents)]  # no circles
+        folders += [path for path in paths if path.is_symlink()]
+        inner[:] = [path.name for path in paths]
+        files += [Path(folder, name) for name in names if not _is_hidden(name)]
+    return sorted(files), tuple(folders)
+
+
+def _fail(error: OSError) -> NoReturn:
+    raise InputError(f"{error.filename} cannot be listed ({error.strerror}): grant the right to read it")
+
+
+def _is_in(place: Place, folder: Place) -> bool:
+    """Return whether a place is a folder or in it, by whatever path."""
+    if isinstance(place, StorePath) and isinstance(folder, StorePath):
+        return f"{place.key}/".startswith(f"{folder.key}/") and _store(place) == _store(folder)
+    if isinstance(place, StorePath) or isinstance(folder, StorePath):
+        return False
+    resolved = place.resolve()
+    return any(path.exists() and path.samefile(folder) for path in (resolved, *resolved.parents))
+
+
+def _store(place: StorePath) -> tuple[str, ...]:
+    """Return what tells stores apart: buckets of one name may be of several servers."""
+    url = urlsplit(place.url)
+    scheme = {"gcs": "gs", "abfss": "abfs"}.get(url.scheme, url.scheme)
+    return scheme, *parse_qs(url.query).get("endpoint_override", [])
+
+
+def _parts(place: Place) -> tuple[str, ...]:
+    return tuple(place.key.split("/")) if isinstance(place, StorePath) else place.absolute().parts
+
+
+def _fixed(pattern: Place) -> Place:
+    """Return the folder with which a pattern begins."""
+    parts = _parts(pattern)
+    depth = next(i for i, part in enumerate(parts) if has_magic(part))
+    if isinstance(pattern, StorePath):
+        return StorePath("/".join(parts[:depth]), pattern.url)
+    return Path(*parts[:depth])
+
+
+def _would_match(file: Place, pattern: Place) -> bool:
+    """Return whether a pattern names a file, by whatever path to the folder with which the pattern begins."""
+    if isinstance(file, StorePath) and isinstance(pattern, StorePath):
+        return _store(file) == _store(pattern) and _fits(_parts(file), _parts(pattern))
+    if isinstance(file, StorePath) or isinstance(pattern, StorePath):
+        return False
+    folder, resolved = Path(str(_fixed(pattern))).resolve(), file.resolve()
+    rest = _parts(pattern)[len(_parts(_fixed(pattern))) :]
+    return resolved.is_relative_to(folder) and _fits(resolved.relative_to(folder).parts, rest)
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether a path fits a pattern, part by part; "**" is any number of parts."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[i:], pattern[1:]) for i in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
 def _matches(place: Place) -> tuple[Place, list[Place]]:
-    """Return the folder with which a pattern begins, and the files that match it."""
-    if isinstance(place, Path):
-        fixed = place
-        while has_magic(str(fixed)):
-            fixed = fixed.parent
-        return fixed, [
-            Path(file) for file in sorted(glob(str(place), recursive=True)) if Path(file).is_file()
-        ]
-    fixed_key = re.split(r"/(?=[^/]*[*?\[])", place.key, maxsplit=1)[0]
-    folder = StorePath(fixed_key, place.url)
-    depth = None if "**" in place.key else place.key.count("/")
-    files = [
-        file
-        for file in folder.rglob()
-        if file.is_file() and fnmatch(file.key, place.key) and depth in (None, file.key.count("/"))
-    ]
-    return folder, sorted(files)
+    """Return the folder with which a pattern begins, and the files that match it.
+
+    Hidden names match only a part of the pattern that begins as they do.
+    """
+    folder, pattern = _fixed(place), _parts(place)
+    files: list[Place]
+    if isinstance(folder, StorePath):
+        files = [file for file in folder.rglob() if _fits(_parts(file), pattern)]
+    else:
+        files = [*filter(Path.is_file, map(Path, glob(str(absolute(place)), recursive=True)))]
+    depth = len(_parts(folder))
+    named = [part for part in pattern[depth:] if part.startswith(("_", "."))]
+
+    def is_left_out(file: Place) -> bool:
+        hidden = [part for part in _parts(file)[depth:] if _is_hidden(part)]
+        return not all(any(fnmatchcase(part, name) for name in named) for part in hidden)
+
+    return folder, sorted(file for file in files if not is_left_out(file))
 
 
 def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
@@ -148,10 +262,10 @@ def _delta(place: Place) -> Inputs:
     files = tuple(_inside(place, fragment.path) for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     if not rows[0]:
-        return Inputs(files)
+        return Inputs(files, folders=(place,))
     kinds = {name: dataset.schema.field(name).type for name in rows[0]}
     keys = (pa.table({name: pa.array([row[name]], kinds[name]) for name in kinds}) for row in rows)
-    return Inputs(files, tuple(keys))
+    return Inputs(files, tuple(keys), folders=(place,))
 
 
 def _inside(place: Place, path: str) -> Place:

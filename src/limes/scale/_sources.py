@@ -24,6 +24,7 @@ from limes.exceptions import InputError
 from limes.scale._cells import (
     Chunk,
     Unreadable,
+    check_repeats,
     check_types,
     csv_chunks,
     csv_schema,
@@ -31,7 +32,7 @@ from limes.scale._cells import (
     typed,
 )
 from limes.scale._frames import check_columns
-from limes.scale._inputs import inputs_of, kind_of
+from limes.scale._inputs import Inputs, inputs_of, kind_of
 from limes.scale._stores import Place, StorePath, checksum, parsed
 
 # Footers that are read at the same time: a store answers slowly, but many at once
@@ -143,6 +144,7 @@ class Source:
 
     files: tuple[Place, ...]
     keys: tuple[pa.Table, ...] = ()
+    origin: Inputs | None = None
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
@@ -151,10 +153,15 @@ class Source:
         Raises
         ------
         InputError
-            There are no files, or files of both kinds.
+            There are no files, or files of several kinds.
         """
         inputs = inputs_of(where)
-        return cls(inputs.files, inputs.keys)
+        return cls(inputs.files, inputs.keys, inputs)
+
+    def refuse_output(self, out: Place) -> None:
+        """Raise InputError if a folder of explanations would be inside of the table."""
+        if self.origin is not None:
+            self.origin.refuse_output(out)
 
     @property
     def is_csv(self) -> bool:
@@ -172,11 +179,26 @@ class Source:
         except (OSError, pa.ArrowException, UnicodeError) as error:
             kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
             raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
+        check_repeats(self.files[0], schema.names)
         schema = schema.remove_metadata()
         for field in self.keys[0].schema if self.keys else ():
             if field.name not in schema.names:
                 schema = schema.append(field)
         return schema
+
+    def schema_of_keys(self, names: Sequence[str]) -> pa.Schema:
+        """Types in which keys are copied: those of the table; cells of CSV are copied as text.
+
+        A number would lose zeros in front of it, and digits, by which rows are joined.
+        """
+        of_folders = self.keys[0].schema.names if self.keys else []
+        fields = [self.schema.field(name) for name in names]
+        return pa.schema(
+            [
+                field.with_type(pa.string()) if self.is_csv and field.name not in of_folders else field
+                for field in fields
+            ]
+        )
 
     def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table | None:
         """Columns that a file's folder states, and that it does not store."""
@@ -241,6 +263,7 @@ class Source:
         for i, (path, (schema, _)) in enumerate(self._footers.items()):  # all, before the first is explained
             keys = self._keys_of(i, schema.names)
             stored = [name for name in columns if keys is None or name not in keys.column_names]
+            check_repeats(path, schema.names)
             check_columns(path, schema.names, stored)
             check_types(path, schema, self.files[0], self.schema, stored)
         for i, (path, (schema, sizes)) in enumerate(self._footers.items()):

@@ -119,13 +119,14 @@ class StorePath:
         yield from self._listing(recursive=False)
 
     def rglob(self) -> Iterator[StorePath]:
-        """Yield the objects in the folder, and in folders in it."""
-        yield from self._listing(recursive=True)
+        """Yield the objects in the folder, and in folders in it; not the folders."""
+        yield from self._listing(recursive=True, folders=False)
 
-    def _listing(self, *, recursive: bool) -> Iterator[StorePath]:
+    def _listing(self, *, recursive: bool, folders: bool = True) -> Iterator[StorePath]:
         selector = pa_fs.FileSelector(self.key, recursive=recursive, allow_not_found=True)
         for info in self.filesystem.get_file_info(selector):
-            yield StorePath(info.path, self.url)
+            if folders or info.type == pa_fs.FileType.File:
+                yield StorePath(info.path, self.url)
 
     def read_bytes(self) -> bytes:
         """Read an object; raise FileNotFoundError if there is no such object."""
@@ -173,6 +174,14 @@ def place_of(where: str | Place) -> Place:
         raise InputError(
             f"{_without_secrets(where)}: {scheme[1]} is no known kind of store; pass a path, or a URL that "
             f"begins with {listed([f'{name}://' for name in ('file', *_STORES)])}"
+        )
+    user, at, _ = parts["bucket"].rpartition(
+        "@"
+    )  # abfs://container@account and gs://anonymous@bucket have one
+    if ":" in user or (at and kind == "s3"):
+        raise InputError(
+            f"{_without_secrets(where)}: leave out user and password, which any list of processes shows; "
+            "credentials are read from the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     url = f"{kind}://{parts['bucket']}{parts['options'] or ''}"
     return StorePath(f"{_filesystem(url)[1]}{parts['key']}".rstrip("/"), url)

@@ -96,9 +96,12 @@ def explain_files(
     step, folder = check_count("rows_per_part", rows_per_part), Folder(absolute(place_of(out)))
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
-    shape = {"layout": layout, "keys": list(keys), "rows_per_part": step}
+    source.refuse_output(folder.path)
+    shape: dict[str, Any] = {"layout": layout, "keys": list(keys), "rows_per_part": step}
+    if keys and source.is_csv:
+        shape["keys_are"] = "text"
     run = {**run, "input": source.fingerprint, "output": shape}
-    work = Work.plan(explainer, folder, source.schema, run=run_name(run), layout=layout, keys=keys)
+    work = Work.plan(explainer, folder, source, run=run_name(run), layout=layout, keys=keys)
     with folder.opened(run) as finished:
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())
@@ -132,8 +135,8 @@ def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> 
     wrong = sorted(number for number, _ in plan.items() ^ rows.items())
     if wrong:
         raise InputError(
-            f"part {wrong[0]} has {rows.get(wrong[0], 0):,} rows in place of {plan.get(wrong[0], 0):,}, though "
-            "the engine reported no error: run the same command again, or start again in another folder"
+            f"part {wrong[0]} has {rows.get(wrong[0], 0):,} rows in place of {plan.get(wrong[0], 0):,}, "
+            "though no error was reported: run the same command again, or start again in another folder"
         )
 
 

@@ -27,7 +27,7 @@ from limes.scale._cells import Unreadable, typed
 from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
 from limes.scale._keys import key_hashes
 from limes.scale._parts import Folder, PartRecord, with_run, writing
-from limes.scale._sources import Part
+from limes.scale._sources import Part, Source
 from limes.scale._stores import write_whole
 from limes.scale._tally import Tally
 
@@ -80,24 +80,24 @@ class Work:
     run
         Name of the run, which each part states.
     schema
-        Schema of the columns that are read.
-    keys
-        Columns of the table that are copied to the result, beside the number of the row.
+        Schema of the features.
+    key_schema
+        Schema of the columns that are copied to the result, beside the number of the row.
     """
 
     explainer: Explainer
     folder: Folder
     run: str
     schema: pa.Schema
+    key_schema: pa.Schema
     layout: str
-    keys: tuple[str, ...]
 
     @classmethod
     def plan(
         cls,
         explainer: Explainer,
         folder: Folder,
-        schema: pa.Schema,
+        source: Source,
         *,
         run: str,
         layout: str,
@@ -111,20 +111,24 @@ class Work:
             The table lacks a column, or a key has the name of a column of the result.
         """
         check_keys(keys, {"row": None, **schema_of(explainer, layout)})
-        needed = [*dict.fromkeys([*keys, *explainer.feature_names])]
-        check_columns("the table", schema.names, needed)
-        read = pa.schema([schema.field(name) for name in needed])
-        return cls(explainer, folder, run, read, layout, tuple(keys))
+        check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
+        read = pa.schema([source.schema.field(name) for name in explainer.feature_names])
+        return cls(explainer, folder, run, read, source.schema_of_keys(keys), layout)
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that are copied to the result."""
+        return list(self.key_schema.names)
 
     @property
     def columns(self) -> list[str]:
         """Columns that are read."""
-        return list(self.schema.names)
+        return [*dict.fromkeys([*self.keys, *self.schema.names])]
 
     @cached_property
     def result(self) -> pa.Schema:
         """Columns that are written."""
-        return self._explain(self.schema.empty_table(), {}, 0).schema
+        return self._explain(self.schema.empty_table(), self.key_schema.empty_table(), {}, 0).schema
 
     def to_bytes(self) -> bytes:
         """Pickle the work for other processes, with the model, its prepared tables and its pool of answers.
@@ -159,9 +163,9 @@ class Work:
         InputError
             The file could not be written, or the input has changed.
         """
-        rows, reasons = self._read(part)
+        rows, keys, reasons = self._read(part)
         reasons = {**reasons, **faults}
-        lines = self._explain(rows, reasons, part.first)
+        lines = self._explain(rows, keys, reasons, part.first)
         tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
         return PartRecord(part.number, self._write(lines, part.number), tally)
 
@@ -175,45 +179,46 @@ class Work:
 
     def attempt(self, part: Part, rows: range) -> None:
         """Explain some rows of a part, to see how long it takes."""
-        table, reasons = self._read(part)
+        table, _, reasons = self._read(part)
         good = pa.array([row for row in rows if row not in reasons], pa.int64())
         explain_frame(table.take(good), self.explainer, self.layout)
 
-    def _read(self, part: Part) -> tuple[pa.Table, dict[int, str]]:
-        """Read the rows of a part; those that cannot be read are null, and have a reason."""
-        loose = [name for name in self.columns if name not in self.keys]
+    def _read(self, part: Part) -> tuple[pa.Table, pa.Table, dict[int, str]]:
+        """Read features and keys of a part; rows that cannot be read are null, and have a reason."""
+        loose = [name for name in self.schema.names if name not in self.keys]
         reasons: dict[int, str] = {}
         tables, first = [], 0
         for chunk in part.read(self.columns):
             if isinstance(chunk, Unreadable):
-                rows = pa.table([pa.nulls(chunk.num_rows, kind) for kind in self.schema.types], self.columns)
+                rows, keys = (_nulls(chunk.num_rows, schema) for schema in (self.schema, self.key_schema))
                 wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
             else:
                 rows, wrong = typed(chunk, self.schema, loose)
-            tables.append(rows)
+                keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
+                wrong = wrong_keys | wrong
+            tables.append((rows, keys))
             reasons |= {first + position: reason for position, reason in wrong.items()}
             first += chunk.num_rows
-        return pa.concat_tables(tables, promote_options="permissive"), reasons
+        rows, keys = (
+            pa.concat_tables(pieces, promote_options="permissive") for pieces in zip(*tables, strict=True)
+        )
+        return rows, keys, reasons
 
-    def _explain(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+    def _explain(self, rows: pa.Table, keys: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
         good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
         lines = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
-        columns = self._identify(rows, good.take(lines["row"]), first)
+        columns = _identify(keys, good.take(lines["row"]), first)
         explained = pa.table(columns | {name: lines[name] for name in lines.column_names[1:]})
         if not reasons:
             return explained
-        return pa.concat_tables([explained, self._error_lines(rows, reasons, first)]).sort_by("row")
+        return pa.concat_tables([explained, self._error_lines(keys, reasons, first)]).sort_by("row")
 
-    def _error_lines(self, rows: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+    def _error_lines(self, keys: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
         """A line a row that has a reason."""
         positions = pa.array([*reasons], pa.int64())
-        columns = self._identify(rows, positions, first)
+        columns = _identify(keys, positions, first)
         columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
         return pa.table({f.name: columns.get(f.name, pa.nulls(len(positions), f.type)) for f in self.result})
-
-    def _identify(self, rows: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
-        """The number and the keys of the row of each line."""
-        return {"row": pc.add(positions, first), **{name: rows[name].take(positions) for name in self.keys}}
 
     def _write(self, lines: pa.Table, number: int) -> str:
         """Put a part in place, after the hashes of its keys; return its checksum."""
@@ -226,3 +231,15 @@ class Work:
                 self.folder.write_keys(number, key_hashes(lines, self.keys)[1])
             write_whole(self.folder.part(number), content)
         return sha256(content).hexdigest()
+
+
+def _nulls(count: int, schema: pa.Schema) -> pa.Table:
+    return pa.table([pa.nulls(count, kind) for kind in schema.types], schema=schema)
+
+
+def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
+    """The number and the keys of the row of each line."""
+    return {
+        "row": pc.add(positions, first),
+        **{name: keys[name].take(positions) for name in keys.column_names},
+    }
