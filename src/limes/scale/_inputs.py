@@ -129,7 +129,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _below(place: Place) -> tuple[list[Place], tuple[Place, ...]]:
-    """Return the files below a folder, in order, and the folders in which they lie: it, and links' targets."""
+    """Return the files below a folder, in order, and the folders in which they lie: it, and links."""
     files: list[Place]
     if isinstance(place, StorePath):
         depth = len(_parts(place))
@@ -204,7 +204,7 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 def _matches(place: Place) -> tuple[Place, list[Place]]:
     """Return the folder with which a pattern begins, and the files that match it.
 
-    Hidden names match only a part of the pattern that begins as they do.
+    Hidden folders, and files that begin with ".", match only a part of the pattern that begins as they do.
     """
     folder, pattern = _fixed(place), _parts(place)
     files: list[Place]
@@ -216,7 +216,8 @@ def _matches(place: Place) -> tuple[Place, list[Place]]:
     named = [part for part in pattern[depth:] if part.startswith(("_", "."))]
 
     def is_left_out(file: Place) -> bool:
-        hidden = [part for part in _parts(file)[depth:] if _is_hidden(part)]
+        *inner, name = _parts(file)[depth:]
+        hidden = [part for part in inner if _is_hidden(part)] + ([name] if name.startswith(".") else [])
         return not all(any(fnmatchcase(part, name) for name in named) for part in hidden)
 
     return folder, sorted(file for file in files if not is_left_out(file))

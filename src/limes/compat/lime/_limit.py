@@ -252,5 +252,5 @@ def _unwrapped_errors() -> Iterator[None]:
         yield
     except ModelError as error:
         if isinstance(error.__cause__, LimesError):
-            raise error.__cause__ from None
+            raise error.__cause__ from error.__cause__.__cause__  # what the user's function raised
         raise
