@@ -135,7 +135,8 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
         except KilledWorker as error:
             raise InputError(
                 f"workers were killed again and again ({error}), as happens when memory runs out: use fewer "
-                "workers or fewer rows a part; finished parts are kept"
+                "workers or fewer rows a part; or, if a row ends them, pass a --timeout, with which it is "
+                "searched for. Finished parts are kept"
             ) from error
         except (CancelledError, OSError) as error:
             raise InputError(

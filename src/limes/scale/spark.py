@@ -124,7 +124,8 @@ def _gave_up(part: Part, error: Exception) -> str:
     reason = next((line for line in lines if "Lost task" in line or "Error" in line), lines[0])
     return (
         f"Spark gave up on part {part.number}: {reason[:500]}. Finished parts are kept: check that workers "
-        "have enough memory, or use fewer rows a part in a new folder, and run again"
+        "have enough memory, or use fewer rows a part in a new folder; or, if a row ends them, pass a "
+        "--timeout, with which it is searched for; and run again"
     )
 
 
