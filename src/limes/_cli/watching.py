@@ -90,7 +90,7 @@ def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
         _serve(run, writing, lifeline)
     os.close(writing)
     os.close(lifeline)
-    before = {number: signal.signal(number, lambda n, _: os.kill(child, n)) for number in stops}
+    before = {number: signal.signal(number, lambda n, _: _send(child, n)) for number in stops}
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _, status = os.waitpid(child, 0)
     for number, handler in before.items():
@@ -106,6 +106,11 @@ def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)  # as the watched process was ended
     return [*stated], code
+
+
+def _send(child: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # a signal to both may have ended it already
+        os.kill(child, number)
 
 
 def _serve(run: Callable[[], int], statements: int, lifeline: int) -> None:
