@@ -12,8 +12,8 @@ from scipy.ndimage import gaussian_filter
 import limes
 from fuzz.answers import answers_of
 from fuzz.script import Setup
-from fuzz.switched import SwitchedTrial, coefficients, subsets
-from fuzz.verdict import SKIPPED, Verdict, compare
+from fuzz.switched import SwitchedTrial, compare_known, subsets
+from fuzz.verdict import SKIPPED, Verdict
 
 Array = Any
 _LARGEST = 8
@@ -114,11 +114,11 @@ class ImageTrial(SwitchedTrial):
         pictures = np.where(kept, image, off).reshape(len(kept), -1)
         answers = answers_of(self.model, options.output, pictures)
         f = answers.ask(pictures)
-        beta, start = coefficients(f, d, options.bandwidth, "images")
-        verdict = compare(
-            explanation.values, explanation.intercepts, beta[None], start[None], float(np.abs(f).max()),
-            slope=answers.slope, level=answers.level,
-        )  # fmt: skip
+        apart = np.abs(image.astype(float) - off) > 1e-12 * np.maximum(np.abs(image).max(), np.abs(off).max())
+        same = np.array([not apart[labels == label].any() for label in range(d)])
+        verdict = compare_known(
+            explanation, f, same, options.bandwidth, "images", slope=answers.slope, level=answers.level
+        )
         if verdict.fault and image.dtype.kind == "f" and self._ties(answers.ask, kept, image, off, f):
             return Verdict(SKIPPED)
         return verdict
@@ -138,7 +138,9 @@ def _unrounded(image: Array, labels: Array, fill: Any) -> Array:
     elif fill == "mean":
         off = np.empty(planes.shape)
         for label in np.unique(labels):
-            off[labels == label] = planes[labels == label].mean(axis=0)
+            inside = planes[labels == label]
+            plain = (inside == inside[0]).all()
+            off[labels == label] = planes.mean(axis=(0, 1)) if plain else inside.mean(axis=0)
     elif fill == "blur":
         sigma = 0.05 * max(labels.shape)
         off = gaussian_filter(planes, (sigma, sigma, 0), mode="nearest")

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import gammaln
 
 import limes
-from fuzz.verdict import AGREES, CRASH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict
+from fuzz.verdict import AGREES, CRASH, MISMATCH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
 
 Array = Any
 
@@ -119,6 +119,28 @@ def coefficients(answers: Array, d: int, bandwidth: float, kind: str) -> tuple[A
     beta = common + np.einsum("s,sjk->jk", p, across) / (p @ (s * (d - s)) / (d * (d - 1)))
     law = np.exp(log_p) / np.exp(log_p).sum()
     return beta, law @ means - (law @ (d - s)) / d * beta.sum(axis=0)
+
+
+def compare_known(
+    explanation: Any, answers: Array, same: Array, bandwidth: float, kind: str, **tolerances: float
+) -> Verdict:
+    """Hold an explanation against answers (2^d, k) in the order of `subsets`.
+
+    Features that look the same hidden, ``same`` (d,), are unknown; the others are those of the same input
+    without them.
+    """
+    d = same.size
+    values = np.asarray(explanation.values, dtype=float).reshape(d, -1)
+    f = answers[subsets(d)[:, same].all(axis=1)]
+    beta, start = np.zeros((1, f.shape[1])), f[0]
+    if not same.all():
+        beta, start = coefficients(f, int((~same).sum()), bandwidth, kind)
+    if not np.array_equal(np.isnan(values).all(axis=1), same):
+        text = f"unknown are {np.flatnonzero(np.isnan(values).any(axis=1))}, not {np.flatnonzero(same)}"
+        return Verdict(MISMATCH, 1, text, 0, values.tolist(), beta.tolist())
+    known = np.zeros_like(beta) if same.all() else values[~same]
+    size = float(np.abs(answers).max())
+    return compare(known[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
 
 
 def _along(means: Array, log_p: Array, d: int) -> Array:

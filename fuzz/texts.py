@@ -12,8 +12,8 @@ import numpy as np
 import limes
 from fuzz.answers import answers_of
 from fuzz.script import Setup
-from fuzz.switched import SwitchedTrial, coefficients, subsets
-from fuzz.verdict import SKIPPED, Verdict, compare
+from fuzz.switched import SwitchedTrial, compare_known, subsets
+from fuzz.verdict import SKIPPED, Verdict
 
 Array = Any
 _LARGEST = 9
@@ -86,11 +86,11 @@ class TextTrial(SwitchedTrial):
         if key not in self.answers:
             self.answers[key] = answers.ask(_deletions(pieces, owner, subsets(d), options.mask or ""))
         f = self.answers[key]
-        beta, start = coefficients(f, d, options.bandwidth, "texts")
-        return compare(
-            explanation.values, explanation.intercepts, beta[None], start[None], float(np.abs(f).max()),
-            slope=answers.slope, level=answers.level,
-        )  # fmt: skip
+        masked = [word == options.mask for word in pieces[1::2]]
+        same = np.array([all(m for m, j in zip(masked, owner, strict=True) if j == k) for k in range(d)])
+        return compare_known(
+            explanation, f, same, options.bandwidth, "texts", slope=answers.slope, level=answers.level
+        )
 
     def _words(self, text: str, bag: Any) -> tuple[list[str], list[int]]:
         """Gaps and words in turn, and which word each occurrence is."""
