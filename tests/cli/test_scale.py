@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
@@ -202,3 +203,18 @@ def test_a_table_of_rules(files):
     assert not table["rule"].str.contains(r"\[.*\bash\b", regex=True).any()
     refused = run("--output", "1", "--sparse", "2", "--law", "joint")
     assert "leave out" in str(refused.exception)
+
+
+class Random:
+    """A model whose answers have noise."""
+
+    def predict(self, rows):
+        return rows.iloc[:, 0].to_numpy() + np.random.default_rng().normal(size=len(rows))
+
+
+def test_a_model_that_is_no_function_is_reported(files):
+    joblib.dump(Random(), files / "model.joblib")
+    done = run("--key", "id", "--columns", "alcohol,malic_acid,ash,alcalinity_of_ash")
+    assert done.exit_code == 0, done.output
+    assert "the model answered differently for the same input" in done.output
+    assert "model.eval()" in done.output

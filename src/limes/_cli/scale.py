@@ -221,6 +221,8 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
         lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
     if summary.distinct:
         rich.print(lines)
+    for text in getattr(explainer, "model_warnings", ()):
+        typer.secho(one_line(text), fg="yellow")
     if summary.resumed:
         typer.echo(f"{summary.resumed:,} rows were finished before")
     if summary.errors:

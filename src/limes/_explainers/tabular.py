@@ -41,6 +41,7 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
+from limes.models._calling.repetition import repetition_warnings
 from limes.models._identity import few_rows
 
 
@@ -219,6 +220,11 @@ class TabularExplainer(Described):
         Eight of them are four inputs asked twice, which shows whether the model is a function.
         """
         return self._model.bound.pool_calls
+
+    @property
+    def model_warnings(self) -> tuple[str, ...]:
+        """Warnings about the model itself, whatever row is explained: that it is no function."""
+        return repetition_warnings(self._model.bound.spread)
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
