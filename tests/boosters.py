@@ -9,14 +9,8 @@ import pandas as pd
 
 import limes
 import oracle
-from limes._expectations.of_forms import exact_expectation
-from limes._pipeline import Pipeline
+from internals import BinWeights, ModelCaller, Pipeline, categorical, exact_expectation, read_output, resolve
 from limes.designs import ProductDesign, ProductFamily
-from limes.designs._columns import categorical
-from limes.designs._weights import BinWeights
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import resolve
-from limes.models._reading import read_output
 
 EXTREMES = np.array([0.0, -0.0, 1e-35, -1e-35, 1e-40, 1e30, -1e30])
 
@@ -208,7 +202,7 @@ def assert_limit(form, f, seed=0, tolerance=oracle.EXACT):
 
 def read_frame(model, frame, output=None):
     """The form of a model on a frame, as the explainer reads it."""
-    from limes._explainers.tables.table import Table
+    from internals import Table
 
     table = Table.fit(frame)
     return read_output(model, resolve(model, output), table.decode, schema=table.schema), table

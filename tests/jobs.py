@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 
@@ -15,9 +16,8 @@ import sys, time
 from pathlib import Path
 import pandas as pd
 import limes
-from limes.scale._engines import Cluster
-from limes.scale._sources import Source
-from limes.scale._tables import explain_files
+sys.path.insert(0, "TESTS")
+from internals import Cluster, Source, explain_files
 
 HERE = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
@@ -33,7 +33,7 @@ def work(engine, workers, pause):
 
 if __name__ == "__main__":
     work(sys.argv[1], int(sys.argv[2]), 0.2)
-"""
+""".replace("TESTS", str(Path(__file__).parent))
 ROWS = 40
 
 

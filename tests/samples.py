@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._explanation import Explanation
+from internals import Explanation
 
 NAMES = ("age", "sex", "bmi", "bp", "cholesterol", "ldl", "hdl", "tch", "ltg", "glucose")
 CLASSES = ("setosa", "versicolor", "virginica", "other", "fifth", "sixth")

@@ -6,9 +6,7 @@ import numpy as np
 
 import limes
 import oracle
-from limes.designs._columns import marginals_from_bins
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import ProductFamily, marginals_from_bins, named_weights
 from oracle import EXACT
 
 

@@ -25,11 +25,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 import limes
 import oracle
 from effort import crossed, repeats
-from limes._expectations.exact import ExactExpectation
+from internals import Atoms, ExactExpectation, Marginal, categorical, marginals_from_bins, named_weights
 from limes.designs import ProductFamily
-from limes.designs._columns import categorical, marginals_from_bins
-from limes.designs._marginals import Atoms, Marginal
-from limes.designs._weights import named_weights
 from limes.surrogates import Surrogate, least_squares, ridge
 from repeated import SHARP, TOO_FAR, assert_agree, scores
 

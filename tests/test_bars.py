@@ -6,7 +6,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from limes import _bars
+from internals import _bars
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 import limes
 import limes.scale
 from effort import repeats
-from limes._threads import _libraries, one_blas_thread, one_blas_thread_in_models, user_blas_threads
+from internals import _libraries, one_blas_thread, one_blas_thread_in_models, user_blas_threads
 
 X = np.random.default_rng(0).normal(size=(200, 6))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from limes._checks import MissingLibraryError
+from internals import MissingLibraryError
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- reader has\n(.*?)-->|```python\n(.*?)```", re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -91,3 +92,13 @@ def test_drawings_are_looked_up_by_name_in_one_place_only():
         and "limes._show" in ast.unparse(node)
     }
     assert naming == {"limes._explanation.drawing"}
+
+
+def test_tests_import_private_names_by_one_door():
+    """Else a name that moves changes the tests that use it."""
+    private = re.compile(
+        r"^\s*(from|import) limes(\.\w+)*\._|^\s*from limes(\.\w+)* import .*\b_[a-z]", re.MULTILINE
+    )
+    tests = Path(__file__).parent
+    others = [path.name for path in tests.rglob("*.py") if private.search(path.read_text("utf-8"))]
+    assert others == []

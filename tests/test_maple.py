@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 import limes
 import oracle
-from limes._maple import WeightedMoments
+from internals import WeightedMoments
 from limes.exceptions import InputError, UnknownOptionError
 
 

@@ -13,10 +13,10 @@ from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
 
 import limes
-from limes._cli import app
+from internals import Work, app
+from internals import files as files_module
 from limes.exceptions import InputError, LimesError
 from limes.scale import explain_frame
-from limes.scale._work import Work
 
 FRAME = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
 
@@ -116,7 +116,7 @@ def test_a_model_file_that_would_fill_memory_is_refused(files):
 
 
 def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files, monkeypatch):
-    monkeypatch.setattr("limes._cli.files._PLAUSIBLE", 1 << 16)
+    monkeypatch.setattr(files_module, "_PLAUSIBLE", 1 << 16)
     with zipfile.ZipFile("model.skops", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("trees.npy", np.random.default_rng(0).bytes(1 << 16) + bytes(1 << 19))
     assert run("explain", "model.skops", "in.csv", "--row", "0").exit_code == 0

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import limes
-from limes._checks import MissingLibraryError
+from internals import MissingLibraryError
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (

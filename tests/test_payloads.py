@@ -23,8 +23,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
 from effort import repeats
+from internals import Heartbeat
 from limes.scale import explain_frame
-from limes.scale._heartbeat import Heartbeat
 
 CORES = [
     "<script>alert(1)</script>",
@@ -165,7 +165,7 @@ def error_lines(names):
 
 def messages(explainer, X):
     """Messages of errors about names, as the command line shows them."""
-    from limes._explanation.wording import one_line
+    from internals import one_line
 
     seen = set()
     for name in X.columns[:: repeats(1, 7)]:

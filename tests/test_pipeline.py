@@ -11,14 +11,17 @@ import limes
 import oracle
 import strategies
 from effort import repeats
-from limes._expectations.controls import CONTROLS
-from limes._expectations.of_forms import exact_expectation
-from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import Sampling
-from limes._pipeline import Pipeline
+from internals import (
+    CONTROLS,
+    Pipeline,
+    SampledExpectation,
+    Sampling,
+    binned,
+    exact_expectation,
+    named_weights,
+    unbinned,
+)
 from limes.designs import ProductFamily
-from limes.designs._columns import binned, unbinned
-from limes.designs._weights import named_weights
 from limes.models import forms
 from limes.surrogates import least_squares, ridge
 from oracle import EXACT

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import limes
-from limes._checks import MissingLibraryError
-from limes.designs._features import Features
+from internals import Features, MissingLibraryError
 from limes.evaluate import Neighbourhood
 from limes.models.forms import Form
 

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import limes
 from effort import repeats
 from hostile import PAYLOADS
-from limes._explanation.wording import number, signed_column
+from internals import number, signed_column
 from samples import explanation
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

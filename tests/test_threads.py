@@ -8,8 +8,7 @@ from time import sleep
 
 import pytest
 
-from limes import _threads
-from limes._threads import in_threads
+from internals import _threads, in_threads
 
 
 def test_nested_calls_do_not_wait_for_each_other(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 import limes
 from desks import flowers, hostile, patchy, patients, running
-from limes._explanation.wording import number
+from internals import number
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TOKEN = "a-token_of-32-bytes"  # noqa: S105 - of these tests alone
@@ -39,7 +39,7 @@ def desk(request):
 @pytest.fixture
 def page(browser, desk, request):
     """The page of a desk, once its first answers are there; complaints of the console fail the test."""
-    from limes._app.server import application
+    from internals import application
 
     complaints = []
     with running(application(desk.desk, TOKEN)) as address:

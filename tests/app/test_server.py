@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 
 from desks import flowers, running
-from limes._app import launch, server
-from limes._app.launch import serve
-from limes._app.server import application
+from internals import application, launch, serve, server
 from limes.exceptions import InputError
 
 TOKEN = "a-token_of-32-bytes"  # noqa: S105 - of these tests alone

@@ -11,9 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import limes
-from limes._app import launch
-from limes._checks import MissingLibraryError
-from limes._cli import app
+from internals import MissingLibraryError, app, launch
 from limes.exceptions import InputError
 from wines import write_wines
 

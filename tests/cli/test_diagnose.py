@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from limes._cli import app
+from internals import app
 from wines import write_wines
 
 TRUST = ("--trust", "sklearn.tree._tree.Tree")

@@ -22,9 +22,8 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import limes
+from internals import app, features_of, output_of
 from limes import Explanation
-from limes._cli import app
-from limes._cli.files import features_of, output_of
 from limes.exceptions import InputError, LimesError
 from wines import write_wines
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from limes._cli.files import read_table
+from internals import read_table
 
 
 def test_a_compressed_table_is_read(tmp_path):

@@ -10,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import onnx_models as onnx
-from limes._cli import app
+from internals import app
 from limes.exceptions import InputError
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (12, 16, 3)).astype(np.uint8)

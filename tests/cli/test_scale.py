@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 from effort import repeats
+from internals import app
 from jobs import members, read, wait_until
-from limes._cli import app
 from limes.exceptions import InputError
 
 
@@ -152,14 +152,14 @@ def test_names_and_keys_are_data_in_the_summary(files):
 
 
 def test_messages_carry_no_commands_to_the_terminal(files, monkeypatch, capsys):
-    import limes._cli
+    from internals import _cli
 
     name = "\x1b]0;title\x07\u202e"
     monkeypatch.setattr(
         sys, "argv", ["limes", "diagnose", "model.joblib", "wine.parquet", "--drop", name, "--trust-pickle"]
     )
     with pytest.raises(SystemExit) as ended:
-        limes._cli.main()
+        _cli.main()
     assert ended.value.code == 1
     text = capsys.readouterr().err
     assert "no such column" in text

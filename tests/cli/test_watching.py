@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from io import BytesIO, TextIOWrapper
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -16,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from effort import crossed
+from internals import program
 from jobs import read, same, wait_until
-from limes._cli import program
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="a command is watched by its parent of a fork"
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.skipif(
 
 START = """
 import os, signal, sys, time
-from limes._cli.watching import rows_are_supervised, watched
+sys.path.insert(0, "TESTS")
+from internals import rows_are_supervised, watched
 assert "numpy" not in sys.modules
 
 def command():
@@ -33,7 +35,7 @@ def command():
     return 0
 
 raise SystemExit(watched(command))
-"""
+""".replace("TESTS", str(Path(__file__).parents[1]))
 
 
 def started(body):

@@ -24,8 +24,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import limes
 from effort import crossed, repeats
+from internals import deletions, distances
 from limes.compat.lime import engine, lime_text
-from limes.compat.lime._sampling import deletions, distances
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
 from limes.exceptions import InputError, ModelError, UnknownOptionError

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from limes.compat.lime._limit import ExchangeableLimit
+from internals import ExchangeableLimit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.designs import ExchangeableDesign
 from oracle import EXACT

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limes.designs._bins import bin_edges, entropy_edges, quantile_edges
+from internals import bin_edges, entropy_edges, quantile_edges
 from limes.exceptions import InputError
 
 NAN = float("nan")

@@ -11,8 +11,7 @@ from scipy.stats import truncnorm
 import oracle
 import strategies
 from effort import crossed, examples
-from limes.designs._gaussian import GaussianPieces
-from limes.designs._integrals import gaussian_area, gaussian_moment, normal_quantile
+from internals import GaussianPieces, gaussian_area, gaussian_moment, normal_quantile
 from oracle import EXACT
 
 # mean, std, lower, upper: a bin far out in both tails, a sliver, half a line, a flat law, an ordinary one

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from limes._functions import Decay
-from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import Atoms
+from internals import Atoms, Decay, GaussianPieces
 
 # mean, std, lower, upper
 PIECES = {

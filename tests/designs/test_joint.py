@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from limes.designs._columns import binned, categorical
-from limes.designs._joint import JointFamily
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
+from internals import BinWeights, JointFamily, ProductFamily, binned, categorical
 from oracle import EXACT
 
 

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from limes._expectations.exact import ExactExpectation
-from limes._expectations.forest import ForestExpectation
-from limes.designs._literals import ColumnChanges, FlipLaw, LiteralFlips, OtherValues
+from internals import ColumnChanges, ExactExpectation, FlipLaw, ForestExpectation, LiteralFlips, OtherValues
 from limes.exceptions import InputError
 from limes.models import forms
 

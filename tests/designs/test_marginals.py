@@ -10,9 +10,18 @@ from scipy import stats
 
 import strategies
 from effort import examples
-from limes._functions import Interval, Polynomial
-from limes.designs._columns import LAWS, binned, categorical, marginals_from_bins, unbinned
-from limes.designs._marginals import BinCells, Levels, marginal
+from internals import (
+    LAWS,
+    BinCells,
+    Interval,
+    Levels,
+    Polynomial,
+    binned,
+    categorical,
+    marginal,
+    marginals_from_bins,
+    unbinned,
+)
 from limes.exceptions import InputError
 
 NAN = float("nan")

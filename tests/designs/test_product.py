@@ -12,9 +12,8 @@ import limes
 import oracle
 import strategies
 from effort import examples
-from limes.designs import ProductDesign, ProductFamily, _product
-from limes.designs._columns import categorical, marginals_from_bins
-from limes.designs._weights import BinWeights, EuclideanWeights, named_weights
+from internals import BinWeights, EuclideanWeights, _product, categorical, marginals_from_bins, named_weights
+from limes.designs import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models import forms
 from oracle import EXACT

@@ -13,11 +13,16 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import crossed, examples, repeats
-from limes._arrays import column_stds, mean_and_std, power_of_two
-from limes.designs._columns import binned, unbinned
-from limes.designs._gaussian import GaussianPieces
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import (
+    GaussianPieces,
+    ProductFamily,
+    binned,
+    column_stds,
+    mean_and_std,
+    named_weights,
+    power_of_two,
+    unbinned,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT

@@ -8,7 +8,7 @@ import pytest
 
 import limes
 from effort import repeats
-from limes._functions import (
+from internals import (
     Bump,
     Decay,
     Filled,
@@ -17,13 +17,15 @@ from limes._functions import (
     Polynomial,
     Power,
     Shape,
+    SlopeColumn,
     SmoothFunctions,
     Stacked,
     Step,
+    functionals,
+    numbers_of,
+    serves,
+    tilted_columns,
 )
-from limes.designs._coordinates import functionals
-from limes.designs._tilted_columns import SlopeColumn
-from limes.designs._tilted_rows import numbers_of, serves, tilted_columns
 from oracle import EXACT
 
 FUNCTIONS = {

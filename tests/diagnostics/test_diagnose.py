@@ -28,7 +28,8 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from effort import repeats
 from flaws import diagnosed, linear, uniform_table
-from limes._diagnostics.finding import Finding
+from internals import Finding
+from internals import finding as finding_module
 from limes.exceptions import InputError
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data") / "tabular"
@@ -333,15 +334,15 @@ def test_the_page_knows_all_kinds():
 
 
 def test_findings_link_to_the_documentation_once_it_has_an_address(monkeypatch):
-    monkeypatch.setattr("limes._diagnostics.finding.documentation", lambda: "https://limes.example")
+    monkeypatch.setattr(finding_module, "documentation", lambda: "https://limes.example")
     assert finding("local error").url == "https://limes.example/findings.html#finding-local-error"
-    monkeypatch.setattr("limes._diagnostics.finding.documentation", lambda: "")
+    monkeypatch.setattr(finding_module, "documentation", lambda: "")
     assert finding("edge").url == ""
 
 
 def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypatch):
     """Tables of the double integral take a fifth of a second, and a diagnosis tries two dozen bandwidths."""
-    from limes._expectations.softmax import SoftmaxExpectation
+    from internals import SoftmaxExpectation
 
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = X[["alcohol", "hue", "proline"]]

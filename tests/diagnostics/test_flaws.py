@@ -17,10 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import limes
 from effort import repeats
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
-from limes._diagnostics.dependence import Dependence, Outside, _most_correlated, _subsample
-from limes._diagnostics.edges import Edge
-from limes._diagnostics.finding import RowOutput
-from limes._diagnostics.sample import Estimate
+from internals import Dependence, Edge, Estimate, Outside, RowOutput, _most_correlated, _subsample
 from oracle import EXACT
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data")

@@ -12,11 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from flaws import diagnosed, linear
-from limes._diagnostics.alignment import Alignment
-from limes._diagnostics.bandwidth import grid
-from limes._diagnostics.cancellation import Profile
-from limes._diagnostics.finding import RowOutput
-from limes._diagnostics.sample import Estimate
+from internals import Alignment, Estimate, Profile, RowOutput, diagnosis, grid
 from oracle import EXACT, Z_LIMIT, atoms_column, bin_weighted
 from oracle import grid as all_rows
 
@@ -167,7 +163,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X = np.random.default_rng(8).normal(size=(300, 3))
     explanation = limes.TabularExplainer(linear([1.0, 2.0, 3.0]), X)(X[:5])
     whole = limes.diagnose(explanation, progress=False)
-    monkeypatch.setattr("limes._diagnostics.diagnosis._BLOCK", 2)
+    monkeypatch.setattr(diagnosis, "_BLOCK", 2)
     assert limes.diagnose(explanation, progress=False).to_json() == whole.to_json()
 
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import limes
 from flaws import linear
-from limes._diagnostics.bandwidth import DRIFT, FIDELITY, NOISE
+from internals import DRIFT, FIDELITY, NOISE
 from limes.exceptions import InputError
 from oracle import EXACT
 

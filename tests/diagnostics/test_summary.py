@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 
 import limes
 from flaws import linear, uniform_table
-from limes._diagnostics.summary import GUARANTEE, greedy_pick, largest_features
+from internals import GUARANTEE, greedy_pick, largest_features
 from limes.exceptions import InputError
 from oracle import ROUNDING
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import limes
+from internals import compare_runs, noisy_rows
 from limes.evaluate import Attribution, EvaluationTask, Score, compare, sensitivity, stability
-from limes.evaluate._repetition import compare_runs, noisy_rows
 from limes.exceptions import InputError
 
 BACKGROUND = np.random.default_rng(0).normal(size=(200, 4))

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from limes._expectations.joint_effects import JointEffects
-from limes._expectations.one_hot import pair_estimate
-from limes._expectations.weighted_rows import WeightedRows
-from limes._expectations.word_pairs import largest_pairs
-from limes._variance import r_squared
+from internals import JointEffects, WeightedRows, largest_pairs, pair_estimate, r_squared
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from benchmarks.coverage.samples import runs, summary
 
 import limes
 from effort import repeats
-from limes._explainers.sampling_warnings import RARE
+from internals import RARE
 
 GOAL = 0.93
 SEEDS = repeats(60, 30)

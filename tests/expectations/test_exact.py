@@ -11,10 +11,8 @@ import limes
 import oracle
 import strategies
 from effort import examples, repeats
-from limes._expectations.exact import ExactExpectation
+from internals import ExactExpectation, binned, categorical, named_weights
 from limes.designs import ProductDesign, ProductFamily
-from limes.designs._columns import binned, categorical
-from limes.designs._weights import named_weights
 from limes.exceptions import ModelError
 from limes.models import forms
 from oracle import EXACT
@@ -312,7 +310,7 @@ def test_forests_over_learnt_laws_categories_and_missing_values(background, rng,
 @st.composite
 def slope_designs(draw, sizes=(1, 2)):
     """Normal columns without bins, smooth weights, an instance anywhere: a design, and its oracle."""
-    from limes.designs._columns import marginals_from_bins
+    from internals import marginals_from_bins
 
     rng, d = draw(strategies.rngs), draw(st.sampled_from(sizes))
     bandwidth = draw(st.sampled_from([0.01, 0.1, 0.5, 1.0, 5.0, np.inf]))
@@ -358,7 +356,7 @@ def assert_slopes_exact(design, form, truth):
 @pytest.mark.parametrize(("start", "outside"), [(0.5, 1.0), (2.0, 5.0)])
 def test_slopes_keep_their_digits_where_x_hardly_varies(start, outside):
     """f = 1 + x - start: β = 1, also where the instance lies outside of what the law knows."""
-    from limes.designs._columns import marginals_from_bins
+    from internals import marginals_from_bins
 
     marginals = marginals_from_bins([[start, start + 1.0]], [[start + 0.5]], [[1.0]])
     family = ProductFamily(marginals, named_weights("euclidean", 0.01), slopes=np.ones(1, dtype=bool))
@@ -434,7 +432,7 @@ def test_tables_are_kept_for_one_law_only():
 
 
 def test_many_terms_go_block_by_block(monkeypatch):
-    import limes._expectations.exact as module
+    from internals import exact as module
 
     rng = np.random.default_rng(1)
     form = forms.Boxes(rng.normal(size=(50, 3)) - 1, rng.normal(size=(50, 3)) + 1, rng.normal(size=(50, 2)))

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from limes._expectations.of_forms import exact_expectation
-from limes._pipeline import _is_batched
-from limes.designs._columns import binned
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import Combination, ProductFamily, _is_batched, binned, exact_expectation, named_weights, read
 from limes.models import forms
-from limes.models._reading import read
-from limes.models.forms._base import Combination
 from oracle import EXACT
 
 RNG = np.random.default_rng(0)

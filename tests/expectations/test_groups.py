@@ -14,15 +14,18 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from limes._expectations.linked import LinkedExpectation
-from limes._expectations.summed import SummedExpectation
-from limes.designs._columns import categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
+from internals import (
+    MOST_CELLS,
+    BinWeights,
+    LinkedExpectation,
+    ProductFamily,
+    SummedExpectation,
+    as_margin,
+    categorical,
+    map_outputs,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models._algebra import map_outputs
-from limes.models.forms._interactions import MOST_CELLS, as_margin
 from oracle import EXACT
 
 LONG = np.longdouble
@@ -100,8 +103,7 @@ def random_pairs(rng, d):
 
 def tables_form(singles, tables, d, outputs=()):
     """Σ_j singles[j][x_j] + Σ_ab tables[a, b][x_a, x_b] of codes, as a sum and a sum of products."""
-    from limes._functions import Lookup
-    from limes.models.forms._base import Reduced, Sum, SumOfProducts
+    from internals import Lookup, Reduced, Sum, SumOfProducts
 
     def lookup(values):
         rows = np.atleast_2d(values)
@@ -214,7 +216,7 @@ def test_enumeration_of_means_of_two_machines(seed):
 
 @pytest.mark.parametrize("seed", range(repeats(60, 5)))
 def test_variances_of_pairs(seed):
-    from limes._expectations.link_variance import link_variance
+    from internals import link_variance
 
     rng, matrix, levels, bandwidth, singles, tables = random_case(seed)
 

@@ -10,11 +10,8 @@ from scipy.special import erfc
 
 import limes
 from effort import repeats
-from limes._expectations.link_variance import link_variance
+from internals import BinWeights, ProductFamily, categorical, link_variance
 from limes.designs import ExchangeableDesign
-from limes.designs._columns import categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
 from limes.models import forms
 from oracle import EXACT
 

@@ -15,15 +15,10 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from limes._expectations.linked import LinkedExpectation
+from internals import LINKS, SQUARES, BinWeights, LinkedExpectation, ProductFamily, categorical
 from limes.designs import ProductDesign
-from limes.designs._columns import categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.forms._links import LINKS
-from limes.models.forms._squares import SQUARES
 from oracle import EXACT
 
 LONG = np.longdouble
@@ -314,7 +309,7 @@ def test_margins_that_are_no_sums_are_refused():
 
 
 def test_a_missing_value_that_the_margin_cannot_take_is_refused():
-    from limes.designs._columns import binned
+    from internals import binned
 
     x = np.array([0.0, 1.0, 2.0, np.nan])
     family = ProductFamily((binned(x, np.array([0.0, 1.0, 2.0])),), BinWeights(1.0))

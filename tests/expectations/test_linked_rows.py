@@ -9,10 +9,18 @@ from scipy.special import expit
 
 import limes
 from effort import crossed, repeats
-from limes._expectations.at_rows import at_rows, serves_rows
-from limes._expectations.link_variance import link_variance
-from limes._expectations.linked import LinkedExpectation
-from limes._functions import Filled, Identity, Lookup, Shape, SmoothFunctions, Step
+from internals import (
+    Filled,
+    Identity,
+    LinkedExpectation,
+    Lookup,
+    Shape,
+    SmoothFunctions,
+    Step,
+    at_rows,
+    link_variance,
+    serves_rows,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT

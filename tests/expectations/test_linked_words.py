@@ -10,14 +10,19 @@ import pytest
 from scipy.sparse import csr_array
 
 import limes
-from limes._expectations.linked_norms import PANEL_ERROR, functions, nodes_of, panel_nodes
-from limes._expectations.linked_words import _of_margin
-from limes._expectations.of_forms import exact_expectation
+from internals import (
+    LINKS,
+    PANEL_ERROR,
+    _of_margin,
+    exact_expectation,
+    functions,
+    nodes_of,
+    panel_nodes,
+    shared_words,
+)
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.forms._links import LINKS
-from limes.models.forms._normalized_linear import shared_words
 from oracle import EXACT
 
 LONG = np.longdouble
@@ -186,7 +191,7 @@ def test_functions_of_the_margin_are_integrated_within_the_stated_error(frequenc
 
 
 def test_the_same_bits_whatever_the_number_of_threads():
-    from limes import _threads
+    from internals import _threads
 
     form, _ = normalised(np.random.default_rng(0), 30, 0.5, 0.1)
     design, count = ExchangeableDesign.word_deletions(30, 0.25), _threads.WORKERS

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limes._expectations import moments
-from limes._expectations.moments import MomentCache, Moments
+from internals import MomentCache, Moments, moments
 
 
 class Counting:

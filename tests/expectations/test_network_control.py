@@ -10,15 +10,21 @@ from tests.expectations.test_pool import D, background, explain, family, pooled
 
 import oracle
 from effort import repeats
-from limes._expectations.controls.network import Units
-from limes._expectations.crossfit import additive, network
-from limes._expectations.explained import ExplainedRows
-from limes._expectations.pool import SEQUENCES, Pool
-from limes._expectations.sampling import Sampling
-from limes._expectations.simulated import SimulatedControl, SimulatedLaw
-from limes.designs._columns import binned, categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import (
+    SEQUENCES,
+    ExplainedRows,
+    Pool,
+    ProductFamily,
+    Sampling,
+    SimulatedControl,
+    SimulatedLaw,
+    Units,
+    additive,
+    binned,
+    categorical,
+    named_weights,
+    network,
+)
 
 
 def smooth(x):

@@ -13,19 +13,26 @@ from tests import oracle
 
 import limes
 from effort import repeats
-from limes._expectations.controls import CONTROLS
-from limes._expectations.explained import ExplainedRows
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, pool_sizes
-from limes._expectations.pooled import PooledExpectation
-from limes._expectations.sampling import Sampling, Tolerance
-from limes._expectations.weighted import WeightedFits
-from limes.designs._columns import binned, categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import (
+    CHECK_CALLS,
+    CONTROLS,
+    SEQUENCES,
+    SMALLEST,
+    ExplainedRows,
+    Pool,
+    PooledExpectation,
+    ProductFamily,
+    Sampling,
+    Tolerance,
+    WeightedFits,
+    binned,
+    categorical,
+    least_squares,
+    named_weights,
+    pool_sizes,
+)
 from limes.exceptions import ModelError
 from limes.models import forms
-from limes.models._calling.repetition import CHECK_CALLS
-from limes.surrogates._linear import least_squares
 
 # Intervals of 95 %, less what 200 seeds leave open
 COVERED = 0.93

@@ -9,14 +9,14 @@ import pytest
 
 import oracle
 from effort import repeats
-from limes._expectations.precision import (
+from internals import (
+    LiteralFlips,
     bernstein_bound,
     precision,
     theorem_accuracy,
     theorem_samples,
     zero_sum_sets,
 )
-from limes.designs._literals import LiteralFlips
 from limes.exceptions import InputError
 
 

@@ -17,14 +17,9 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from limes._expectations.decays import envelope
-from limes._expectations.of_forms import exact_expectation
-from limes.designs._columns import binned, categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
+from internals import CURVES, BinWeights, ProductFamily, binned, categorical, envelope, exact_expectation
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.forms._activations import CURVES
 from oracle import EXACT
 
 CURVE = {

@@ -14,14 +14,22 @@ import limes
 import oracle
 import strategies
 from effort import examples, repeats
-from limes._expectations.controls import CONTROLS, no_control
-from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.residual import Clusters, FeatureSupport, ResidualFit
-from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import Sampling, Tolerance
+from internals import (
+    CONTROLS,
+    Clusters,
+    FeatureSupport,
+    ResidualFit,
+    SampledExpectation,
+    Sampling,
+    Tolerance,
+    binned,
+    categorical,
+    marginals_from_bins,
+    named_weights,
+    no_control,
+    switch_kernels,
+)
 from limes.designs import ExchangeableDesign, ProductDesign, ProductFamily
-from limes.designs._columns import binned, categorical, marginals_from_bins
-from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from limes.surrogates import least_squares

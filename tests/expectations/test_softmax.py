@@ -14,15 +14,18 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from limes._expectations.softmax import SoftmaxExpectation
-from limes._functions import Lookup
-from limes.designs._columns import categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import BinWeights
+from internals import (
+    COPIES,
+    BinWeights,
+    Lookup,
+    ProductFamily,
+    SoftmaxExpectation,
+    Sum,
+    categorical,
+    plane_sum,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.forms._base import Sum
-from limes.models.forms._softmax import COPIES, plane_sum
 from oracle import EXACT
 
 LONG = np.longdouble

@@ -15,12 +15,10 @@ import oracle
 import strategies
 import words
 from effort import crossed, examples, repeats
-from limes import _threads
-from limes._expectations import tfidf
+from internals import LARGEST_GROUP, SharedWords, _threads, shared_words, tfidf
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.forms._normalized_linear import LARGEST_GROUP, SharedWords, shared_words
 from oracle import EXACT
 
 MAKE = {"words": ExchangeableDesign.word_deletions, "superpixels": ExchangeableDesign.superpixel_switches}

@@ -7,14 +7,22 @@ import pytest
 from scipy.stats import chi2, t
 from tests import oracle
 
-from limes._expectations.controls.control import ControlMoments
-from limes._expectations.explained import CellMoments, ExplainedRows, cell_codes
-from limes._expectations.rule_of_three import AnswerStatistics
-from limes._expectations.weighted import NormalEquations, PoolSample, WeightedFits
-from limes.designs._columns import binned, categorical
-from limes.designs._coordinates import CellMeans, functionals
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import (
+    AnswerStatistics,
+    CellMeans,
+    CellMoments,
+    ControlMoments,
+    ExplainedRows,
+    NormalEquations,
+    PoolSample,
+    ProductFamily,
+    WeightedFits,
+    binned,
+    categorical,
+    cell_codes,
+    functionals,
+    named_weights,
+)
 
 D, ROWS, SEQUENCES = 6, 2048, 8
 EXACT = 1e-9

@@ -8,8 +8,7 @@ import pytest
 from tests.effort import repeats
 
 import limes
-from limes._expectations import one_hot
-from limes._expectations.controls import control
+from internals import control, one_hot
 from limes.exceptions import InputError
 
 X = np.random.default_rng(0).normal(size=(200, 12))

@@ -20,8 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import limes
 from effort import repeats
-from limes._expectations.sampling import Sampling
-from limes._explainers.sampling_warnings import sampling_warnings
+from internals import Sampling, sampling_warnings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.surrogates import Surrogate
 

@@ -11,9 +11,9 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVR
 
 import limes
+from internals import CHECK_CALLS
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import CellError, InputError, Interrupted, ModelError
-from limes.models._calling.repetition import CHECK_CALLS
 
 TEXT = " ".join(["good", *(f"w{i}" for i in range(30))])
 FEW = {"max_calls": 512, "batch_size": 64, "control": "none"}

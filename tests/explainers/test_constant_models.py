@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import limes
-from limes._variance import is_constant, r_squared
+from internals import is_constant, r_squared
 from limes.compat.lime.lime_image import LimeImageExplainer
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.compat.lime.lime_text import LimeTextExplainer

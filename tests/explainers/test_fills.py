@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import limes
+from internals import CHECK_CALLS
 from limes.exceptions import InputError
-from limes.models._calling.repetition import CHECK_CALLS
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 256, (8, 8, 3)).astype(np.uint8)

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from internals import Framing
 from limes import Explanation, ImageExplainer, Preprocess
 from limes.exceptions import InputError
-from limes.models._framing import Framing
 
 RNG = np.random.default_rng(0)
 PHOTO = RNG.integers(0, 256, (30, 50, 3)).astype(np.uint8)

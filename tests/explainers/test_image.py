@@ -14,9 +14,9 @@ import limes
 import onnx_models as onnx
 import words
 from effort import repeats
+from internals import CHECK_CALLS
 from limes import Explanation, ImageExplainer, Preprocess
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
-from limes.models._calling.repetition import CHECK_CALLS
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 256, (6, 8, 3)).astype(np.uint8)
@@ -117,7 +117,7 @@ def test_floats_up_to_1_and_up_to_255_look_the_same(scale):
     explanation = ImageExplainer(brightness, segments="grid", segment_options={"rows": 2, "columns": 2})(
         image
     )
-    from limes._show.images import image_view
+    from internals import image_view
 
     assert np.abs(image_view(explanation, 0).image.astype(int) - IMAGE).max() <= 1
 
@@ -229,8 +229,8 @@ def test_means_are_rounded_not_cut_off():
 
 def test_inpainting_goes_on_from_the_surroundings():
     """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
-    from limes._explainers.images.superpixels import filled as fill_of
-    from limes._explainers.images.superpixels import filler
+    from internals import filled as fill_of
+    from internals import filler
 
     rows, columns = np.indices((12, 15))
     plane = np.stack([2.0 * rows + 3.0 * columns, 40.0 - rows, 7.0 + 0 * rows], axis=-1)

@@ -13,8 +13,8 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 
 import limes
 from effort import repeats
+from internals import CHECK_CALLS
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.repetition import CHECK_CALLS
 from oracle import EXACT
 
 

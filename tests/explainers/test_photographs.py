@@ -15,7 +15,7 @@ import pytest
 
 import limes
 from effort import repeats
-from limes._show.images import image_view
+from internals import image_view
 
 ROOT = Path(__file__).parents[2]
 DATA = (ROOT / os.environ.get("LIMES_DATA", "../shared/data")).resolve()

@@ -7,10 +7,9 @@ import pytest
 from PIL import Image
 
 import limes
-from limes._explainers.images.pixels import read_image
+from internals import pixels_of, read_image
 from limes.compat.lime.lime_image import LimeImageExplainer
 from limes.exceptions import InputError
-from limes.models._pictures import pixels_of
 
 RNG = np.random.default_rng(0)
 COLOURS = np.zeros((8, 8, 3), np.uint8)

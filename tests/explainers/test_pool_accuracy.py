@@ -7,8 +7,8 @@ import pytest
 
 import limes
 from effort import repeats
+from internals import CHECK_CALLS
 from limes.exceptions import Interrupted
-from limes.models._calling.repetition import CHECK_CALLS
 
 X = np.random.default_rng(0).normal(size=(600, 8))
 

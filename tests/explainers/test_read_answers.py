@@ -12,9 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.repetition import CHECK_CALLS
-from limes.models._inverse_links import matching_curve
+from internals import CHECK_CALLS, ModelCaller, matching_curve
 
 
 def cancer():

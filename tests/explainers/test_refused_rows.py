@@ -165,7 +165,7 @@ def test_exact_alone_names_the_row_or_skips_it(mixed):
 
 def test_a_rule_is_sampled_around_a_row_that_is_refused(monkeypatch):
     """Its neighbourhood hardly ever refuses a row: the refusal is put in its place."""
-    from limes._expectations.linked import LinkedExpectation
+    from internals import LinkedExpectation
 
     literals = limes.Literals.fit(X)
     options = {"literals": literals, "k": 1, "output": 1, "samples": 400, "fresh": 400, "rng": 0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes._expectations.repeated import repetitions
+from internals import repetitions
 
 GRID = {"segments": np.arange(8)[:, None] // 4 * 2 + np.arange(8)[None] // 4}
 TABLE = np.random.default_rng(0).normal(size=(300, 3))

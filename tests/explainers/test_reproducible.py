@@ -21,8 +21,8 @@ from xgboost import XGBRegressor
 
 import limes
 from effort import crossed, repeats
-from limes import _threads
-from limes._expectations import forest as forest_expectation
+from internals import _threads
+from internals import forest as forest_expectation
 
 FOREST = RandomForestRegressor(6, random_state=0)
 MODELS = {

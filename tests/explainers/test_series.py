@@ -14,10 +14,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
 import words
+from internals import CHECK_CALLS, drawn_lanes
 from limes import SeriesExplainer
-from limes._show.series import drawn_lanes
 from limes.exceptions import InputError, ModelError, UnknownOptionError
-from limes.models._calling.repetition import CHECK_CALLS
 
 RNG = np.random.default_rng(0)
 STEPS = 24

@@ -13,11 +13,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from limes._threads import LRUCache
-from limes.compat.lime import _limit
+from internals import LRUCache, _limit, state_of
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError
-from limes.models._identity import state_of
 
 THREADS = 8
 

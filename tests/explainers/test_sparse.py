@@ -16,10 +16,8 @@ from sklearn.neural_network import MLPRegressor
 import limes
 import oracle
 from effort import repeats
-from limes import _sparse_pipeline
-from limes._expectations.precision import bernstein_bound
+from internals import SOLVERS, _sparse_pipeline, bernstein_bound
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, UnknownOptionError
-from limes.surrogates._solvers import SOLVERS
 
 
 def bent(d, seed=0):

@@ -12,6 +12,7 @@ from sklearn.svm import SVR
 
 import limes
 from effort import repeats
+from internals import sparse_model
 from limes.exceptions import InputError
 
 
@@ -306,9 +307,7 @@ def test_rows_of_a_table_without_literals_are_refused_before_the_model_is_read(m
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["u", "v", "u", "v"]})
     model = LinearRegression().fit(frame[["a"]], [1, 2, 3, 4])
     explainer = limes.SparseExplainer(model, k=1)
-    monkeypatch.setattr(
-        "limes._explainers.sparse_model.read_output", lambda *_, **__: pytest.fail("read too early")
-    )
+    monkeypatch.setattr(sparse_model, "read_output", lambda *_, **__: pytest.fail("read too early"))
     with pytest.raises(InputError, match=r"limes\.Literals\.fit"):
         explainer(frame)
 

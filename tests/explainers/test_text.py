@@ -29,9 +29,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import limes
 import words
 from effort import examples
+from internals import CHECK_CALLS
 from limes import Explanation, TextExplainer
 from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
-from limes.models._calling.repetition import CHECK_CALLS
 
 TRAINING = [
     "The food was good, and the service was good too!",

@@ -10,8 +10,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from internals import sentences
 from limes import TextExplainer
-from limes._explainers.texts.features import sentences
 from limes.exceptions import InputError, NotReadableError
 
 TEXT = 'Dr. Lee ate here. "Not good at all!" he said. The bill? 3.5 dollars. Never again'

@@ -13,12 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from limes._expectations.exact import ExactExpectation
-from limes._expectations.moments import Moments
-from limes._explainers.tables.table import Table
-from limes._explainers.verification import TABLE_DRAWS, Probe, check_draws, product_rows
+from internals import TABLE_DRAWS, ExactExpectation, Moments, Probe, Table, binned, check_draws, product_rows
 from limes.designs import ProductDesign
-from limes.designs._columns import binned
 from limes.exceptions import ReadMismatchError
 from limes.models import forms
 
@@ -283,7 +279,7 @@ def test_bins_given_to_a_column_that_the_model_takes_for_categories():
 
 def test_an_expectation_that_disagrees_with_the_form_is_not_used(monkeypatch):
     """The form predicts what the model predicts, and its expectation is wrong: this was never looked at."""
-    from limes._expectations.forest import ForestExpectation
+    from internals import ForestExpectation
 
     right = ForestExpectation._moments
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from limes._explanation import Explanation, UnknownNameError
+from internals import Explanation, UnknownNameError
 from limes.exceptions import InputError
 from samples import CLASSES, NAMES, explanation, fields
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from limes._explanation import Explanation
+from internals import Explanation
 from limes.exceptions import InputError
 from samples import explanation
 

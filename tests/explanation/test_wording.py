@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from limes._explanation.view import fit_remark, is_poor
-from limes._explanation.wording import cell, count, difference, error, estimate, number, one_line, shorten
-from limes._explanation.wording import signed_column as column
+from internals import cell, count, difference, error, estimate, fit_remark, is_poor, number, one_line, shorten
+from internals import signed_column as column
 from samples import explanation
 
 

@@ -12,13 +12,20 @@ import oracle
 import slopes
 import strategies
 from effort import examples
-from limes._functions import Lookup, Power, Step
-from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import Atoms
+from internals import (
+    Atoms,
+    GaussianPieces,
+    Lookup,
+    Power,
+    Step,
+    Sum,
+    SumOfProducts,
+    combine,
+    map_outputs,
+    on_columns,
+)
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models._algebra import combine, map_outputs, on_columns
-from limes.models.forms._base import Sum, SumOfProducts
 from oracle import EXACT, ROUNDING
 
 OUTPUTS = st.sampled_from([(), (1,), (3,)])

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from limes.models._identity import state_of
+from internals import state_of
 
 X, Y = load_iris(return_X_y=True)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limes.models._images import Composer, SwitchedImage, TensorComposer
+from internals import Composer, SwitchedImage, TensorComposer
 
 TYPES = (np.uint8, np.int16, np.float16, np.float32, np.float64, np.bool_)
 

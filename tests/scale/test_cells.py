@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limes.scale._cells import typed
+from internals import typed
 
 NUMBERS = pa.schema([("x", pa.float64())])
 

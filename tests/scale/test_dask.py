@@ -17,12 +17,9 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from effort import repeats
+from internals import Cluster, MissingLibraryError, Source, engine_of, explain_files
 from jobs import read, same
-from limes._checks import MissingLibraryError
 from limes.exceptions import InputError
-from limes.scale._engines import Cluster, engine_of
-from limes.scale._sources import Source
-from limes.scale._tables import explain_files
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")

@@ -11,6 +11,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import active_children
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,15 +21,9 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from effort import repeats
+from internals import Cluster, Folder, Part, Source, Unreadable, _cells, _Search, explain_files
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
-from limes.scale import _cells
-from limes.scale._cells import Unreadable
-from limes.scale._engines import Cluster
-from limes.scale._parts import Folder
-from limes.scale._processes import _Search
-from limes.scale._sources import Part, Source
-from limes.scale._tables import explain_files
 
 pytestmark = pytest.mark.engines
 ALONE, PROCESSES, DASK = ("local", 1), ("local", 2), ("dask", repeats(2, 1))
@@ -291,7 +286,8 @@ def test_a_dead_process_holds_no_lock(tmp_path, source, explainer):
     program = f"""
 import sys, time
 from pathlib import Path
-from limes.scale._parts import Folder
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from internals import Folder
 with Folder(Path({str(tmp_path / "out")!r})).opened({{}}):
     print("there", flush=True)
     time.sleep(60)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import limes
 from effort import repeats
-from limes._expectations.forest import ForestExpectation
+from internals import ForestExpectation
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 

@@ -8,12 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from internals import Inputs, Source, decimated, explain_files, place_of, typed
 from limes.exceptions import InputError
-from limes.scale._cells import typed
-from limes.scale._inputs import Inputs
-from limes.scale._sources import Source, decimated
-from limes.scale._stores import place_of
-from limes.scale._tables import explain_files
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limes.scale import _keys
-from limes.scale._keys import key_hashes, repeated_keys
-from limes.scale._parts import Folder
+from internals import Folder, _keys, key_hashes, repeated_keys
 
 
 def folder_of(path, columns, size, lines=1):

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from internals import NOTHING, Folder, PartRecord, checksum, run_name, with_run, write_whole
 from limes.exceptions import InputError
-from limes.scale._parts import Folder, PartRecord, run_name, with_run
-from limes.scale._stores import checksum, write_whole
-from limes.scale._tally import NOTHING
 
 RUN = {"model": "abc", "options": {"bins": "quartile", "bandwidth": None}}
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limes.scale._cells import Unreadable
-from limes.scale._processes import _MOST_DEATHS, _Search, exit_text
-from limes.scale._sources import Part
+from internals import _MOST_DEATHS, Part, Unreadable, _Search, exit_text
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 50, 1000])

@@ -13,12 +13,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from internals import Source, Unreadable, _stores, decimated, place_of
+from internals import _cells as cells
 from limes.exceptions import InputError
-from limes.scale import _cells as cells
-from limes.scale import _stores
-from limes.scale._cells import Unreadable
-from limes.scale._sources import Source, decimated
-from limes.scale._stores import place_of
 
 
 def rows_of(source, columns, size):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -19,13 +20,9 @@ from sklearn.linear_model import LinearRegression
 
 import limes
 from effort import DEEP
+from internals import Cluster, Part, Source, check_java, explain_files, pickled, spark_context
 from limes.exceptions import InputError
 from limes.scale import explain_frame
-from limes.scale._engines import Cluster
-from limes.scale._sources import Part, Source
-from limes.scale._spark_context import check_java, spark_context
-from limes.scale._tables import explain_files
-from limes.scale._work import pickled
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 try:
@@ -49,9 +46,8 @@ import signal, sys, time
 from pathlib import Path
 import pandas as pd
 import limes
-from limes.scale._engines import Cluster
-from limes.scale._sources import Source
-from limes.scale._tables import explain_files
+sys.path.insert(0, "TESTS")
+from internals import Cluster, Source, explain_files
 
 HERE = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
@@ -68,7 +64,7 @@ def work(engine, pause):
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     print("resumed", work(sys.argv[1], float(sys.argv[2])).resumed)
-"""
+""".replace("TESTS", str(Path(__file__).parents[1]))
 
 
 @pytest.fixture(scope="module")

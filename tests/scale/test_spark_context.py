@@ -9,9 +9,8 @@ import types
 import pytest
 
 import limes.scale
-from limes._checks import MissingLibraryError
+from internals import MissingLibraryError, check_java
 from limes.exceptions import InputError
-from limes.scale._spark_context import check_java
 
 
 @pytest.fixture

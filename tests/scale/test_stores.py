@@ -12,15 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from effort import repeats
+from internals import Cluster, Folder, Source, _locks, checksum, explain_files, place_of, verify, write_whole
 from jobs import same
 from limes.exceptions import InputError
-from limes.scale import _locks
-from limes.scale._engines import Cluster
-from limes.scale._parts import Folder
-from limes.scale._sources import Source
-from limes.scale._stores import checksum, place_of, write_whole
-from limes.scale._tables import explain_files
-from limes.scale._verification import verify
 from stores import s3
 
 pytest.importorskip("moto.server", reason="moto, a server of S3, is not installed")

@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from effort import repeats
+from internals import Cluster, Source, decimated, explain_files
 from jobs import read, same
 from limes.exceptions import InputError
-from limes.scale._engines import Cluster
-from limes.scale._sources import Source, decimated
-from limes.scale._tables import explain_files
 
 RUN = {"model": "forest"}
 

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limes.scale._parts import PartRecord
-from limes.scale._tally import NOTHING, Tally
+from internals import NOTHING, PartRecord, Tally
 
 
 def table(values, errors=None):

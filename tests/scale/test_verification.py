@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import limes
+from internals import Source, explain_files, verify
 from limes.exceptions import InputError
-from limes.scale._sources import Source
-from limes.scale._tables import explain_files
-from limes.scale._verification import verify
 
 OPTIONS = {"keys": ["id"], "rows_per_part": 64, "progress": False}
 

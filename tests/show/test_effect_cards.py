@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from limes._explanation.effects import Effect, EffectAxes, Effects
+from internals import Effect, EffectAxes, Effects
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 EXPLANATION = limes.TabularExplainer(RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y), X)(

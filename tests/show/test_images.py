@@ -12,9 +12,15 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 
+from internals import (
+    from_data_url,
+    gallery,
+    image_view,
+    labels_from_data_url,
+    labels_to_data_url,
+    to_data_url,
+)
 from limes import Explanation, ImageExplainer
-from limes._explanation.json import from_data_url, labels_from_data_url, labels_to_data_url, to_data_url
-from limes._show.images import gallery, image_view
 from limes.exceptions import InputError
 from samples import explanation as of_a_table
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes._show.outlines import Outlines
+from internals import Outlines
 
 RNG = np.random.default_rng(0)
 RING = np.pad(np.pad(np.full((2, 2), 0), 2, constant_values=1), 1, constant_values=0)

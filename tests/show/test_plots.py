@@ -9,7 +9,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import limes
-from limes._show.axes import LOWERS, RAISES, UNKNOWN
+from internals import LOWERS, RAISES, UNKNOWN
 from limes.exceptions import InputError
 from samples import NAMES, explanation
 

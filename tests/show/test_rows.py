@@ -11,9 +11,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import rankdata
 
 from effort import crossed
-from limes._show.axes import LOWERS, RAISES
-from limes._show.effects import Curve, draw_effect, draw_effects
-from limes._show.rows import _ranks
+from internals import LOWERS, RAISES, Curve, _ranks, draw_effect, draw_effects
 from limes.exceptions import InputError
 from samples import explanation
 

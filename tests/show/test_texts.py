@@ -12,9 +12,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
 from rich.console import Console
 
+from internals import LOWERS, RAISES, pieces
 from limes import Explanation
-from limes._show.axes import LOWERS, RAISES
-from limes._show.texts import pieces
 from limes.exceptions import InputError
 from samples import explanation
 from show.test_html import Reader

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes._explanation.json import from_data_url, to_data_url
+from internals import from_data_url, to_data_url
 from limes.exceptions import InputError
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")

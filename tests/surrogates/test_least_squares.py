@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 import oracle
-from limes._expectations.moments import Moments
-from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import Sampling
+from internals import Moments, SampledExpectation, Sampling, marginals_from_bins, named_weights
 from limes.designs import ProductDesign, ProductFamily
-from limes.designs._columns import marginals_from_bins
-from limes.designs._weights import named_weights
 from limes.surrogates import least_squares
 
 

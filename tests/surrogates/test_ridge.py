@@ -7,8 +7,7 @@ import pytest
 
 import limes
 import oracle
-from limes._expectations.exact import ExactExpectation
-from limes._expectations.moments import Moments
+from internals import ExactExpectation, Moments
 from limes.designs import ExchangeableDesign, ProductDesign
 from limes.exceptions import InputError
 from limes.models import forms

@@ -14,15 +14,25 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from effort import examples, repeats
-from limes.designs._literals import FlipLaw
+from internals import (
+    SOLVERS,
+    FlipLaw,
+    FreeQuadratic,
+    Node,
+    PerspectiveSearch,
+    Point,
+    PopulationProblem,
+    Relaxed,
+    SampleProblem,
+    boxed,
+    branch_and_bound,
+    hard_thresholding,
+    perspective_bound,
+    project,
+    projection,
+    summing_to,
+)
 from limes.exceptions import InputError
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._branch_and_bound.nodes import Node
-from limes.surrogates._branch_and_bound.perspective import PerspectiveSearch, perspective_bound
-from limes.surrogates._branch_and_bound.relaxation import FreeQuadratic, Point, Relaxed
-from limes.surrogates._projection import hard_thresholding, project, projection
-from limes.surrogates._solvers import SOLVERS
-from limes.surrogates._sparse import PopulationProblem, SampleProblem, boxed, summing_to
 
 # -- brute force ------------------------------------------------------------------------------------------
 
@@ -673,7 +683,7 @@ def test_a_target_beyond_the_box_is_refused():
 @pytest.mark.parametrize("problem", [hard_instance(), uncrowded_instance()], ids=["crowded", "many rows"])
 def test_no_step_but_one_bound_follows_the_time_limit(monkeypatch, problem):
     """At the root too: no exchange, no better multiplier, no eigenvalues; the bound is valid all the same."""
-    from limes.surrogates._branch_and_bound import pairwise, search
+    from internals import pairwise, search
 
     best = branch_and_bound(problem, 3)
     tries = []

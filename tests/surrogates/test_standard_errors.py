@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from limes._sparse_rows import standard_errors
-from limes.designs._literals import FlipLaw
+from internals import FlipLaw, standard_errors
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])

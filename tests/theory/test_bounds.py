@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import limes
 import strategies
 from effort import examples
+from internals import BinCells
 from limes.designs import ProductDesign
-from limes.designs._marginals import BinCells
 from limes.exceptions import InputError
 from limes.models import forms
 from limes.theory import clt_samples, measured_errors, robustness, theorem_samples
@@ -133,10 +133,7 @@ def test_theorem_refuses(change, said):
 
 
 def test_slopes_have_no_bound():
-    from limes.designs._gaussian import GaussianPieces
-    from limes.designs._marginals import marginal
-    from limes.designs._product import ProductFamily
-    from limes.designs._weights import EuclideanWeights
+    from internals import EuclideanWeights, GaussianPieces, ProductFamily, marginal
 
     ends = np.array([-np.inf, np.inf])
     law = GaussianPieces.truncated_normal(np.zeros(1), np.ones(1), ends[:1], ends[1:], weight=np.ones(1))

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from limes._expectations.controls.cell_basis import CellBasis
-from limes.designs._columns import binned, categorical
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
+from internals import CellBasis, ProductFamily, binned, categorical, named_weights
 from oracle import EXACT
 
 

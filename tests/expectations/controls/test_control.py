@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from limes._expectations.controls.control import ZeroControl, if_better_than_linear
-from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.controls.tables import tree_control
+from internals import ZeroControl, if_better_than_linear, switch_kernels, tree_control
 from limes.designs import ExchangeableDesign
 
 DESIGN = ExchangeableDesign.word_deletions(12)

@@ -11,14 +11,18 @@ import limes
 import oracle
 import strategies
 from effort import crossed, repeats
-from limes._expectations.controls import CONTROLS
-from limes._expectations.controls.tables import MarginControl
-from limes._expectations.forest import ForestExpectation
-from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import Sampling
+from internals import (
+    CONTROLS,
+    ForestExpectation,
+    MarginControl,
+    SampledExpectation,
+    Sampling,
+    binned,
+    categorical,
+    named_weights,
+    unbinned,
+)
 from limes.designs import ProductFamily
-from limes.designs._columns import binned, categorical, unbinned
-from limes.designs._weights import named_weights
 from limes.models import forms
 from limes.surrogates import least_squares
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import words
-from limes._expectations.controls.control import ZeroControl
-from limes._expectations.controls.kernel import switch_kernels
+from internals import ZeroControl, switch_kernels
 from limes.designs import ExchangeableDesign
 from oracle import EXACT, error
 

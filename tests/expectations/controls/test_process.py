@@ -8,9 +8,7 @@ from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal, norm
 
 import words
-from limes._expectations.controls import process
-from limes._expectations.controls.control import ZeroControl
-from limes._expectations.controls.process import Covariance, gaussian_process
+from internals import Covariance, ZeroControl, gaussian_process, process
 from limes.designs import ExchangeableDesign
 from oracle import EXACT, Z_LIMIT
 

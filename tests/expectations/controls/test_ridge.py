@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import oracle
-from limes._expectations.controls.control import PENALTIES, leave_one_out_errors
+from internals import PENALTIES, leave_one_out_errors
 from oracle import EXACT
 
 

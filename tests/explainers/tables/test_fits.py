@@ -32,8 +32,8 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import crossed, repeats
-from limes._expectations import spread, weighted_rows
-from limes._explainers.tables import additive, fits
+from internals import fits, spread, weighted_rows
+from internals import tables_additive as additive
 from limes.exceptions import InputError
 from limes.models.forms import BlackBox
 

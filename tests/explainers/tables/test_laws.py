@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from limes._explainers.tables.laws import number_texts
+from internals import number_texts
 from limes.designs import BinStatistics, ProductDesign
 from limes.exceptions import InputError
 from oracle import EXACT

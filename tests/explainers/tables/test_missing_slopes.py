@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import limes
 import oracle
-from limes._explanation.view import bar_units
+from internals import bar_units
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(24, 3))

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import limes
-from limes._explanation.view import output_title, view_row
+from internals import output_title, view_row
 from limes.exceptions import InputError
 
 X, Y = load_wine(return_X_y=True, as_frame=True)

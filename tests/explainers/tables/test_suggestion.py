@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 
 import limes
 from effort import repeats
-from limes._explainers.tables.suggestion import _WORTH
+from internals import _WORTH
 from limes.exceptions import InputError
 
 rng = np.random.default_rng(0)

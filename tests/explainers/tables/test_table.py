@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from limes._explainers.tables.table import Table
+from internals import Table
 from limes.exceptions import InputError
 
 NAN = float("nan")

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from xgboost import XGBRegressor
 
 import limes
-from limes._explainers.tables.table import Table
+from internals import Table
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError
 from oracle import EXACT

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import limes
-from limes.models._calling.direct import direct_question
-from limes.models._calling.outputs import prediction_method
+from internals import direct_question, prediction_method
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 4))

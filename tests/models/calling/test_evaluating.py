@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import limes
-from limes.models._calling.evaluating import _modes, evaluating
+from internals import _modes, evaluating
 
 # -- a stand-in ----------------------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import words
+from internals import output_title
 from limes import ImageExplainer, TextExplainer
-from limes._explanation.view import output_title
 from limes.exceptions import InputError, ModelError
 
 WORDS = ["good", "food", "and", "slow", "bad", "service"]

@@ -7,8 +7,8 @@ import pytest
 
 import limes
 import onnx_models as onnx
+from internals import prediction_method
 from limes.exceptions import ModelError
-from limes.models._calling.outputs import prediction_method
 
 WEIGHTS = np.array([[1.0], [2.0], [-3.0]])
 TABLE = np.random.default_rng(0).normal(size=(10, 3))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from limes.models._calling.networks import Preprocess, flat
-from limes.models._images import SwitchedImage
+from internals import Preprocess, SwitchedImage, flat
 
 
 @pytest.mark.parametrize("channels", [None, "last", "first"])

@@ -15,9 +15,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import limes
+from internals import ModelCaller, resolve
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import resolve
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])

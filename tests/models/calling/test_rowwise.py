@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from internals import RowwisePredictions
 from limes.exceptions import ModelError
-from limes.models._calling.rowwise import RowwisePredictions
 
 BLOCK = 48
 

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 import limes
+from internals import preprocess_like
 from limes.exceptions import InputError
-from limes.models._calling.transforms import preprocess_like
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (60, 80, 3)).astype(np.uint8)
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

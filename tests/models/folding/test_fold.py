@@ -11,37 +11,43 @@ import limes
 import oracle
 import strategies
 from effort import crossed
-from limes._functions import (
+from internals import (
+    Affine,
     Bump,
+    CannotRead,
+    Codebook,
+    Combination,
+    CurveMap,
     Decay,
     Filled,
     Identity,
     Interval,
+    Linear,
     Lookup,
+    LookupMap,
+    ModelColumn,
+    MonotoneMap,
+    Pointwise,
     Polynomial,
     Power,
+    Quadratic,
+    Reduced,
     Shape,
     SmoothFunctions,
     Stacked,
     Step,
-)
-from limes.models import forms
-from limes.models._folding.feature_maps import (
-    Affine,
-    CurveMap,
-    LookupMap,
-    MonotoneMap,
     StepMap,
+    Sum,
+    SumOfProducts,
     _float_of,
     _key_of,
+    _tree_rewriting,
+    fold,
     identity_map,
+    on_common_domains,
+    then,
 )
-from limes.models._folding.fold import fold, on_common_domains
-from limes.models._folding.operations import Codebook, ModelColumn, Pointwise, then
-from limes.models._reading import CannotRead
-from limes.models.forms._additive import Linear
-from limes.models.forms._base import Combination, Reduced, Sum, SumOfProducts
-from limes.models.forms._quadratic import Quadratic
+from limes.models import forms
 
 NAN = np.array([np.nan])
 NAMES = ("a", "b", "c")
@@ -176,8 +182,8 @@ def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
     x[::7, 0] = np.nan
     folded = compare(tree, columns, x)
     assert folded.feature.size < 2 * 32 * 32
-    monkeypatch.setattr("limes.models._tree_rewriting._ALWAYS_FINE", 100)
-    monkeypatch.setattr("limes.models._tree_rewriting._GROWTH", 1)
+    monkeypatch.setattr(_tree_rewriting, "_ALWAYS_FINE", 100)
+    monkeypatch.setattr(_tree_rewriting, "_GROWTH", 1)
     with pytest.raises(CannotRead, match="would grow from 61 to more than 100 nodes"):
         fold(tree, columns, NAMES)
 

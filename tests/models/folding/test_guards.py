@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from limes.models._folding.feature_maps import LookupMap, StepMap
-from limes.models._folding.guards import Accepted, Guard
-from limes.models._folding.operations import ModelColumn
+from internals import Accepted, Guard, LookupMap, ModelColumn, StepMap
 
 KEYS = np.array([0.0, 1.0, 2.0])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from effort import examples
-from limes._functions import Bump, Identity, Interval, Shape
+from internals import Bump, Identity, Interval, Shape
 from limes.exceptions import InputError
 from limes.models import forms
 
@@ -44,7 +44,7 @@ def test_predictions_have_the_shape_of_the_outputs(outputs):
 @settings(max_examples=examples(30))
 @given(strategies.rngs, st.integers(1, 200))
 def test_boxes_are_evaluated_block_by_block(rng, step):
-    import limes.models.forms._base as module
+    from internals import _base as module
 
     boxes = strategies.random_boxes(rng, [np.array([-0.5, 0.0, 0.7])] * 2, 4, (2,))
     whole, kept = boxes.predict(X), module._BLOCK

@@ -11,9 +11,9 @@ import oracle
 import strategies
 import words
 from effort import examples
+from internals import presence_products
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.forms._presence import presence_products
 
 # -- presence products ------------------------------------------------------------------------------------
 

@@ -14,13 +14,10 @@ import oracle
 import slopes
 import strategies
 from effort import examples
+from internals import ProductFamily, binned, from_polynomial_features, named_weights
 from limes.designs import ProductDesign
-from limes.designs._columns import binned
-from limes.designs._product import ProductFamily
-from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models.forms._quadratic import from_polynomial_features
 from oracle import EXACT, ROUNDING
 
 OUTPUTS = st.sampled_from([(), (1,), (3,)])

@@ -12,9 +12,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeRegressor
 
 import words
+from internals import Switches, over_switches
 from limes.exceptions import InputError
 from limes.models import forms, read
-from limes.models.forms._switches import Switches, over_switches
 
 RNG = np.random.default_rng(3)
 PIXELS = 24

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import oracle
 import strategies
 from effort import examples
+from internals import float32_threshold
 from limes.exceptions import InputError
 from limes.models import forms
-from limes.models.forms._trees import float32_threshold
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 

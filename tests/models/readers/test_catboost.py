@@ -11,9 +11,8 @@ import pytest
 
 import boosters
 import limes
+from internals import CannotRead, resolve
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models._calling.outputs import resolve
-from limes.models._reading import CannotRead
 from limes.models.readers import catboost as reader
 
 X, Y = boosters.numbers()

@@ -14,9 +14,9 @@ import slopes
 import strategies
 from effort import repeats
 from enumerated import explained, table_of
+from internals import CannotRead, Schema, read_form
 from limes.exceptions import ModelError, NotReadableError
 from limes.models import forms
-from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 glassbox = pytest.importorskip("interpret.glassbox")

@@ -14,11 +14,8 @@ from sklearn.preprocessing import StandardScaler
 import boosters
 import limes
 import oracle
-from limes._explainers.tables.table import Table
+from internals import CannotRead, Table, _tree_rewriting, resolve
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models import _tree_rewriting
-from limes.models._calling.outputs import resolve
-from limes.models._reading import CannotRead
 from limes.models.readers import lightgbm as reader
 from limes.models.readers.lightgbm import ZERO
 

@@ -37,8 +37,8 @@ import limes
 import oracle
 from effort import crossed, repeats
 from enumerated import explained, table_of
+from internals import BlackBox
 from limes.models import forms
-from limes.models.forms._base import BlackBox
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :6]

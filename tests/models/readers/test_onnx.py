@@ -9,9 +9,8 @@ from scipy.special import ndtr
 import limes
 import onnx_models
 from effort import crossed
+from internals import CannotRead, _row
 from limes.models import forms
-from limes.models._reading import CannotRead
-from limes.models.readers.onnx import _row
 
 pytest.importorskip("onnxruntime")
 

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 
 import boosters
 import limes
+from internals import CannotRead
 from limes.exceptions import ModelError
-from limes.models._reading import CannotRead
 from limes.models.readers.sklearn_trees import histogram
 
 X, Y = boosters.numbers()

@@ -28,9 +28,9 @@ import oracle
 import slopes
 import strategies
 from effort import crossed, examples
+from internals import CannotRead, Schema, read_form
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models import forms
-from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 # Parts added in another order.

@@ -46,9 +46,9 @@ import limes
 import oracle
 import slopes
 from effort import repeats
+from internals import CannotRead, Schema, read_form
 from limes.exceptions import ModelError, NotReadableError
 from limes.models import forms
-from limes.models._reading import CannotRead, Schema, read_form
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.lognormal(0, 0.6, 200), RNG.normal(0.5, 1.5, 200)])

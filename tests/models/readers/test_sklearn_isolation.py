@@ -8,9 +8,9 @@ from sklearn.ensemble import IsolationForest, RandomForestRegressor
 
 import boosters
 import limes
+from internals import READERS
 from limes.exceptions import InputError, NotReadableError
 from limes.models import path_length
-from limes.models._reading import READERS
 
 X, _ = boosters.numbers()
 # the path length is found from a power of two

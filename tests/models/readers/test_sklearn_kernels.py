@@ -19,9 +19,9 @@ import oracle
 import slopes
 import strategies
 from effort import examples
+from internals import CannotRead, Schema, read_form
 from limes.exceptions import NotReadableError
 from limes.models import forms
-from limes.models._reading import CannotRead, Schema, read_form
 from oracle import EXACT
 
 # Hundreds of kernels added in another order, where linear ones cancel.

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 import limes
+from internals import READERS
 from limes.models import forms
-from limes.models._reading import READERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Class PassiveAggressive")
 LEFT_OUT = not hasattr(linear, "PassiveAggressiveRegressor")  # scikit-learn 1.10 leaves it out

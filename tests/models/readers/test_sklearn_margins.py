@@ -24,10 +24,9 @@ import boosters
 import limes
 import oracle
 from effort import repeats
+from internals import ModelCaller, resolve
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import resolve
 from limes.models.readers import sklearn_linear
 
 RNG = np.random.default_rng(0)

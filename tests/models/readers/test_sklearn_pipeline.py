@@ -46,10 +46,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import limes
 import oracle
 from effort import crossed
-from limes._explainers.tables.table import Table
+from internals import CannotRead, Table, read_form
 from limes.exceptions import ModelError
 from limes.models import forms
-from limes.models._reading import CannotRead, read_form
 
 TEXT, NUMBERS, CODES = ["job", "region"], ["income", "age", "gain"], ["code", "member"]
 

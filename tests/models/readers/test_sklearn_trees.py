@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import limes
 import strategies
+from internals import READERS
 from limes.models import forms
-from limes.models._reading import READERS
 
 # Hundreds of leaves added in another order.
 SAME = 1e-11

@@ -21,11 +21,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 import boosters
 import limes
 import oracle
+from internals import ModelCaller, resolve, tolerance_of
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import resolve
-from limes.models._reading import tolerance_of
 
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(120, 3)), 1)

@@ -21,7 +21,7 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 import limes
 from effort import crossed, repeats
 from enumerated import explained, table_of
-from limes._expectations.softmax import SoftmaxExpectation
+from internals import SoftmaxExpectation
 from limes.models import forms
 from oracle import EXACT
 

@@ -14,10 +14,9 @@ from sklearn.preprocessing import StandardScaler
 import boosters
 import limes
 import oracle
+from internals import CannotRead, _tree_rewriting, resolve
 from limes.exceptions import InputError, ModelError, NotReadableError
-from limes.models import _tree_rewriting, forms
-from limes.models._calling.outputs import resolve
-from limes.models._reading import CannotRead
+from limes.models import forms
 from limes.models.readers import xgboost as reader
 
 X, Y = boosters.numbers()

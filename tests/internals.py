@@ -1,0 +1,200 @@
+"""The one door of tests to private names: one that moves changes this file, and no test.
+
+Modules are loaded when one of their names is: a test needs no library that it does not use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Names by module; "name:alias" where two modules have the same one
+NAMES = {
+    "limes._cli.watching": "rows_are_supervised watched",
+    "limes.models.forms": "_base",
+    "limes._diagnostics": "diagnosis finding",
+    "limes._explainers": "sparse_model",
+    "limes": "_cli _bars _sparse_pipeline _threads",
+    "limes._app": "launch server",
+    "limes._app.desk": "Desk",
+    "limes._app.launch": "serve",
+    "limes._app.server": "application",
+    "limes._arrays": "column_stds mean_and_std power_of_two",
+    "limes._checks": "MissingLibraryError",
+    "limes._cli": "files app program",
+    "limes._cli.files": "features_of output_of read_table",
+    "limes._diagnostics.alignment": "Alignment",
+    "limes._diagnostics.bandwidth": "DRIFT FIDELITY NOISE grid",
+    "limes._diagnostics.cancellation": "Profile",
+    "limes._diagnostics.dependence": "Dependence Outside _most_correlated _subsample",
+    "limes._diagnostics.edges": "Edge",
+    "limes._diagnostics.finding": "Finding RowOutput",
+    "limes._diagnostics.sample": "Estimate",
+    "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
+    "limes._expectations": "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows",
+    "limes._expectations.at_rows": "at_rows serves_rows",
+    "limes._expectations.controls": "CONTROLS control no_control process",
+    "limes._expectations.controls.cell_basis": "CellBasis",
+    "limes._expectations.controls.control": (
+        "ControlMoments PENALTIES ZeroControl if_better_than_linear leave_one_out_errors "
+    ),
+    "limes._expectations.controls.kernel": "switch_kernels",
+    "limes._expectations.controls.logistic": "logistic_control",
+    "limes._expectations.controls.network": "Units",
+    "limes._expectations.controls.odds": "roots_of_weights",
+    "limes._expectations.controls.process": "Covariance gaussian_process",
+    "limes._expectations.controls.tables": "MarginControl tree_control",
+    "limes._expectations.crossfit": "additive network",
+    "limes._expectations.decays": "envelope",
+    "limes._expectations.exact": "ExactExpectation",
+    "limes._expectations.explained": "CellMoments ExplainedRows cell_codes",
+    "limes._expectations.forest": "ForestExpectation",
+    "limes._expectations.joint_effects": "JointEffects",
+    "limes._expectations.link_variance": "link_variance",
+    "limes._expectations.linked": "LinkedExpectation",
+    "limes._expectations.linked_norms": "PANEL_ERROR functions nodes_of panel_nodes",
+    "limes._expectations.linked_words": "_of_margin",
+    "limes._expectations.moments": "MomentCache Moments",
+    "limes._expectations.of_forms": "exact_expectation",
+    "limes._expectations.one_hot": "pair_estimate",
+    "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
+    "limes._expectations.pooled": "PooledExpectation",
+    "limes._expectations.precision": (
+        "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets "
+    ),
+    "limes._expectations.repeated": "repetitions",
+    "limes._expectations.residual": "Clusters FeatureSupport ResidualFit",
+    "limes._expectations.rule_of_three": "AnswerStatistics",
+    "limes._expectations.sampled": "SampledExpectation",
+    "limes._expectations.sampling": "Sampling Tolerance",
+    "limes._expectations.simulated": "SimulatedControl SimulatedLaw",
+    "limes._expectations.softmax": "SoftmaxExpectation",
+    "limes._expectations.summed": "SummedExpectation",
+    "limes._expectations.weighted": "NormalEquations PoolSample WeightedFits",
+    "limes._expectations.weighted_rows": "WeightedRows",
+    "limes._expectations.word_pairs": "largest_pairs",
+    "limes._explainers.images.pixels": "read_image",
+    "limes._explainers.images.superpixels": "filled filler",
+    "limes._explainers.sampling_warnings": "RARE sampling_warnings",
+    "limes._explainers.tables": "fits",
+    "limes._explainers.tables.laws": "number_texts",
+    "limes._explainers.tables.suggestion": "_WORTH",
+    "limes._explainers.tables.table": "Table",
+    "limes._explainers.texts.features": "sentences",
+    "limes._explainers.verification": "Probe TABLE_DRAWS check_draws product_rows",
+    "limes._explanation": "Explanation UnknownNameError",
+    "limes._explanation.effects": "Effect EffectAxes Effects",
+    "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
+    "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
+    "limes._explanation.wording": (
+        "cell count difference error estimate number one_line shorten signed_column "
+    ),
+    "limes._functions": (
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step "
+    ),
+    "limes._maple": "WeightedMoments",
+    "limes._pipeline": "Pipeline _is_batched",
+    "limes._show.axes": "LOWERS RAISES UNKNOWN",
+    "limes._show.effects": "Curve draw_effect draw_effects",
+    "limes._show.images": "gallery image_view",
+    "limes._show.outlines": "Outlines",
+    "limes._show.rows": "_ranks",
+    "limes._show.series": "drawn_lanes",
+    "limes._show.texts": "pieces",
+    "limes._sparse_rows": "standard_errors",
+    "limes._threads": (
+        "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads "
+    ),
+    "limes._variance": "is_constant r_squared",
+    "limes.compat.lime": "_limit",
+    "limes.compat.lime._limit": "ExchangeableLimit",
+    "limes.compat.lime._sampling": "deletions distances",
+    "limes.designs": "_product",
+    "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
+    "limes.designs._columns": "LAWS binned categorical marginals_from_bins unbinned",
+    "limes.designs._coordinates": "CellMeans functionals",
+    "limes.designs._features": "Features",
+    "limes.designs._gaussian": "GaussianPieces",
+    "limes.designs._integrals": "gaussian_area gaussian_moment normal_quantile",
+    "limes.designs._joint": "JointFamily",
+    "limes.designs._literals": "ColumnChanges FlipLaw LiteralFlips OtherValues",
+    "limes.designs._marginals": "Atoms BinCells Levels Marginal marginal",
+    "limes.designs._product": "ProductFamily",
+    "limes.designs._tilted_columns": "SlopeColumn",
+    "limes.designs._tilted_rows": "numbers_of serves tilted_columns",
+    "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
+    "limes.evaluate._repetition": "compare_runs noisy_rows",
+    "limes.models": "_tree_rewriting",
+    "limes.models._algebra": "combine map_outputs on_columns",
+    "limes.models._calling.caller": "ModelCaller",
+    "limes.models._calling.direct": "direct_question",
+    "limes.models._calling.evaluating": "_modes evaluating",
+    "limes.models._calling.networks": "Preprocess flat",
+    "limes.models._calling.outputs": "prediction_method resolve",
+    "limes.models._calling.repetition": "CHECK_CALLS",
+    "limes.models._calling.rowwise": "RowwisePredictions",
+    "limes.models._calling.transforms": "preprocess_like",
+    "limes.models._folding.feature_maps": (
+        "Affine CurveMap LookupMap MonotoneMap StepMap _float_of _key_of identity_map "
+    ),
+    "limes.models._folding.fold": "fold on_common_domains",
+    "limes.models._folding.guards": "Accepted Guard",
+    "limes.models._folding.operations": "Codebook ModelColumn Pointwise then",
+    "limes.models._framing": "Framing",
+    "limes.models._identity": "state_of",
+    "limes.models._images": "Composer SwitchedImage TensorComposer",
+    "limes.models._inverse_links": "matching_curve",
+    "limes.models._pictures": "pixels_of",
+    "limes.models._reading": "CannotRead READERS Schema read read_form read_output tolerance_of",
+    "limes.models.forms._activations": "CURVES",
+    "limes.models.forms._additive": "Linear",
+    "limes.models.forms._base": "BlackBox Combination Reduced Sum SumOfProducts",
+    "limes.models.forms._interactions": "MOST_CELLS as_margin",
+    "limes.models.forms._links": "LINKS",
+    "limes.models.forms._normalized_linear": "LARGEST_GROUP SharedWords shared_words",
+    "limes.models.forms._presence": "presence_products",
+    "limes.models.forms._quadratic": "Quadratic from_polynomial_features",
+    "limes.models.forms._softmax": "COPIES plane_sum",
+    "limes.models.forms._squares": "SQUARES",
+    "limes.models.forms._switches": "Switches over_switches",
+    "limes.models.forms._trees": "float32_threshold",
+    "limes.models.readers.onnx": "_row",
+    "limes.scale": "_cells _keys _locks _stores",
+    "limes.scale._cells": "Unreadable typed",
+    "limes.scale._engines": "Cluster engine_of",
+    "limes.scale._heartbeat": "Heartbeat",
+    "limes.scale._inputs": "Inputs",
+    "limes.scale._keys": "key_hashes repeated_keys",
+    "limes.scale._parts": "Folder PartRecord run_name with_run",
+    "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
+    "limes.scale._sources": "Part Source decimated",
+    "limes.scale._spark_context": "check_java spark_context",
+    "limes.scale._stores": "checksum place_of write_whole",
+    "limes.scale._tables": "explain_files",
+    "limes.scale._tally": "NOTHING Tally",
+    "limes.scale._verification": "verify",
+    "limes.scale._work": "Work pickled",
+    "limes.surrogates._branch_and_bound": "branch_and_bound pairwise search",
+    "limes.surrogates._branch_and_bound.nodes": "Node",
+    "limes.surrogates._branch_and_bound.perspective": "PerspectiveSearch perspective_bound",
+    "limes.surrogates._branch_and_bound.relaxation": "FreeQuadratic Point Relaxed",
+    "limes.surrogates._linear": "least_squares",
+    "limes.surrogates._projection": "hard_thresholding project projection",
+    "limes.surrogates._solvers": "SOLVERS",
+    "limes.surrogates._sparse": "PopulationProblem SampleProblem boxed summing_to",
+}
+
+_PLACES = {
+    alias or name: (module, name)
+    for module, names in NAMES.items()
+    for name, _, alias in (entry.partition(":") for entry in names.split())
+}
+
+
+def __getattr__(alias: str) -> Any:
+    if alias not in _PLACES:
+        raise AttributeError(alias)
+    module, name = _PLACES[alias]
+    package = import_module(module)
+    # a module of a package is an attribute only once it was imported
+    return getattr(package, name) if hasattr(package, name) else import_module(f"{module}.{name}")
