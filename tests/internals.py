@@ -76,7 +76,7 @@ NAMES = {
     "limes._explainers.images.pixels": "read_image",
     "limes._explainers.images.superpixels": "filled filler",
     "limes._explainers.sampling_warnings": "RARE sampling_warnings",
-    "limes._explainers.tables": "fits",
+    "limes._explainers.tables": "additive:tables_additive fits",
     "limes._explainers.tables.laws": "number_texts",
     "limes._explainers.tables.suggestion": "_WORTH",
     "limes._explainers.tables.table": "Table",
