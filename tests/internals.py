@@ -32,7 +32,7 @@ NAMES = {
     "limes._diagnostics.sample": "Estimate",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._expectations": "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows",
-    "limes._expectations.at_rows": "at_rows serves_rows",
+    "limes._expectations.product": "explain_rows",
     "limes._expectations.controls": "CONTROLS control no_control process",
     "limes._expectations.controls.cell_basis": "CellBasis",
     "limes._expectations.controls.control": (
@@ -93,7 +93,7 @@ NAMES = {
         "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step "
     ),
     "limes._maple": "WeightedMoments",
-    "limes._pipeline": "Pipeline _is_batched",
+    "limes._pipeline": "Pipeline",
     "limes._show.axes": "LOWERS RAISES UNKNOWN",
     "limes._show.effects": "Curve draw_effect draw_effects",
     "limes._show.images": "gallery image_view",
@@ -121,7 +121,7 @@ NAMES = {
     "limes.designs._marginals": "Atoms BinCells Levels Marginal marginal",
     "limes.designs._product": "ProductFamily",
     "limes.designs._tilted_columns": "SlopeColumn",
-    "limes.designs._tilted_rows": "numbers_of serves tilted_columns",
+    "limes.designs._rows": "Rows",
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
     "limes.evaluate._repetition": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",

@@ -5,27 +5,19 @@ The design knows Σ and the weighted law w, the expectation gives Γ, the surrog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, distinct_rows, first_of_each
 from limes._bars import Progress, progress_of
-from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.joint import JointExpectation
-from limes._expectations.moments import (
-    CombinedExpectation,
-    InBlocks,
-    MomentCache,
-    Moments,
-    concatenate_moments,
-    stack_moments,
-)
+from limes._expectations.moments import MomentCache, Moments, stack_moments
 from limes._expectations.of_forms import exact_expectation, in_one_order
 from limes._expectations.pooled import PooledExpectation
+from limes._expectations.product import explain_rows
 from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS
@@ -34,12 +26,12 @@ from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import InUnits, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import Rows
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge
 
 Method = Literal["exact", "sampled"]
-_PATTERNS = 4096  # that a forest explains between two steps of the progress bar
 
 
 class Expectation(Protocol):
@@ -237,45 +229,25 @@ class Pipeline:
         return Fitted.joined([*parts, (at, sampled)], reasons)
 
     def _exactly(self, rows: Floats, cells: Ints, progress: Progress) -> tuple[InUnits, Moments]:
-        if self._family.by_cell:
-            return self._by_cell(rows, cells, progress)
-        with progress(len(rows)) as on_progress:
-            if serves_rows(self._expectation, self._family):
-                return at_rows(self._expectation, self._family, rows, cells, on_progress)
-            pairs = [self._at(row, on_progress) for row in rows]
-        numbers = InUnits.of_designs([design for design, _ in pairs])
-        return numbers, stack_moments([moments for _, moments in pairs])
-
-    def _by_cell(self, rows: Floats, cells: Ints, progress: Progress) -> tuple[InUnits, Moments]:
+        if not self._family.by_cell:
+            return self._computed(Rows(self._family, rows, cells), progress)
         patterns, place = distinct_rows(cells)
-        features = self._family.features(patterns)
-        expectation = self._expectation
-
-        def compute(new: Ints) -> Moments:
-            with progress(len(new)) as on_progress:
-                if self._batched:
-                    variance = features.variance[new]
-                    return _in_blocks(expectation, self._family, patterns[new], variance, on_progress)
-                first = first_of_each(place, len(patterns))[new]
-                return stack_moments([self._at(rows[i], on_progress)[1] for i in first])
-
+        distinct = Rows(self._family, rows[first_of_each(place, len(patterns))], patterns)
         if self._cache is None:
-            moments = compute(np.arange(len(patterns)))
+            features, moments = self._computed(distinct, progress)
         else:
-            moments = self._cache.moments(patterns, compute)
+            features = distinct.features
+            moments = self._cache.moments(
+                patterns, lambda new: self._computed(distinct.take(new), progress)[1]
+            )
         if len(place) > 1:
             moments, features = moments.take(place), features.select(place)
-        return InUnits.of_indicators(features), moments
+        return features, moments
 
-    @cached_property
-    def _batched(self) -> bool:
-        return _is_batched(self._expectation, self._family)
-
-    def _at(self, row: Floats, on_progress: Callable[[int], object]) -> tuple[ProductDesign, Moments]:
-        design = self._family.at(row)
-        moments = self._expectation.moments(design.in_units(), row)
-        on_progress(1)
-        return design, moments
+    def _computed(self, rows: Rows, progress: Progress) -> tuple[InUnits, Moments]:
+        expectation: Any = self._expectation  # an exact one
+        with progress(len(rows)) as on_progress:
+            return explain_rows(expectation, rows, on_progress)
 
     def _finished(
         self,
@@ -370,26 +342,3 @@ def fitted_at(
         moments = expectation.moments(design, instance)
     fitted = fit_design(design, moments, predictions[0], penalty, names)
     return replace(Fitted.stacked([fitted]), features=design)
-
-
-def _is_batched(expectation: Any, family: ProductFamily) -> bool:
-    """Whether many patterns are computed together."""
-    if isinstance(expectation, CombinedExpectation):
-        return all(_is_batched(part, family) for part in expectation.parts)
-    return isinstance(expectation, InBlocks) and expectation.serves(family)
-
-
-def _in_blocks(
-    expectation: Any,
-    family: ProductFamily,
-    patterns: Ints,
-    variance: Floats,
-    on_progress: Callable[[int], object],
-) -> Moments:
-    def block(start: int) -> Moments:
-        rows = slice(start, start + _PATTERNS)
-        moments: Moments = expectation.many(family, patterns[rows], variance[rows])
-        on_progress(len(patterns[rows]))
-        return moments
-
-    return concatenate_moments([block(start) for start in range(0, len(patterns), _PATTERNS)])

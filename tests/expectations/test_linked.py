@@ -272,8 +272,8 @@ def test_rows_have_the_same_bits_alone_and_together():
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
     variance = family.features(cells).variance
-    together = LinkedExpectation(model).many(family, cells, variance)
-    backwards = LinkedExpectation(model).many(family, cells[::-1], variance[::-1])
+    together = LinkedExpectation(model).of_cells(family, cells, variance)
+    backwards = LinkedExpectation(model).of_cells(family, cells[::-1], variance[::-1])
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 299):
         alone = LinkedExpectation(model).moments(family.at(x[i]))

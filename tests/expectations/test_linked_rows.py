@@ -14,12 +14,12 @@ from internals import (
     Identity,
     LinkedExpectation,
     Lookup,
+    Rows,
     Shape,
     SmoothFunctions,
     Step,
-    at_rows,
+    explain_rows,
     link_variance,
-    serves_rows,
 )
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
@@ -76,8 +76,9 @@ def lines(size=1.0):
 
 
 def at(exact, family, rows):
-    assert serves_rows(exact, family)
-    _, moments = at_rows(exact, family, rows, family.cells(rows))
+    assert exact.functions is not None
+    assert family.is_tilted
+    _, moments = explain_rows(exact, Rows(family, rows, family.cells(rows)))
     return moments
 
 

@@ -226,8 +226,8 @@ def test_rows_have_the_same_bits_alone_and_together(activation):
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
     variance = family.features(cells).variance
-    together = exact_expectation(form).many(family, cells, variance)
-    backwards = exact_expectation(form).many(family, cells[::-1], variance[::-1])
+    together = exact_expectation(form).of_cells(family, cells, variance)
+    backwards = exact_expectation(form).of_cells(family, cells[::-1], variance[::-1])
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 199):
         alone = exact_expectation(form).moments(family.at(x[i]))
@@ -261,7 +261,7 @@ def test_kinks_of_values_of_the_background_against_enumeration():
     )
     family, rows = explainer._model.family, x[:5]
     cells = family.cells(rows)
-    moments = exact_expectation(form).many(family, cells, family.features(cells).variance)
+    moments = exact_expectation(form).of_cells(family, cells, family.features(cells).variance)
     own = [law.cells.locate(column) for law, column in zip(family.marginals, x.T, strict=True)]
     states = np.array(list(product(*x.T)))
     f, t = evaluated(form, states), np.exp(-0.5 / family.weights.bandwidth**2)

@@ -210,8 +210,8 @@ def test_rows_have_the_same_bits_alone_and_together():
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
     variance = family.features(cells).variance
-    together = SoftmaxExpectation(form).many(family, cells, variance)
-    backwards = SoftmaxExpectation(form).many(family, cells[::-1], variance[::-1])
+    together = SoftmaxExpectation(form).of_cells(family, cells, variance)
+    backwards = SoftmaxExpectation(form).of_cells(family, cells[::-1], variance[::-1])
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 299):
         alone = SoftmaxExpectation(form).moments(family.at(x[i]))

@@ -181,7 +181,7 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
     for bandwidth in (0.5, 1.0):
         other = limes.TabularExplainer(model, X, bandwidth=bandwidth)
         family = other._model.family
-        expectation.many(family, family.cells(X[:2]), np.ones((2, 3)))
+        expectation.of_cells(family, family.cells(X[:2]), np.ones((2, 3)))
     assert len(made) == 2
     explainer(X[2:4], progress=False)
     assert len(made) == 2

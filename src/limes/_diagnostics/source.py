@@ -14,13 +14,13 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._diagnostics.context import SPREAD, DiagnosticContext, NumberSource, TableContext
 from limes._diagnostics.sample import Estimate
-from limes._expectations.at_rows import at_rows, serves_rows
-from limes._expectations.moments import CombinedExpectation, InBlocks
+from limes._expectations.product import CombinedExpectation, ProductExpectation, explain_rows
 from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
+from limes.designs._rows import Rows
 from limes.surrogates._linear import least_squares
 
 # Rows inside the box, and rows that leave it by one column, for each column
@@ -85,17 +85,25 @@ class ExactSource:
 
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
         """Coefficients (d,) of the output of each of some rows."""
-        if isinstance(context, TableContext) and serves_rows(self._expectation, context.family):
+        if isinstance(context, TableContext) and self._takes_columns(context):
             coef = self._coef_at_rows(context, bandwidth, rows)
         else:
             designs = context.designs(bandwidth)
             _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])
         return [coef[i, :, k] for i, k in enumerate(context.positions[rows])]
 
+    def _takes_columns(self, context: TableContext) -> bool:
+        """Return whether rows with separate laws are explained together."""
+        expectation = self._expectation
+        if not isinstance(expectation, ProductExpectation) or expectation.functions is None:
+            return False
+        return context.family.is_tilted
+
     def _coef_at_rows(self, context: TableContext, bandwidth: float, rows: Ints) -> Floats:
         """β of some rows together, (n, d, k)."""
         family = context.family_at(bandwidth)
-        numbers, moments = at_rows(self._expectation, family, context.rows[rows], context.cells[rows])
+        its = Rows(family, context.rows[rows], context.cells[rows])
+        numbers, moments = explain_rows(self._expectation, its)
         assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
         coef = least_squares(numbers.inner, moments).per(numbers.units).coef
         return coef.reshape(len(rows), context.rows.shape[1], -1)
@@ -107,7 +115,7 @@ class ExactSource:
         if _in_blocks(expectation, first):
             cells = np.stack([design.cells for design in designs])
             features = first.family.features(cells)
-            moments = expectation.many(first.family, cells, features.variance)
+            moments = expectation.of_cells(first.family, cells, features.variance)
             coef = least_squares(features, moments).coef
             return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
         inner_moments = [
@@ -209,7 +217,7 @@ def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
 def _in_blocks(expectation: Any, design: Any) -> bool:
     """Return whether many designs can be computed at once."""
     return (
-        isinstance(expectation, InBlocks)
+        isinstance(expectation, ProductExpectation)
         and isinstance(design, ProductDesign)
         and design.family is not None
         and design.cells is not None

@@ -207,7 +207,7 @@ class ForestCells:
         patterns = np.repeat(cells[None], len(column), axis=0)
         patterns[np.arange(len(column)), column] = cell
         features = self._family.features(patterns)
-        moments = self._expectation.many(self._family, patterns, features.variance)
+        moments = self._expectation.of_cells(self._family, patterns, features.variance)
         place = np.arange(len(column)), column
         gamma = moments.gamma.reshape(*patterns.shape, -1)[place]
         values = moments.mean.reshape(len(column), -1) + gamma / features.inclusion[place][:, None]

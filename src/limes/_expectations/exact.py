@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, times
 from limes._expectations.moments import Moments
+from limes._expectations.product import ProductExpectation
 from limes._functions import Function
 from limes._kernels import add_node_products
 from limes.designs._coordinates import CellMeans, Coordinate, functionals
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import bases
 from limes.designs._tilted_columns import TiltedColumn
-from limes.designs._tilted_rows import bases
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 
@@ -34,7 +35,7 @@ _BLOCK = 4_000_000
 _KERNEL_BLOCK = 256
 
 
-class ExactExpectation:
+class ExactExpectation(ProductExpectation):
     """Moments of one form under many designs.
 
     A column's table is cached as long as designs share its law, as they do for all rows of one background
@@ -47,8 +48,6 @@ class ExactExpectation:
     ModelError
         If the form has no finite value somewhere in the design's support (a linear model at a missing value).
     """
-
-    method: Literal["exact"] = "exact"
 
     def __init__(self, form: Reducible) -> None:
         self._form = form
@@ -84,13 +83,13 @@ class ExactExpectation:
         return self._moments(patterns, np.stack([column.variance for column in columns], axis=1))
 
     def serves(self, family: ProductFamily) -> bool:
-        """Return whether `many` can be used: cells decide the designs, and its cache is small."""
+        """Return whether `of_cells` can be used: cells decide the designs, and its cache is small."""
         if not family.by_cell:
             return False
         cells = sum(law.cells.count for law in family.marginals)
         return cells * max(1, self._terms) <= _BLOCK
 
-    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+    def of_cells(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d).
 
         A column's functionals depend on its cell alone: they are looked up, and added in the order of

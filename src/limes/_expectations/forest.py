@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,13 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments
+from limes._expectations.product import ProductExpectation
 from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._coordinates import CellMeans, Coordinate
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import bases
 from limes.designs._tilted_columns import TiltedColumn
-from limes.designs._tilted_rows import bases
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 
@@ -52,7 +53,7 @@ _TABLES = 4
 _WORTH_SHARING = 25_000
 
 
-class ForestExpectation:
+class ForestExpectation(ProductExpectation):
     """Moments of one forest under many designs.
 
     Raises
@@ -60,8 +61,6 @@ class ForestExpectation:
     InputError
         If a design and the forest have different numbers of columns.
     """
-
-    method: Literal["exact"] = "exact"
 
     def __init__(self, form: Forest) -> None:
         self._form = form
@@ -121,11 +120,11 @@ class ForestExpectation:
         return self._moments(mean, contrast, variance)
 
     def serves(self, family: ProductFamily) -> bool:
-        """Return whether `many` can be used: cells decide the designs, and the table is not too large."""
+        """Return whether `of_cells` can be used: cells decide the designs, and the table is not too large."""
         widest = max(law.cells.count for law in family.marginals)
         return family.by_cell and 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
 
-    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+    def of_cells(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
         self._check(len(family.marginals))
         table = self._shared(family)

@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.at_rows import at_rows, serves_rows
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments, stack_moments
+from limes._expectations.moments import ExactMoments
+from limes._expectations.product import explain_rows
 from limes._expectations.summed import SummedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
 from limes.models.forms._linked import Linked
@@ -85,12 +86,7 @@ class LinkVariance:
 def _means(expectation: Any, family: ProductFamily, rows: Floats, cells: Ints, outputs: int) -> Floats:
     """E_w at rows, (n, k); nan at rows that are refused."""
     try:
-        if serves_rows(expectation, family):
-            _, moments = at_rows(expectation, family, rows, cells)
-        elif expectation.serves(family):
-            moments = expectation.many(family, cells, family.features(cells).variance)
-        else:
-            moments = stack_moments([expectation.moments(family.at(row)) for row in rows])
+        _, moments = explain_rows(expectation, Rows(family, rows, cells))
         return np.asarray(moments.mean.reshape(len(rows), outputs), dtype=np.float64)
     except (InputError, ModelError):
         if len(rows) == 1:

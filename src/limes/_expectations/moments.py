@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -264,55 +263,6 @@ class ExactMoments(Protocol):
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Γ under the design."""
         ...
-
-
-@runtime_checkable
-class InBlocks(ExactMoments, Protocol):
-    """An exact expectation that computes many designs of one family at once."""
-
-    def serves(self, family: Any) -> bool:
-        """Return whether `many` supports the family."""
-        ...
-
-    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
-        ...
-
-
-@dataclass(frozen=True)
-class CombinedExpectation:
-    """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
-
-    parts: Sequence[ExactMoments]
-    weights: Floats
-    intercept: Floats
-    method: Literal["exact"] = "exact"
-
-    @property
-    def error_bound(self) -> float:
-        """The largest error bound of any part; 0 where all are closed forms."""
-        return max(getattr(part, "error_bound", 0.0) for part in self.parts)
-
-    @property
-    def needs_densities(self) -> bool:
-        """Whether any part has no exact expectation under laws of a few values."""
-        return any(getattr(part, "needs_densities", False) for part in self.parts)
-
-    def moments(self, design: Any, row: Floats | None = None) -> Moments:
-        """E_w f and Cov_w(h, f), exactly."""
-        return self.add_up([part.moments(design, row) for part in self.parts])
-
-    def many(self, family: Any, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells, where every part computes many at once."""
-        parts: Sequence[Any] = self.parts
-        return self.add_up([part.many(family, cells, variance) for part in parts], designs=(len(cells),))
-
-    def add_up(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
-        """Add up the parts' moments under the same designs."""
-        mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
-        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
-        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
-        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
 
 
 def boxed(array: Floats) -> Objects:

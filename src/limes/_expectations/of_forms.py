@@ -11,10 +11,8 @@ from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import (
-    CombinedExpectation,
-    ExactMoments,
-)
+from limes._expectations.moments import ExactMoments
+from limes._expectations.product import CombinedExpectation
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.tfidf import NormalizedExpectation

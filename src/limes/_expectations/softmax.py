@@ -64,7 +64,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     _form: Softmax
 
     def serves(self, family: ProductFamily) -> bool:
-        """Return whether `many` can be used: cells decide the designs, and are few."""
+        """Return whether `of_cells` can be used: cells decide the designs, and are few."""
         cells = sum(law.cells.count for law in family.marginals)
         return family.by_cell and 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
 

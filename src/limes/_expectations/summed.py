@@ -63,7 +63,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         return isinstance(self._form.curve, Rectifier)
 
     def serves(self, family: ProductFamily) -> bool:
-        """Return whether `many` can be used: cells decide the designs, and are few."""
+        """Return whether `of_cells` can be used: cells decide the designs, and are few."""
         if not family.by_cell:
             return False
         cells = sum(law.cells.count for law in family.marginals)

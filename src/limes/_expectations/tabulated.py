@@ -6,15 +6,16 @@ share one table of cells x nodes, and a row costs the products over columns.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
+from limes._expectations.product import ProductExpectation
 from limes._expectations.waves import WaveBundle, Waves, extent
 from limes._functions import Function
 from limes._kernels import add_node_products
@@ -201,17 +202,16 @@ def tabulated(place: int, variants: Sequence[Coordinate], function: Function) ->
     return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
 
 
-class TabulatedExpectation(ABC, Generic[Store]):
+class TabulatedExpectation(ProductExpectation, Generic[Store]):
     """Moments of links of sums under many designs, by tables of their columns."""
-
-    method: Literal["exact"] = "exact"
-    # bound of the error of every E f, relative to itself; designs with a larger bound of quadrature are
-    # refused
-    error_bound: float = TOLERANCE
 
     def __init__(self, form: Form) -> None:
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
+
+    @property
+    def error_bound(self) -> float:
+        return TOLERANCE  # designs with a larger bound of the quadrature are refused
 
     @abstractmethod
     def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Store:
@@ -225,16 +225,16 @@ class TabulatedExpectation(ABC, Generic[Store]):
         """E_w f and Cov_w(h, f) under one design."""
         self._check(design.size)
         if design.family is not None and design.cells is not None and self.serves(design.family):
-            return self.many(design.family, design.cells[None], design.variance[None]).take(np.array(0))
+            return self.of_cells(design.family, design.cells[None], design.variance[None]).take(np.array(0))
         tables = self._tabulate([(coordinate,) for coordinate in design.coordinates])
         cells = np.zeros((1, design.size), dtype=np.int64)
         return self._moments(tables, cells, design.variance[None]).take(np.array(0))
 
     def serves(self, family: ProductFamily) -> bool:
-        """Return whether `many` can be used: cells decide the designs."""
+        """Return whether `of_cells` can be used: cells decide the designs."""
         return family.by_cell
 
-    def many(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
+    def of_cells(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
         """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
         self._check(len(family.marginals))
         tables = self._tables.get(family, lambda: self._tabulate(family.variants))

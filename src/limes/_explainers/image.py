@@ -163,13 +163,13 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     >>> import limes
     >>> def redness(images):
     ...     return images[..., 0].mean(axis=(1, 2)) / 255
-    >>> image = np.zeros((4, 4, 3), dtype=np.uint8)
+    >>> image = np.full((4, 4, 3), 50, dtype=np.uint8)
     >>> image[:2, :2, 0] = 200
     >>> explainer = limes.ImageExplainer(
     ...     redness, segments="grid", segment_options={"rows": 2, "columns": 2}, fill=0)
     >>> explanation = explainer(image)
     >>> explanation.method, (explanation.values[0].round(3) + 0.0).tolist()
-    ('exact', [0.196, 0.0, 0.0, 0.0])
+    ('exact', [0.196, 0.049, 0.049, 0.049])
     """
 
     _kind = "image"

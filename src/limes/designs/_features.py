@@ -167,6 +167,21 @@ class InUnits(NamedTuple):
         slopes = np.stack([design.slopes for design in designs])
         return cls(FeatureTable.stacked(designs), inner, units, slopes)
 
+    @classmethod
+    def joined(cls, blocks: Sequence[InUnits]) -> InUnits:
+        """Join the features of several blocks of designs."""
+        if len(blocks) == 1:
+            return blocks[0]
+
+        def table(name: str) -> FeatureTable:
+            tables = [vars(getattr(block, name)) for block in blocks]
+            return FeatureTable(**{key: np.concatenate([each[key] for each in tables]) for key in tables[0]})
+
+        if blocks[0].units is None:
+            return cls.of_indicators(table("features"))
+        units, slopes = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("units", "slopes"))
+        return cls(table("features"), table("inner"), units, slopes)
+
     def select(self, rows: Ints) -> Self:
         """Select designs by index."""
         units = None if self.units is None else self.units[rows]

@@ -26,7 +26,7 @@ from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoo
 from limes.designs._features import FeatureTable, Uncorrelated
 from limes.designs._marginals import Levels, Marginal
 from limes.designs._partial_slopes import PartialSlopeCoordinate
-from limes.designs._weights import BinWeights, Weights, named_weights
+from limes.designs._weights import BinWeights, EuclideanWeights, Weights, named_weights
 from limes.exceptions import InputError
 
 # Direction numbers exist for this many dimensions; further columns make all points independent numbers.
@@ -249,6 +249,14 @@ class ProductFamily:
         """Whether a row's cells alone decide its design: not with weights by distance, or held values."""
         return self.counts_cells and self.held is None
 
+    @cached_property
+    def is_tilted(self) -> bool:
+        """Whether every row has separate laws, which can be tilted for many rows together (`Rows`)."""
+        if not isinstance(self.weights, EuclideanWeights) or self.held is not None:
+            return False
+        slopes = np.zeros(len(self.marginals), dtype=np.bool_) if self.slopes is None else self.slopes
+        return all(map(_can_be_tilted, self.marginals, slopes.tolist()))
+
     @property
     def counts_cells(self) -> bool:
         """Whether rows are weighted by the number of cells that they change."""
@@ -322,6 +330,13 @@ class ProductFamily:
             kind = PartialSlopeCoordinate if missing else SlopeCoordinate
             return kind.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
         return IndicatorCoordinate.tilted(self.marginals[j], x, cell, scale=scale, weights=self.weights)
+
+
+def _can_be_tilted(law: Marginal, slope: bool) -> bool:
+    if isinstance(law.cells, Levels):
+        return not slope
+    # without bins a column's law is one normal, or one value; law="empirical" has many
+    return not slope or law.owners.size == 1 + (law.cells.of_missing >= 0)
 
 
 class SobolRows:

@@ -155,7 +155,7 @@ class _Trees:
         if all(expectation.serves(rows.family) for expectation in expectations):
             cells, features = rows.cells, rows.features
             return self._along(
-                features, [e.many(rows.family, cells, features.variance) for e in expectations]
+                features, [e.of_cells(rows.family, cells, features.variance) for e in expectations]
             )
         each = [self.moments(design) for design in rows.designs()]
         return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))

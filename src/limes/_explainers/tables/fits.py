@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
-from limes._expectations.at_rows import numbers_at
 from limes._expectations.cells import CellEffects, cell_masses
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.weighted_rows import WeightedRows
@@ -37,6 +36,7 @@ from limes._threads import LRUCache
 from limes._variance import r_squared
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductFamily
+from limes.designs._rows import Rows
 
 if TYPE_CHECKING:
     from limes._fitted import Fitted
@@ -179,7 +179,7 @@ class TableFits(ABC):
         features, rows, cells = self._fitted.features, self._rows[at], self._cells[at]
         inclusion, variance = features.inclusion[at], features.variance[at]
         if not self._family.by_cell:
-            numbers = numbers_at(self._family, rows, cells)
+            numbers = Rows(self._family, rows, cells).features
             assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
             # as Γ is already
             coef = coef * numbers.units[:, :, None]

@@ -16,15 +16,13 @@ from internals import (
     Interval,
     Polynomial,
     Power,
+    Rows,
     Shape,
     SlopeColumn,
     SmoothFunctions,
     Stacked,
     Step,
     functionals,
-    numbers_of,
-    serves,
-    tilted_columns,
 )
 from oracle import EXACT
 
@@ -82,10 +80,11 @@ def family_and_rows(table, options):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_columns_at_many_rows_are_those_of_each(table, options):
     family, rows = family_and_rows(table, options)
-    columns = tilted_columns(family, rows, family.cells(rows))
+    together = Rows(family, rows, family.cells(rows))
+    columns = together.columns
     designs = [family.at(row) for row in rows]
     inner = [design.in_units() for design in designs]
-    numbers = numbers_of(columns)
+    numbers = together.features
     for name in ("inclusion", "variance", "at_instance", "log_weight"):
         for stacked, each in ((numbers.features, designs), (numbers.inner, inner)):
             expected = np.stack([getattr(design, name) for design in each])
@@ -93,7 +92,7 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
     assert np.array_equal(numbers.units, [design.units for design in designs])
     assert np.array_equal(numbers.slopes, [design.slopes for design in designs])
     assert numbers.slopes.any() == (options.get("bins", 0) is None)
-    assert serves(family)
+    assert family.is_tilted
     for function in FUNCTIONS.values():
         for j, column in enumerate(columns):
             basis = column.basis(function)
@@ -111,22 +110,26 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
 def test_a_row_has_the_same_bits_in_any_company(table, options):
     family, rows = family_and_rows(table, options)
     cells = family.cells(rows)
-    whole = tilted_columns(family, rows, cells)
+    whole = Rows(family, rows, cells).columns
+
+    def alone_at(i):
+        return Rows(family, rows[i : i + 1], cells[i : i + 1])
+
     for i in repeats(range(len(rows)), (0, 3, 8)):  # far out, with missing values, and an ordinary one
-        for one, column in zip(tilted_columns(family, rows[i : i + 1], cells[i : i + 1]), whole, strict=True):
+        for one, column in zip(alone_at(i).columns, whole, strict=True):
             for function in FUNCTIONS.values():
                 together, alone = column.basis(function)[:, i], one.basis(function)[:, 0]
                 assert np.array_equal(alone, together, equal_nan=True)
 
 
 def test_bin_weights_and_slopes_of_many_values_go_row_by_row(table):
-    assert serves(family_and_rows(table, {"weights": "euclidean"})[0])
-    assert not serves(family_and_rows(table, {})[0])
-    assert serves(family_and_rows(table, {"bins": None})[0])
-    assert not serves(family_and_rows(table, {"bins": None, "law": "empirical"})[0])
+    assert family_and_rows(table, {"weights": "euclidean"})[0].is_tilted
+    assert not family_and_rows(table, {})[0].is_tilted
+    assert family_and_rows(table, {"bins": None})[0].is_tilted
+    assert not family_and_rows(table, {"bins": None, "law": "empirical"})[0].is_tilted
 
 
 def test_slopes_are_told_from_indicators(table):
     family, rows = family_and_rows(table[["normal", "skewed", "level"]], {"bins": None})
-    kinds = [isinstance(column, SlopeColumn) for column in tilted_columns(family, rows, family.cells(rows))]
+    kinds = [isinstance(column, SlopeColumn) for column in Rows(family, rows, family.cells(rows)).columns]
     assert kinds == [True, True, False]

@@ -1,4 +1,4 @@
-"""The designs of many rows where distances count: with smooth weights every row has its own laws.
+"""The designs of n rows of one background.
 
 Numbers of a row are computed from its laws alone: they are the same to the last bit whatever the other rows.
 """
@@ -6,6 +6,8 @@ Numbers of a row are computed from its laws alone: they are the same to the last
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ from limes._functions import Function
 from limes.designs._features import FeatureTable, InUnits
 from limes.designs._marginals import Levels, Marginal
 from limes.designs._partial_slopes import numbers_alone
-from limes.designs._product import ProductFamily
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._tilted_columns import (
     IndicatorColumn,
     LevelColumn,
@@ -27,25 +29,78 @@ from limes.designs._tilted_laws import TiltedLaws
 from limes.designs._tilted_missing import MixedColumn, PartialSlopeColumn
 from limes.designs._weights import EuclideanWeights
 
-
-def serves(family: ProductFamily) -> bool:
-    """Return whether the columns of a family's designs can be tilted at many rows."""
-    if not isinstance(family.weights, EuclideanWeights) or family.held is not None:
-        return False
-    slopes = np.zeros(len(family.marginals), dtype=np.bool_) if family.slopes is None else family.slopes
-    return all(map(_serves_column, family.marginals, slopes.tolist()))
+# Largest number of rows in a block, and of numbers in an array of its integrals
+_ROWS, _NUMBERS = 256, 1 << 20
 
 
-def _serves_column(law: Marginal, slope: bool) -> bool:
-    if isinstance(law.cells, Levels):
-        return not slope
-    # without bins a column's law is one normal, or one value; law="empirical" has many
-    return not slope or law.owners.size == 1 + (law.cells.of_missing >= 0)
+def rows_at_once(numbers: int) -> int:
+    """Return the number of rows in a block whose arrays hold ``numbers`` numbers for each row."""
+    return min(_ROWS, max(1, _NUMBERS // numbers))
 
 
-def tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """n rows of one background, and all that an expectation asks of their designs; one row is n = 1.
+
+    With bin weights a row's cells decide the laws of its columns, and all rows share them. Where distances
+    count every row has separate laws: they are tilted for all rows together, or, where a law has no such
+    way, a design is built for each row.
+
+    Attributes
+    ----------
+    family
+        The designs.
+    x, cells
+        Values and their cells, (n, d).
+    """
+
+    family: ProductFamily
+    x: Floats
+    cells: Ints
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def take(self, at: Ints) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.family, self.x[at], self.cells[at])
+
+    def blocks(self, size: int) -> list[Rows]:
+        """Cut into blocks of at most this size."""
+        if len(self) <= size:
+            return [self]
+        cuts = [slice(start, start + size) for start in range(0, len(self), size)]
+        return [Rows(self.family, self.x[cut], self.cells[cut]) for cut in cuts]
+
+    @cached_property
+    def designs(self) -> list[ProductDesign]:
+        """The design of each row."""
+        if self.family.by_cell:
+            return [self.family.of_cells(cells) for cells in self.cells]
+        return [self.family.at(row) for row in self.x]
+
+    @cached_property
+    def columns(self) -> list[TiltedColumn]:
+        """Each column's laws at the rows, where the family ``is_tilted``."""
+        return _tilted_columns(self.family, self.x, self.cells)
+
+    @cached_property
+    def features(self) -> InUnits:
+        """Moments of the designs' features."""
+        family = self.family
+        if family.by_cell:
+            return InUnits.of_indicators(family.features(self.cells))
+        if not family.is_tilted:
+            return InUnits.of_designs(self.designs)
+        blocks = self.blocks(rows_at_once(sum(law.owners.size for law in family.marginals)))
+        if len(blocks) > 1 and "columns" not in vars(self):
+            return InUnits.joined([block.features for block in blocks])
+        return _numbers_of(self.columns)
+
+
+def _tilted_columns(family: ProductFamily, rows: Floats, cells: Ints) -> list[TiltedColumn]:
     """Tilt each column's law at rows (n, d) with these cells (n, d)."""
-    assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - guaranteed by `serves`
+    assert isinstance(family.weights, EuclideanWeights)  # noqa: S101 - the family is tilted
     scales = np.ones(len(family.marginals)) if family.scales is None else family.scales
     slopes = np.zeros(scales.size, dtype=np.bool_) if family.slopes is None else family.slopes
     return [
@@ -99,7 +154,7 @@ def bases(columns: Sequence[TiltedColumn], functions: Sequence[Function | None])
     ]
 
 
-def numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
+def _numbers_of(columns: Sequence[TiltedColumn]) -> InUnits:
     """Stack the features' moments of all columns, (n, d)."""
     center, variance, at_instance, unit = (
         np.stack([getattr(column, name) for column in columns], axis=1)
