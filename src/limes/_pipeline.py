@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, distinct_rows, first_of_each
+from limes._arrays import Floats, Ints, distinct_rows
 from limes._bars import Progress, progress_of
 from limes._expectations.joint import JointExpectation
-from limes._expectations.moments import MomentCache, Moments, stack_moments
-from limes._expectations.of_forms import exact_expectation, in_one_order
-from limes._expectations.pooled import PooledExpectation
-from limes._expectations.product import explain_rows
+from limes._expectations.moments import Moments, RowMoments
+from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS
@@ -35,7 +34,7 @@ Method = Literal["exact", "sampled"]
 
 
 class Expectation(Protocol):
-    """Moments of one model under any design."""
+    """Moments of one model under any design; those over tables have ``explain(rows, ...) -> RowMoments``."""
 
     @property
     def method(self) -> Method:
@@ -111,8 +110,6 @@ class Pipeline:
         (d,) multiplies the penalty of a slope by its square.
     names
         Names of the columns, for messages.
-    cache
-        Cache of moments by pattern of cells, shared between calls; None disables it.
     fallback
         What samples rows that an exact expectation refuses; None where they are refused.
     """
@@ -125,21 +122,20 @@ class Pipeline:
         penalty: float | Floats | None = None,
         scales: Floats | None = None,
         names: Sequence[str] = (),
-        cache: MomentCache | None = None,
         fallback: Expectation | None = None,
     ) -> None:
         self._family = family
-        self._expectation = expectation
+        self._expectation: Any = expectation
         self._penalty = penalty
         self._scales = np.ones(len(family.marginals)) if scales is None else scales
         self._names = names
-        self._cache = cache
         self._fallback = fallback
 
     @property
     def method(self) -> Method:
         """Exact or sampled."""
-        return self._expectation.method
+        method: Method = self._expectation.method
+        return method
 
     def reproducible(self) -> Pipeline:
         """Return a pipeline whose explanation of a row is the same to the last bit in any call.
@@ -150,11 +146,9 @@ class Pipeline:
         slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
         moments can be cached from one call to the next, which the pipeline does.
         """
-        return self._with(in_one_order(self._expectation), MomentCache(), self._fallback)
+        return self._with(reproducible(self._expectation), self._fallback)
 
-    def _with(
-        self, expectation: Expectation, cache: MomentCache | None = None, fallback: Expectation | None = None
-    ) -> Pipeline:
+    def _with(self, expectation: Expectation, fallback: Expectation | None = None) -> Pipeline:
         """Return a pipeline of the same surrogates with another expectation."""
         return Pipeline(
             self._family,
@@ -162,7 +156,6 @@ class Pipeline:
             penalty=self._penalty,
             scales=self._scales,
             names=self._names,
-            cache=cache,
             fallback=fallback,
         )
 
@@ -181,43 +174,33 @@ class Pipeline:
         RefusedRowsError
             If an exact expectation refuses rows, and there is no fallback that samples them.
         """
-        if isinstance(self._expectation, PooledExpectation):
-            pooled = self._expectation.many(cells, rows, predictions, progress=progress, workers=workers)
-            features = self._family.features(cells)
-            return self._finished(InUnits.of_indicators(features), *pooled, predictions)
-        if isinstance(self._expectation, SampledExpectation):
-            designs = [self._family.at(row) for row in rows]
-            inner = [design.in_units() for design in designs]
-            sampled = self._expectation.many(inner, rows, predictions, progress=progress, workers=workers)
-            return self._finished(InUnits.of_designs(designs), *sampled, predictions)
+        its = Rows(self._family, rows, cells)
         if isinstance(self._expectation, JointExpectation):
             return self._joint(self._expectation, cells, predictions, progress, workers)
         try:
-            exact = self._exactly(rows, cells, progress)
+            computed = self._expectation.explain(its, predictions, progress=progress, workers=workers)
         except REFUSED:
-            return self._without_refused(rows, cells, predictions, progress, workers)
-        return self._fitted(*exact, predictions)
+            if self.method != "exact":
+                raise
+            return self._without_refused(its, predictions, progress, workers)
+        return self._finished(computed, predictions)
 
-    def _without_refused(
-        self, rows: Floats, cells: Ints, predictions: Floats, progress: Progress, workers: int
-    ) -> Fitted:
+    def _without_refused(self, rows: Rows, predictions: Floats, progress: Progress, workers: int) -> Fitted:
         """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
-        distinct, place = distinct_rows(cells) if self._family.by_cell else (rows, np.arange(len(rows)))
-        first, quiet = first_of_each(place, len(distinct)), progress_of(shown=False)
-        refused = refusals(
-            np.arange(len(distinct)), lambda at: self._exactly(rows[first[at]], cells[first[at]], quiet)
-        )
+        distinct, place = rows.distinct
+        quiet = partial(self._expectation.explain, predictions=predictions, progress=progress_of(shown=False))
+        refused = refusals(np.arange(len(distinct)), lambda at: quiet(distinct.take(at)))
         reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
         others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
         parts: list[tuple[Ints, Fitted]] = []
         if others.size:
-            exact = self._exactly(rows[others], cells[others], progress)
-            parts.append((others, self._fitted(*exact, predictions[others])))
+            exact = self._expectation.explain(rows.take(others), predictions[others], progress=progress)
+            parts.append((others, self._finished(exact, predictions[others])))
         if self._fallback is None:
             raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
         try:
             sampled = self._with(self._fallback).explain(
-                rows[at], cells[at], predictions[at], progress=progress, workers=workers
+                rows.x[at], rows.cells[at], predictions[at], progress=progress, workers=workers
             )
         except CutShort as stop:
             if stop.fitted is not None:
@@ -228,42 +211,15 @@ class Pipeline:
             raise CutShort(finished, Fitted.joined(parts, reasons) if parts else None) from stop.__cause__
         return Fitted.joined([*parts, (at, sampled)], reasons)
 
-    def _exactly(self, rows: Floats, cells: Ints, progress: Progress) -> tuple[InUnits, Moments]:
-        if not self._family.by_cell:
-            return self._computed(Rows(self._family, rows, cells), progress)
-        patterns, place = distinct_rows(cells)
-        distinct = Rows(self._family, rows[first_of_each(place, len(patterns))], patterns)
-        if self._cache is None:
-            features, moments = self._computed(distinct, progress)
-        else:
-            features = distinct.features
-            moments = self._cache.moments(
-                patterns, lambda new: self._computed(distinct.take(new), progress)[1]
-            )
-        if len(place) > 1:
-            moments, features = moments.take(place), features.select(place)
-        return features, moments
-
-    def _computed(self, rows: Rows, progress: Progress) -> tuple[InUnits, Moments]:
-        expectation: Any = self._expectation  # an exact one
-        with progress(len(rows)) as on_progress:
-            return explain_rows(expectation, rows, on_progress)
-
-    def _finished(
-        self,
-        numbers: InUnits,
-        results: Sequence[Moments | None],
-        error: BaseException | None,
-        predictions: Floats,
-    ) -> Fitted:
+    def _finished(self, computed: RowMoments, predictions: Floats) -> Fitted:
         """Fit the finished rows; raise `CutShort`, with these, if others are not finished."""
-        finished = {i: moments for i, moments in enumerate(results) if moments is not None}
-        positions, fitted = np.array(list(finished), dtype=np.int64), None
-        if finished:
-            moments = stack_moments(list(finished.values()))
-            fitted = self._fitted(numbers.select(positions), moments, predictions[positions])
+        features, finished, moments, error = computed
+        fitted = None
+        if moments is not None:
+            some = features if len(finished) == len(predictions) else features.select(finished)
+            fitted = self._fitted(some, moments, predictions[finished])
         if error is not None:
-            raise CutShort(positions, fitted) from error
+            raise CutShort(finished, fitted) from error
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 

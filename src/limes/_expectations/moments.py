@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
+from limes.designs._features import InUnits
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
@@ -250,6 +251,27 @@ class MomentCache:
         moments = computed if cached is None else concatenate_moments([cached, computed])
         first = len(positions)
         self._entries = {**positions, **{key: first + n for n, key in enumerate(keys)}}, moments
+
+
+class RowMoments(NamedTuple):
+    """Features of n rows' designs, and moments of those rows that were finished before an error, if any.
+
+    ``finished`` (m,) are their positions; ``moments`` is None if m = 0.
+    """
+
+    features: InUnits
+    finished: Ints
+    moments: Moments | None
+    error: BaseException | None = None
+
+    @classmethod
+    def of_each(
+        cls, features: InUnits, results: Sequence[Moments | None], error: BaseException | None
+    ) -> RowMoments:
+        """Join what was computed row by row, None of rows that are not finished."""
+        finished = {i: moments for i, moments in enumerate(results) if moments is not None}
+        moments = stack_moments(list(finished.values())) if finished else None
+        return cls(features, np.array([*finished], dtype=np.int64), moments, error)
 
 
 class ExactMoments(Protocol):

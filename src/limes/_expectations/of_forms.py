@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
@@ -12,7 +12,7 @@ from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import ExactMoments
-from limes._expectations.product import CombinedExpectation
+from limes._expectations.product import CachedExpectation, CombinedExpectation, ProductExpectation
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.tfidf import NormalizedExpectation
@@ -64,6 +64,13 @@ def in_one_order(expectation: T) -> T | ForestExpectation:
     Only a forest by itself needs this: parts of a `CombinedExpectation` are added up in one order already.
     """
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
+
+
+def reproducible(expectation: Any) -> Any:
+    """Return an expectation whose moments at a row are the same bits in any call, and cached by its cells."""
+    if not isinstance(expectation, ProductExpectation):
+        return expectation
+    return CachedExpectation(in_one_order(expectation))
 
 
 def _over_columns(form: Form) -> ExactMoments | None:

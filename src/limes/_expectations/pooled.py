@@ -27,6 +27,7 @@ from limes._expectations.crossfit import moments_around
 from limes._expectations.explained import ExplainedRows, changed_weight
 from limes._expectations.moments import (
     Moments,
+    RowMoments,
     SampleStatistics,
     boxed,
     with_complement,
@@ -37,6 +38,7 @@ from limes._expectations.sampling import CALLS, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFits
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import Rows
 
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
@@ -107,6 +109,11 @@ class PooledExpectation(Locked):
         (moments,) = results
         assert moments is not None  # noqa: S101 - without an error there are moments
         return moments
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+        """Features and moments at n rows, from the pool or by separate draws; see :meth:`many`."""
+        computed = self.many(rows.cells, rows.x, predictions, progress=progress, workers=workers)
+        return RowMoments.of_each(rows.features, *computed)
 
     def many(
         self,

@@ -14,7 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.moments import Moments, concatenate_moments, stack_moments
+from limes._bars import Progress
+from limes._expectations.moments import (
+    MomentCache,
+    Moments,
+    RowMoments,
+    concatenate_moments,
+    stack_moments,
+)
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes.designs._features import InUnits
 from limes.designs._product import ProductDesign, ProductFamily
@@ -69,6 +76,22 @@ class ProductExpectation(ABC):
             return self.of_columns(rows.columns)
         return stack_moments([self.moments(design.in_units()) for design in rows.designs])
 
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+        """Features and moments at n rows; rows with one design are computed once.
+
+        Raises
+        ------
+        InputError, ModelError
+            If a row is refused.
+        """
+        del predictions, workers  # nothing is asked, and all cores are used
+        distinct, place = rows.distinct
+        with progress(len(distinct)) as on_progress:
+            features, moments = explain_rows(self, distinct, on_progress)
+        if len(place) > 1 and rows.family.by_cell:
+            features, moments = features.select(place), moments.take(place)
+        return RowMoments(features, np.arange(len(rows)), moments)
+
     def rows_at_once(self, family: ProductFamily) -> int:
         """Return the number of rows that `at` takes together."""
         if family.by_cell and self.serves(family):
@@ -121,6 +144,31 @@ class CombinedExpectation(ProductExpectation):
         # one part after the other, whatever the shape: `np.sum` adds a single column in another order
         gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
         return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
+
+
+class CachedExpectation(ProductExpectation):
+    """The same moments, computed once for each pattern of cells, whatever the call."""
+
+    def __init__(self, expectation: ProductExpectation) -> None:
+        self._expectation, self._cache = expectation, MomentCache()
+
+    @property
+    def functions(self) -> Sequence[Function | None] | None:
+        return self._expectation.functions
+
+    def serves(self, family: ProductFamily) -> bool:
+        return self._expectation.serves(family)
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:
+        return self._expectation.moments(design, row)
+
+    def at(self, rows: Rows) -> Moments:
+        if not rows.family.by_cell:
+            return self._expectation.at(rows)
+        return self._cache.moments(rows.cells, lambda new: self._expectation.at(rows.take(new)))
+
+    def integrals(self, family: ProductFamily) -> int:
+        return self._expectation.integrals(family)
 
 
 def explain_rows(

@@ -22,9 +22,11 @@ import numpy as np
 from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._bars import Progress
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
-from limes._expectations.moments import Moments
+from limes._expectations.moments import Moments, RowMoments
 from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
 from limes._threads import in_workers
+from limes.designs._features import InUnits
+from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls
 
@@ -84,6 +86,12 @@ class SampledExpectation:
             moments = self._finish(design, key, rows[key], prediction, on_progress)
             rows.clear()
             return moments
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+        """Features and moments at n rows of one family; see :meth:`many`."""
+        designs = [design.in_units() for design in rows.designs]
+        computed = self.many(designs, rows.x, predictions, progress=progress, workers=workers)
+        return RowMoments.of_each(InUnits.of_designs(rows.designs), *computed)
 
     def many(
         self,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, distinct_rows, first_of_each
 from limes._functions import Function
 from limes.designs._features import FeatureTable, InUnits
 from limes.designs._marginals import Levels, Marginal
@@ -60,6 +60,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    @cached_property
+    def distinct(self) -> tuple[Rows, Ints]:
+        """Rows whose designs differ, and the position of each row's among them, (n,)."""
+        if not self.family.by_cell:
+            return self, np.arange(len(self))
+        cells, place = distinct_rows(self.cells)
+        return Rows(self.family, self.x[first_of_each(place, len(cells))], cells), place
 
     def take(self, at: Ints) -> Rows:
         """Return some of the rows."""
