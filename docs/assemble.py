@@ -33,22 +33,22 @@ DOCUMENTS = {
 # Results of public names that are no public names themselves, shown on the same page
 RESULTS = {
     "limes.Explanation": (
-        *("limes._explanation.drawing.Plots", "limes._explanation.effects.Effects"),
-        *("limes._explanation.effects.Interaction", "limes._explanation.fields.Certificate"),
+        *("limes._show.plots.Plots", "limes._explanation.fit.Effects"),
+        *("limes._explanation.fit.Interaction", "limes._explanation.rules.Certificate"),
     ),
     "limes.diagnose": (
         *("limes._diagnostics.diagnosis.Diagnosis", "limes._diagnostics.diagnosis.RowDiagnosis"),
-        *("limes._diagnostics.diagnosis.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
+        *("limes._show.diagnosis.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
     ),
     "limes.suggest_design": ("limes._explainers.tables.suggestion.DesignSuggestion",),
     "limes.suggest_bandwidth": ("limes._diagnostics.bandwidth.Suggestion",),
     "limes.summary": (
         *("limes._diagnostics.summary.Summary", "limes._diagnostics.summary.Cohort"),
-        *("limes._diagnostics.summary.Pick", "limes._diagnostics.summary.SummaryPlots"),
+        *("limes._diagnostics.summary.Pick", "limes._show.summary.SummaryPlots"),
     ),
     "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
     "limes.SparseExplainer": (
-        *("limes._explanation.contrast.Contrast", "limes._explanation.contrast.Change"),
+        *("limes._explanation.rules.Contrast", "limes._explanation.rules.Change"),
         "limes.surrogates._sparse.SparseSolution",
     ),
 }

@@ -24,7 +24,7 @@ from limes._expectations.precision import (
 )
 from limes._expectations.refusals import REFUSED
 from limes._expectations.sampling import DEFAULT_TOLERANCE
-from limes._explanation.fields import Certificate
+from limes._explanation.rules import Certificate
 from limes._pipeline import Expectation
 from limes._sparse_rows import (
     Ask,

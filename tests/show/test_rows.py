@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import rankdata
 
 from effort import crossed
-from internals import LOWERS, RAISES, Curve, _ranks, draw_effect, draw_effects
+from internals import LOWERS, RAISES, Effect, _ranks, draw_effect, draw_effects
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -146,8 +146,17 @@ def test_rows_that_lack_a_number_lie_beside_the_others():
 
 def curve(feature, values, errors=0.0, current=1):
     cells = [f"{feature} <= 1", f"1 < {feature} <= 2", f"{feature} > 2"]
-    values = np.array(values)
-    return Curve(feature, cells, values, np.zeros(3) + errors, np.array([0.5, 0.3, 0.2]), current)
+    return Effect(
+        feature=feature,
+        output="output",
+        row=0,
+        cells=tuple(cells),
+        values=np.array(values),
+        standard_errors=np.zeros(3) + errors,
+        masses=np.array([0.5, 0.3, 0.2]),
+        current=current,
+        share=0.5,
+    )
 
 
 def test_an_effect_has_a_bar_a_cell_and_the_row_s_in_colour():

@@ -21,14 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.context import DiagnosticContext
 from limes._diagnostics.finding import SURE, Finding, Measure, RowOutput, enumerate_names, output_positions
-from limes._explanation.drawing import Printable, drawer
+from limes._explanation.drawing import Card, Printable, drawer
+from limes._explanation.wording import number
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
@@ -226,15 +227,52 @@ class Suggestion(Printable):
     noise: Floats
     drift: Floats
 
-    _terminal: ClassVar[str] = "suggestion"
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curves; takes ``ax=``, returns it, shows nothing."""
-        axes: Axes = drawer("suggestion").draw(self, ax)
+        axes: Axes = drawer("diagnosis").draw_suggestion(self, ax)
         return axes
 
     def __repr__(self) -> str:
         return f"<Suggestion: bandwidth={self.bandwidth:.3g}; {self.reason}>"
+
+    def _card(self) -> Card:
+        chosen = int(np.argmin(np.abs(self.bandwidths - self.bandwidth)))
+        points = sorted({chosen, *range(0, self.bandwidths.size, _EVERY)})
+        return Card(
+            title=f"bandwidth {number(self.bandwidth, 3)}",
+            subtitle=self.reason,
+            columns=["ν", *CURVES, ""],
+            rows=[
+                [
+                    number(float(self.bandwidths[g]), 3),
+                    *(_percent(float(getattr(self, name)[g])) for name in CURVES),
+                    self._remark(g, chosen),
+                ]
+                for g in points
+            ],
+            strong=points.index(chosen),
+            remarks=_MEANINGS,
+        )
+
+    def _remark(self, g: int, chosen: int) -> str:
+        current = bool(np.isclose(float(self.bandwidths[g]), self.current))
+        return ", ".join(["suggested"] * (g == chosen) + ["in use"] * current)
+
+
+CURVES = ("locality", "fidelity", "noise", "drift")
+_EVERY = 3  # lines of the table, in points of the curves
+_MANY = 10.0
+_MEANINGS = (
+    "locality: share of the row's conditions that hold in a perturbed row. fidelity: R² of the surrogate.",
+    "noise: standard error of lime's own fit to 5,000 rows, as a share of the coefficients.",
+    "drift: change of the coefficients between ν / √2 and √2 ν, as a share of them.",
+)
+
+
+def _percent(share: float) -> str:
+    if np.isnan(share):
+        return "?"
+    return f"{share:.0%}" if share < _MANY else f"> {_MANY:.0%}"
 
 
 @one_blas_thread()
@@ -326,8 +364,7 @@ def _point(context: DiagnosticContext, bandwidth: float) -> tuple[Floats, Floats
 def _choose(curves: list[_Curves], current: float) -> Suggestion:
     bandwidths = curves[0].bandwidths
     locality, fidelity, noise, drift = (
-        _median(np.concatenate([getattr(c, name) for c in curves]))
-        for name in ("locality", "fidelity", "noise", "drift")
+        _median(np.concatenate([getattr(c, name) for c in curves])) for name in CURVES
     )
     quiet = max(NOISE, _QUIETEST * float(np.nanmin(noise)))
     steady = (noise <= quiet) & (drift <= DRIFT)

@@ -32,11 +32,14 @@ from limes._diagnostics.thresholds import ADDITIVE
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
+from limes._explanation.wording import count
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from rich.console import RenderableType
+
+    from limes._show.diagnosis import DiagnosisPlots
 
 _Result = TypeVar("_Result")
 
@@ -304,8 +307,8 @@ class Diagnosis(Page):
     rows: tuple[RowDiagnosis, ...]
     method: str
 
-    _terminal: ClassVar[str] = "diagnosis.terminal"
-    _html: ClassVar[str] = "diagnosis.html"
+    _widest: ClassVar[int] = 110
+    _html: ClassVar[str] = "diagnosis"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -337,6 +340,15 @@ class Diagnosis(Page):
         rows = [replace(row, number=number) for row, number in zip(self.rows, numbers, strict=True)]
         return Diagnosis(tuple(rows), self.method)
 
+    def __repr__(self) -> str:
+        severities = [finding.severity for finding in self.findings]
+        counts = ", ".join(count(severities.count(s), s) for s in ("warning", "note"))
+        return f"<Diagnosis: {count(len(self), 'row')}, {counts}, {self.method}>"
+
+    def _drawn(self, width: int) -> RenderableType:  # noqa: ARG002 - tables break lines
+        drawn: RenderableType = drawer("diagnosis").drawn(self)
+        return drawn
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -350,7 +362,8 @@ class Diagnosis(Page):
     @property
     def plot(self) -> DiagnosisPlots:
         """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profiles(row=0)``."""
-        return DiagnosisPlots(self)
+        plots: DiagnosisPlots = drawer("diagnosis").DiagnosisPlots(self)
+        return plots
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given.
@@ -366,35 +379,3 @@ class Diagnosis(Page):
         }
         text = json.dumps(jsonable(content), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         return write_text(text, path)
-
-
-@dataclass(frozen=True)
-class DiagnosisPlots:
-    """The pictures of one diagnosis; they take ``ax=``, return it and show nothing."""
-
-    diagnosis: Diagnosis
-
-    def bandwidth(self, row: int = 0, *, ax: Axes | None = None, max_features: int = 6) -> Axes:
-        """Draw the coefficients of one row at other bandwidths, of the features with the largest ones.
-
-        Bands reach 1.96 standard errors to each side where the path is sampled.
-        """
-        axes: Axes = drawer("diagnosis.terminal").draw_path(self.diagnosis.rows[row].path, ax, max_features)
-        return axes
-
-    def profile(self, feature: str | None = None, row: int = 0, *, ax: Axes | None = None) -> Axes:
-        """Draw the mean of the model in each cell of a feature, by default the one that hides most.
-
-        Raises
-        ------
-        InputError
-            If the feature has no profile: it is not cut into cells, or not in this diagnosis.
-        """
-        profiles = self.diagnosis.rows[row].profiles
-        profile = next((p for p in profiles if feature in (None, p.name)), None)
-        if profile is None:
-            raise InputError(
-                f"there is no profile of {feature!r}; there are {[profile.name for profile in profiles]}"
-            )
-        axes: Axes = drawer("diagnosis.terminal").draw_profile(profile, ax)
-        return axes

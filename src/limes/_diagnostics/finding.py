@@ -15,8 +15,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._explanation import Explanation
-from limes._explanation.selection import name_positions
-from limes._explanation.view import main_output, output_title
+from limes._explanation.view import output_position, output_title
 from limes._variance import ROUNDING
 
 
@@ -72,10 +71,9 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
 
 def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
     """Return the position of each row's output, (n,): of `output`, or if None of the one shown first."""
-    if output is None:
-        return np.array([main_output(explanation, i) for i in range(len(explanation))], dtype=np.int64)
-    (position,) = name_positions(output, explanation.output_names, "output")
-    return np.full(len(explanation), position)
+    return np.array(
+        [output_position(explanation, output, i) for i in range(len(explanation))], dtype=np.int64
+    )
 
 
 Severity = Literal["note", "warning"]

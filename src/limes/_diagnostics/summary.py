@@ -16,19 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import is_count
 from limes._explanation import Explanation
-from limes._explanation.drawing import Printable, drawer
-from limes._explanation.view import main_output, output_title
+from limes._explanation.drawing import Card, Printable, drawer
+from limes._explanation.view import output_position, output_title
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from rich.console import RenderableType
+
+    from limes._show.summary import SummaryPlots
 
 GUARANTEE = 1.0 - np.exp(-1.0)
 MOST_COHORTS = 20
@@ -91,8 +93,6 @@ class Summary(Printable):
     pick: Pick
     cohorts: tuple[Cohort, ...]
 
-    _terminal: ClassVar[str] = "summary"
-
     def order(self) -> list[int]:
         """Return the features by mean |β|, largest first."""
         return [int(j) for j in np.argsort(-self.mean_abs, kind="stable")]
@@ -100,7 +100,8 @@ class Summary(Printable):
     @property
     def plot(self) -> SummaryPlots:
         """Pictures: ``.plot.importance()`` and ``.plot.cohorts()``."""
-        return SummaryPlots(self)
+        plots: SummaryPlots = drawer("summary").SummaryPlots(self)
+        return plots
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return one list a column, features by mean |β|, for any dataframe library."""
@@ -118,28 +119,13 @@ class Summary(Printable):
         first = ", ".join(f"{self.names[j]} {self.mean_abs[j]:.3g}" for j in self.order()[:3])
         return f"<Summary: {self.rows} rows, {self.output}; mean |β|: {first}>"
 
+    def _card(self) -> Card:
+        card: Card = drawer("summary").card(self)
+        return card
 
-@dataclass(frozen=True)
-class SummaryPlots:
-    """The pictures of one summary; they take ``ax=``, return it and show nothing."""
-
-    summary: Summary
-
-    def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
-        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
-        axes: Axes = drawer("summary").draw_importance(self.summary, ax, max_features)
-        return axes
-
-    def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
-        """Draw mean |β| of each cohort, one dot a cohort.
-
-        Raises
-        ------
-        InputError
-            If the summary has no cohorts.
-        """
-        axes: Axes = drawer("summary").draw_cohorts(self.summary, ax, max_features)
-        return axes
+    def _drawn(self, width: int) -> RenderableType:
+        table: RenderableType = drawer("summary").table(self, width)
+        return table
 
 
 def summary(
@@ -187,7 +173,7 @@ def summary(
     (['bmi', 's5'], 2)
     """
     _check(explanation, rows=rows, features=features)
-    one = explanation[..., main_output(explanation, None) if output is None else output]
+    one = explanation[..., output_position(explanation, output, None)]
     values = one.values
     size = np.abs(values)
     low, high = np.quantile(values, [0.1, 0.9], axis=0)

@@ -35,8 +35,8 @@ from limes._explainers.tables.rule_rows import TableRows, check_columns, rows_of
 from limes._explainers.tables.table import ids_of
 from limes._explainers.warnings import rule_warnings
 from limes._explanation import Explanation
-from limes._explanation.contrast import Contrast
 from limes._explanation.drawing import Described
+from limes._explanation.rules import Contrast
 from limes._explanation.wording import rule_text
 from limes._sparse_pipeline import EvaluatedRule, RefusedRowError, certificate, explain_row
 from limes._sparse_rows import RowCalls, SparseConfig

@@ -14,8 +14,8 @@ from limes._arrays import Floats, Ints
 from limes._expectations.boxes import Bounds, Box
 from limes._expectations.fewest import Fewest, fewest_changes
 from limes._explainers.tables.rule_rows import SignRows, TableRows
-from limes._explanation.contrast import Change, Contrast
 from limes._explanation.fields import plain_cell
+from limes._explanation.rules import Change, Contrast
 from limes.exceptions import InputError
 
 Ask = Callable[[Floats], Floats]

@@ -12,21 +12,22 @@ import numpy as np
 
 from limes._checks import is_count
 from limes._explanation import json
-from limes._explanation.drawing import Page, Plots, drawer, write_text
+from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.fields import data_field_names, select, validate
 from limes._explanation.fit import Fit, left_to_fit
-from limes._explanation.pictured import Pictured
-from limes._explanation.reported import Reported
-from limes._explanation.ruled import Ruled
+from limes._explanation.rules import Certificate
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
     from limes._arrays import Bools, Floats, Ints, Objects
-    from limes._explanation.effects import Effects, Interaction
+    from limes._explanation.fit import Effects, Interaction
+    from limes._show.plots import Plots
 
 
 # Names of lime's and shap's explanations, and their counterparts here
@@ -49,7 +50,7 @@ _OTHER_NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation(Page, Pictured, Reported, Ruled):
+class Explanation(Page):
     """Local linear surrogates of n rows, d features and one or k outputs.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
@@ -106,7 +107,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
         Computes R², effects and interactions when they are first read; neither written to JSON nor pickled,
         which store R².
     certificates : n mappings, or none
-        Certificates of sparse explanations; see :class:`limes._explanation.fields.Certificate`.
+        Certificates of sparse explanations; see :class:`limes._explanation.rules.Certificate`.
 
     Raises
     ------
@@ -137,6 +138,11 @@ class Explanation(Page, Pictured, Reported, Ruled):
     >>> product = limes.TabularExplainer(lambda X: X[:, 0] * X[:, 1], X, rng=0)([[1.0, 1.0]])
     >>> product.interactions(top=1)[0].features
     ('x0', 'x1')
+    >>> halves = np.repeat([[0, 0, 1, 1]], 4, axis=0)
+    >>> explainer = limes.ImageExplainer(lambda batch: batch.mean(axis=(1, 2, 3)), segments=halves, fill=0.5)
+    >>> image = explainer(np.ones((4, 4, 3)))
+    >>> image.mask(top=1).sum().item(), image.heatmap().shape
+    (8, (4, 4))
     """
 
     values: Floats
@@ -168,7 +174,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
     explainer: Any = None
     fit: Fit | None = None
 
-    _terminal: ClassVar[str] = "terminal"
+    _widest: ClassVar[int] = 120  # longer lines are hard to follow
     _html: ClassVar[str] = "html"
 
     def __post_init__(self) -> None:
@@ -284,7 +290,20 @@ class Explanation(Page, Pictured, Reported, Ruled):
     @property
     def plot(self) -> Plots:
         """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
-        return Plots(self)
+        plots: Plots = drawer("plots").Plots(self)
+        return plots
+
+    def __repr__(self) -> str:
+        return str(drawer("terminal").one_line_summary(self))
+
+    def _drawn(self, width: int) -> RenderableType:
+        table: RenderableType = drawer("terminal").table(self, width)
+        return table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not options.ascii_only:
+            yield from drawer("terminal").coloured_text(self)
+        yield from super().__rich_console__(console, options)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -370,8 +389,86 @@ class Explanation(Page, Pictured, Reported, Ruled):
         >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
         True
         """
-        chosen: tuple[str, ...] = drawer("reasons").reasons(self, k, catalogue, row, output, sign)
+        chosen: tuple[str, ...] = drawer("exports").reasons(self, k, catalogue, row, output, sign)
         return chosen
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of a sparse explanation; for several rows use ``explanation[i].certificate``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or not of one row.
+        """
+        return Certificate(**self._certified(None))
+
+    def rule(self, row: int | None = None) -> str:
+        """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse, or has several rows and ``row`` is None.
+        """
+        return str(self._certified(row)["rule"])
+
+    def rules(self) -> tuple[str, ...]:
+        """Return the rules of all rows as texts, in their order.
+
+        Raises
+        ------
+        InputError
+            If the explanation is not sparse.
+        """
+        return tuple(self.rule(row) for row in range(len(self)))
+
+    def _certified(self, row: int | None) -> Mapping[str, Any]:
+        if not self.certificates:
+            raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")
+        if row is None and len(self) != 1:
+            raise InputError(f"the explanation has {len(self)} rows: choose one, as in explanation[0]")
+        return self.certificates[row or 0]
+
+    def mask(
+        self, output: str | int | None = None, *, top: int = 5, sign: str = "+", of: str = "explained"
+    ) -> Bools:
+        """Return which pixels belong to the superpixels that matter most, (H, W).
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        top, sign : int, and "+", "-" or "both"
+            Largest number of superpixels, and the sign of their coefficients.
+        of : "explained" or "image"
+            Pixels of the image as the network gets it, cropped and scaled; or of the image as it was passed.
+
+        Raises
+        ------
+        InputError
+            The explanation is not of an image, or an option is not valid.
+        """
+        mask: Bools = drawer("images").mask(self, output, top, sign, of)
+        return mask
+
+    def heatmap(self, output: str | int | None = None, *, of: str = "explained") -> Floats:
+        """Return the coefficient of each pixel's superpixel, (H, W); NaN outside of what is explained.
+
+        Parameters
+        ----------
+        output : name or position
+            The output with the largest prediction, unless given.
+        of : "explained" or "image"
+            See :meth:`mask`.
+
+        Raises
+        ------
+        InputError
+            The explanation is not of an image, or an option is not valid.
+        """
+        heatmap: Floats = drawer("images").heatmap(self, output, of)
+        return heatmap
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
@@ -380,11 +477,88 @@ class Explanation(Page, Pictured, Reported, Ruled):
         missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
         or "pyarrow".
         """
-        return drawer("frames").to_frame(self, backend)
+        return drawer("exports").to_frame(self, backend)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""
         return write_text(json.dumps(self._fields()), path)
+
+    def to_report(
+        self,
+        path: str | Path | None = None,
+        *,
+        other: Any = None,
+        models: Sequence[str] = ("first model", "second model"),
+        diagnosis: Any = False,
+        bandwidths: bool | None = None,
+        effects: bool | None = None,
+        title: str | None = None,
+        progress: bool = True,
+    ) -> str:
+        """Return a self-contained page to click through, and write it to `path` if given.
+
+        It lists all rows, to search, sort and filter, and shows a row's coefficients, waterfall, effects,
+        rule and findings. Two rows, or two models, can be put side by side. Where β(ν) is exact, a slider
+        moves ν. The page needs no network, and a browser of 2023 or later; :meth:`to_html` makes one without
+        any script.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        other : Explanation
+            An explanation of the same rows and outputs by another model, to compare with.
+        models : two texts
+            Names of the two models.
+        diagnosis : bool, or Diagnosis
+            Whether to add the diagnosis of each row by :func:`limes.diagnose`, which calls the model; or the
+            diagnosis itself.
+        bandwidths : bool
+            Whether to add the slider of bandwidths, which calls no model: 25 more explanations of each row.
+            By default, for up to 10,000 rows, and 50 where they take long: behind links, as probabilities of
+            margins.
+        effects : bool
+            Whether to add the whole effects of columns. By default, as bandwidths, if they are a million
+            numbers at most.
+        title : str
+            Title in place of the usual one.
+        progress : bool
+            Show progress bars when it takes more than a second.
+
+        Returns
+        -------
+        str
+            The page. Coefficients have seven digits; those at other bandwidths, and effects, are within
+            5e-4 and 2e-4 of the largest of their row.
+
+        Raises
+        ------
+        InputError
+            The explanation has no rows, ``other`` has other rows or outputs, the folder does not exist, or
+            ``bandwidths=True`` where coefficients at other bandwidths are not exact.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = RandomForestRegressor(10, max_depth=4, random_state=0).fit(X, y)
+        >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:5])
+        >>> explanation.to_report(title="Five patients").startswith("<!doctype html>")
+        True
+        """
+        text = drawer("report").page(
+            self,
+            other,
+            models=models,
+            diagnosis=diagnosis,
+            bandwidths=bandwidths,
+            effects=effects,
+            title=title,
+            progress=progress,
+        )
+        return write_text(text, path)
 
     @classmethod
     def from_json(cls, text_or_path: str | Path) -> Self:
@@ -411,7 +585,7 @@ class Explanation(Page, Pictured, Reported, Ruled):
         --------
         >>> explanation.to_shap()  # doctest: +SKIP
         """
-        return drawer("frames").to_shap(self)
+        return drawer("exports").to_shap(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: arrays that were merely unpickled would be writable.

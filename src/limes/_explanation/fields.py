@@ -1,4 +1,4 @@
-"""The fields of an explanation: read-only arrays, tuples of texts, plain facts and certificates, or an error.
+"""The fields of an explanation: read-only arrays, tuples of texts and plain facts, or an error.
 
 Cells of a table and facts of the provenance are plain Python values, so that JSON returns exactly what is
 stored: ``None``, a truth value, a whole number, a float or a text; facts may nest in lists and dictionaries.
@@ -9,13 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sized
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.drawing import Printable, drawer
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -313,101 +311,3 @@ def _key(key: Any, where: str) -> str:
 def is_missing(value: Any) -> bool:
     """Return whether a plain cell is a missing value."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-@dataclass(frozen=True, repr=False)
-class Certificate(Printable):
-    r"""Errors of one sparse explanation w, with its constant b, of f at x, with upper bounds.
-
-    All errors are in units of the model's answers.
-
-    Attributes
-    ----------
-    solver
-        Name of the solver that computed w.
-    fidelity
-        Mean of (b + w·z - f(z))² over the rows that w was fitted on: biased downwards.
-    fresh_fidelity
-        This mean over fresh rows: unbiased.
-    r2
-        1 - fresh_fidelity / Var f, Var f over fresh rows: 0 for a rule no better than the mean.
-    precision
-        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly; for more than 20 literals, given
-        that all of them hold.
-    precision_error
-        Standard error of ``precision``; 0 where exact.
-    coincidence
-        Pr[w·z = w·x], or for more than 20 literals the probability that all hold.
-    confidence
-        Probability with which all ``bounds`` hold together, under ``assumption``.
-    bounds
-        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
-        "precision_from_fidelity" = √(fidelity bound / coincidence).
-    objective, lower_bound, gap, nodes
-        Of the problem that the solver solved; see :class:`limes.surrogates._sparse.SparseSolution`. Where
-        E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
-    proved, optimum
-        Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
-        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
-    stability, near_ties
-        For an estimate: how often resampled rows choose the same literals, and how often each of the others,
-        by condition, where that is at least 10 %. NaN and empty otherwise.
-    samples, fresh_samples
-        Rows behind ``fidelity`` and ``fresh_fidelity``; where E[s f] is exact, 0 and the fresh ones for both.
-    theory
-        Without a constant, the accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many
-        samples, and the number that it requires for an accuracy of 0.1, both for answers in [-1, 1].
-    scale
-        (low, high): the range of the answers.
-    assumption
-        The assumption that all bounds rest on where the range is not known; "" where it is.
-    rule
-        The explanation in words.
-    coverage
-        Share of the background's rows for which all facts of the rule hold; None without a background.
-    worst_case, worst_case_exact
-        (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
-        their other columns are; and whether rows reach both ends. None for models that are not read.
-
-    References
-    ----------
-    Koriche et al. 2025, equations 1 to 3 and Theorem 2. Its Lemma 1, P ≤ √F, is false: the probability of the
-    condition is missing.
-    """
-
-    solver: str
-    fidelity: float
-    fresh_fidelity: float
-    precision: float
-    precision_error: float
-    coincidence: float
-    confidence: float
-    bounds: dict[str, float]
-    objective: float
-    lower_bound: float
-    gap: float
-    proved: bool
-    nodes: int
-    samples: int
-    fresh_samples: int
-    theory: dict[str, float]
-    scale: tuple[float, float]
-    rule: str
-    r2: float = math.nan
-    assumption: str = ""
-    optimum: str = ""
-    stability: float = math.nan
-    near_ties: dict[str, float] = dataclasses.field(default_factory=dict)
-    coverage: float | None = None
-    worst_case: tuple[float, float] | None = None
-    worst_case_exact: bool = False
-
-    _terminal: ClassVar[str] = "certificate"
-
-    def __post_init__(self) -> None:
-        for name in ("scale", "worst_case"):  # JSON makes lists of tuples
-            ends = getattr(self, name)
-            object.__setattr__(self, name, None if ends is None else tuple(ends))
-
-    def __repr__(self) -> str:
-        return str(drawer(self._terminal).one_line_summary(self))

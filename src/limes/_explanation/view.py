@@ -14,8 +14,8 @@ import numpy as np
 
 from limes._explanation.fields import is_missing
 from limes._explanation.fit import fidelity_at
-from limes._explanation.selection import by_size, shown_of
-from limes._explanation.sentences import certificate_sentences
+from limes._explanation.rules import certificate_sentences
+from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import cell, count, estimate, estimates, number, one_line, signed_column
 
 if TYPE_CHECKING:
@@ -247,9 +247,10 @@ def left_out(explanation: Explanation) -> str:
     )
 
 
-def shown_outputs(explanation: Explanation, row: int) -> list[int]:
-    """Return the positions of the outputs that are shown: of two classes the second, the positive one."""
-    return shown_of(with_outputs(explanation.predictions, explanation)[row])
+def shown_outputs(explanation: Explanation, row: int | None = None) -> list[int]:
+    """Return the positions of the outputs that are shown, of one row or of all: of two classes the second."""
+    predictions = with_outputs(explanation.predictions, explanation)
+    return shown_of(predictions if row is None else predictions[row])
 
 
 def main_output(explanation: Explanation, row: int | None) -> int:
@@ -261,6 +262,13 @@ def main_output(explanation: Explanation, row: int | None) -> int:
     predictions = predictions if row is None else predictions[row : row + 1]
     shown = shown_of(predictions)
     return shown[int(by_size(predictions.mean(axis=0)[shown])[0])]
+
+
+def output_position(explanation: Explanation, output: str | int | None, row: int | None = 0) -> int:
+    """Return the position of an output, by its name or position; `main_output` for None."""
+    if output is None:
+        return main_output(explanation, row)
+    return int(np.atleast_1d(name_positions(output, explanation.output_names, "output"))[0])
 
 
 def output_title(explanation: Explanation, output: int) -> str:

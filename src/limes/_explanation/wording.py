@@ -150,6 +150,14 @@ def shorten(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail].rstrip()}…{text[len(text) - tail :]}"
 
 
+def without_name(text: str, name: str) -> str:
+    """Return the condition of a cell without its column's name: "<= 63", "63 – 71", "Private"."""
+    low, separator, high = text.partition(f" < {name} <= ")
+    if separator:
+        return f"{low} – {high}"
+    return text.removeprefix(name).strip().removeprefix("= ") or text
+
+
 def count(amount: int, noun: str) -> str:
     """Write an amount with its noun: ``1 row``, ``1,024 model calls``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

@@ -29,11 +29,10 @@ from limes._explanation.view import (
     view_row,
 )
 from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line
-from limes._show.images import ImageView, framing_of
-from limes._show.outlines import Outlines
+from limes._show.images import ImageView, Outlines, framing_of
 from limes._show.series import drawn_lanes
-from limes._show.sparklines import Sparkline, sparklines
 from limes._show.texts import pieces, shortened
+from limes.exceptions import InputError
 from limes.models._framing import Framing
 
 if TYPE_CHECKING:
@@ -41,7 +40,10 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from limes._arrays import Floats
     from limes._explanation import Explanation
+    from limes._explanation.drawing import Card
+    from limes._explanation.fit import Effect
     from limes._explanation.view import Line
 
 MAX_ROWS = 50
@@ -84,6 +86,11 @@ def page(
 def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None) -> str:
     """Return a part of a page whose style touches nothing outside itself."""
     return render("explanation.html", _content(explanation) | {"classes": _bars(classes or {})})
+
+
+def card_fragment(card: Card) -> str:
+    """Return a card as a part of a page, by the same rule."""
+    return render("card.html", {"card": card, "texts": len(card.rows[0]) <= 3 if card.rows else True})
 
 
 def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -389,3 +396,51 @@ def _fact(fact: Any) -> str:
     text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
     text = one_line(text)
     return text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…"
+
+
+# The height of a picture that is as wide as its column has cells, and the part of it above and below 0
+_CURVE_HEIGHT, _CURVE_SWING = 16, 7
+# More cells than this are too narrow to be seen
+_MOST_CELLS = 40
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """One effect: its number of cells, the position of the row's, and an SVG path."""
+
+    count: int
+    current: int
+    path: str
+
+
+def sparklines(
+    explanation: Explanation, row: int, output: int, lines: Sequence[Line]
+) -> list[Sparkline | None]:
+    """Draw the effects of a row's columns on one scale; None for words and superpixels."""
+    if explanation.fit is None or not explanation.fit.has_curves:
+        return [None] * len(lines)
+    effects = explanation[row].effects[output * len(explanation.feature_names) :]
+    try:
+        chosen = [effects[line.position] for line in lines]
+    except InputError:  # effects of thousands of columns are too large: the page shows coefficients alone
+        return [None] * len(lines)
+    finite = [np.abs(effect.values[np.isfinite(effect.values)]).max(initial=0.0) for effect in chosen]
+    return [_sparkline(effect, float(max(finite, default=0.0)) or 1.0) for effect in chosen]
+
+
+def _sparkline(effect: Effect, largest: float) -> Sparkline | None:
+    count = len(effect.cells)
+    if not 2 <= count <= _MOST_CELLS:
+        return None
+    return Sparkline(count, effect.current, _step_path(effect.values / largest))
+
+
+def _step_path(heights: Floats) -> str:
+    """Return the path of a step function of heights from -1 to 1; it is broken where they are NaN."""
+    path, joined = "", False
+    for b, height in enumerate(heights.tolist()):
+        if np.isfinite(height):
+            y = f"{_CURVE_HEIGHT / 2 - _CURVE_SWING * height:.1f}".removesuffix(".0")
+            path += f"V{y}H{b + 1}" if joined else f"M{b} {y}H{b + 1}"
+        joined = bool(np.isfinite(height))
+    return path

@@ -1,13 +1,13 @@
-"""One row as matplotlib pictures: they take ``ax=``, return it and show nothing.
+"""The pictures of an explanation with matplotlib: they take ``ax=``, return it and show nothing.
 
-The functions are the methods of ``explanation.plot`` (``limes/_explanation/drawing.py``), which documents
-them; pictures of many rows are in ``rows.py``.
+Pictures of one row are drawn here; ``rows.py`` draws many rows, ``effects.py`` whole effects, ``texts.py``,
+``images.py`` and ``series.py`` what their names say.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from limes._explanation.view import (
     Line,
     OutputView,
     headline,
-    main_output,
+    output_position,
+    output_title,
     row_label,
     slope_facts,
     view_row,
 )
 from limes._explanation.wording import CONFIDENCE, count, shorten, signed_column
-from limes._show import images as image_plots
 from limes._show.axes import (
     LOWERS,
     RAISES,
@@ -35,11 +35,15 @@ from limes._show.axes import (
     signed_frame,
     write_title,
 )
+from limes._show.effects import PREDICTION, draw_effect, draw_effects
+from limes._show.images import draw_image, side_by_side
+from limes._show.rows import beeswarm, dependence, heatmap, mean_bar
+from limes._show.series import draw_series
 from limes._show.texts import draw_text, figure_size, pieces
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -47,17 +51,391 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
 
 
-def bar(
+@dataclass(frozen=True)
+class Plots:
+    """The pictures of one explanation.
+
+    Most take ``ax=``, return it, and show nothing; ``images`` returns a figure. Some accept words for the
+    picture: ``title=`` in place of the usual one; ``names=``, a mapping from features to displayed names; and
+    ``unit=`` of the prediction.
+    """
+
+    explanation: Explanation
+
+    def bar(
+        self,
+        row: int | None = None,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the largest coefficients: of one row as signed bars, of many as their mean size.
+
+        Parameters
+        ----------
+        row : int
+            Position of one row. The default is the only row, or else all rows together: mean absolute
+            coefficients, with lines from the 10 % to the 90 % quantile over rows.
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+        max_features : int
+        names, title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Error bars reach 1.96 standard errors to each side when one row is sampled. Slopes are drawn per
+            standard deviation of their columns.
+        """
+        captions = Captions.of(self.explanation, names, title, unit)
+        if row is None and len(self.explanation) > 1:
+            return mean_bar(_one_output(self.explanation, output), ax, max_features, captions)
+        return _bar(self.explanation, row or 0, output, ax, max_features, captions)
+
+    def waterfall(
+        self,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw how one row's coefficients add up: intercept, surrogate, what it misses, prediction.
+
+        Slopes count from the columns' means: a step is the slope times the row's distance from its mean.
+
+        Raises
+        ------
+        InputError
+            If the explanation is sparse: its rule states the same.
+        """
+        captions = Captions.of(self.explanation, names, title, unit)
+        return _waterfall(self.explanation, row, output, ax, max_features, captions)
+
+    def beeswarm(
+        self,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the coefficients of all rows, one dot a row, one line a feature.
+
+        Dots that would overlap are stacked. Numbers are coloured by their rank among the values of the
+        feature, grey where missing; categories have a colour each, and their names under their dots.
+
+        Parameters
+        ----------
+        output : name or position
+            The default is the positive class of two, else the output with the largest mean prediction.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+        max_features : int
+        names, title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+        """
+        captions = Captions.of(self.explanation, names, title, unit)
+        return beeswarm(_one_output(self.explanation, output), ax, max_features, captions)
+
+    def heatmap(
+        self,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 10,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the coefficients of all rows as colours, rows in order of decreasing prediction.
+
+        Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named.
+        """
+        captions = Captions.of(self.explanation, names, title, unit)
+        return heatmap(_one_output(self.explanation, output), ax, max_features, captions)
+
+    def dependence(
+        self,
+        feature: str | int,
+        *,
+        color: str | int | None = None,
+        output: str | int | None = None,
+        ax: Axes | None = None,
+        names: Mapping[str, str] | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the coefficient of a feature against its value, one dot a row.
+
+        Parameters
+        ----------
+        feature : name or position
+        color : name or position
+            Another feature, by whose values the dots are coloured.
+        output : name or position
+            The default is the positive class of two, else the output with the largest mean prediction.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+        names, title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Lines reach 1.96 standard errors to each side where rows are sampled.
+        """
+        captions = Captions.of(self.explanation, names, title, unit)
+        return dependence(_one_output(self.explanation, output), feature, color, ax, captions)
+
+    def effect(
+        self,
+        feature: str | int,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        title: str | None = None,
+        unit: str = "",
+    ) -> Axes:
+        """Draw the whole effect of a feature around one row: a bar a cell, the row's own in colour.
+
+        Parameters
+        ----------
+        feature : name or position
+        row : int
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+        title, unit
+            Words for the picture.
+
+        Returns
+        -------
+        Axes
+            Whiskers reach 1.96 standard errors to each side where the model was sampled.
+        """
+        (position,) = name_positions(feature, self.explanation.feature_names, "feature")
+        one = _one_row(self.explanation, row, output)
+        effect = one.effects[int(position)]
+        return draw_effect(effect, ax, title=title, unit=unit, quantity=_quantity(one))
+
+    def effects(
+        self,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Sequence[Axes] | None = None,
+        top: int = 6,
+        unit: str = "",
+    ) -> Sequence[Axes]:
+        """Draw the largest whole effects around one row side by side, with one scale.
+
+        Parameters
+        ----------
+        row : int
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        ax : sequence of matplotlib Axes
+            Axes to draw on, one for each; a new figure unless given.
+        top : int
+            Largest number of effects.
+        unit : str
+            Unit of the prediction.
+        """
+        one = _one_row(self.explanation, row, output)
+        largest = sorted(one.effects, key=lambda effect: -effect.share)[:top]
+        return draw_effects(largest, ax, unit=unit, quantity=_quantity(one))
+
+    def bandwidth(
+        self,
+        row: int = 0,
+        output: str | int | None = None,
+        *,
+        ax: Axes | None = None,
+        max_features: int = 6,
+        title: str | None = None,
+    ) -> Axes:
+        """Draw the coefficients of one row at other bandwidths, which the explainer computes.
+
+        Raises
+        ------
+        InputError
+            If the explanation comes from a file, or its explainer has no bandwidth.
+        """
+        from limes._diagnostics.bandwidth import paths
+        from limes._show.diagnosis import draw_path
+
+        one_row = self.explanation[row]
+        refuse_empty(one_row)
+        if not hasattr(one_row.explainer, "diagnostic_context"):
+            raise InputError("plot.bandwidth() needs the explainer: plot what it returned, not a file")
+        position = np.array([output_position(one_row, output)])
+        context = one_row.explainer.diagnostic_context(one_row, output=position, calls=None)
+        axes = draw_path(paths(context)[0], ax, max_features)
+        if title is not None:
+            write_title(axes, Captions({}, title, ""))
+        return axes
+
+    def text(
+        self, output: str | int | None = None, *, ax: Axes | None = None, title: str | None = None
+    ) -> Axes:
+        """Draw the explained text, its words coloured by their coefficients.
+
+        Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all.
+
+        Parameters
+        ----------
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of a text.
+        """
+        one = _one_output(self.explanation, output, row=0)
+        coloured = pieces(one, 0, 0)
+        if not coloured:
+            raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
+        if ax is None:
+            ax = axes_or_new(None, figure_size(coloured))
+            ax.figure.canvas.draw()  # the layout decides how wide characters are
+        draw_text(ax, coloured)
+        view = view_row(one, 0, 1).outputs[0]
+        write_title(ax, Captions({}, title, ""), shorten(view.title, 48), f"{headline(view)} ({one.method})")
+        return ax
+
+    def series(
+        self,
+        output: str | int | None = None,
+        *,
+        channel: str | int | None = None,
+        ax: Axes | None = None,
+        title: str | None = None,
+    ) -> Axes:
+        """Draw the explained series on the colours of its segments' coefficients.
+
+        Parameters
+        ----------
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        channel : name or position
+            The first unless given.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of a series by segments, or there is no such channel.
+        """
+        one = _one_output(self.explanation, output, row=0)
+        return draw_series(one, channel, ax, Captions({}, title, ""))
+
+    def image(
+        self,
+        output: str | int | None = None,
+        *,
+        kind: str = "overlay",
+        top: int = 5,
+        sign: str = "both",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the explained image.
+
+        Parameters
+        ----------
+        output : name or position
+            The default is the positive class of two, else the output with the largest prediction.
+        kind : "overlay", "cutout", "boundaries" or "original"
+            All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
+        top, sign : int, and "+", "-" or "both"
+            Number and sign of the superpixels that are cut out or outlined.
+        ax : matplotlib Axes
+            Axes to draw on; a new figure unless given.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        InputError
+            If the explanation is not of an image.
+        """
+        refuse_empty(self.explanation)
+        position = output_position(self.explanation, output)
+        axes = axes_or_new(ax, (4.2, 4.6))
+        return draw_image(axes, self.explanation, position, kind=kind, top=top, sign=sign)
+
+    def images(
+        self,
+        outputs: list[str | int] | None = None,
+        *,
+        kind: str = "overlay",
+        top: int = 5,
+        sign: str = "both",
+    ) -> Figure:
+        """Draw the image, and beside it one picture an output; see :meth:`image`."""
+        refuse_empty(self.explanation)
+        chosen = slice(None) if outputs is None else outputs
+        positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
+        return side_by_side(self.explanation, positions, kind=kind, top=top, sign=sign)
+
+
+def _one_output(explanation: Explanation, output: str | int | None, row: int | None = None) -> Explanation:
+    """Return one output; by default that with the largest prediction of a row, or of all rows in the mean."""
+    refuse_empty(explanation)
+    return explanation[..., output_position(explanation, output, row)]
+
+
+def _one_row(explanation: Explanation, row: int, output: str | int | None) -> Explanation:
+    return _one_output(explanation[row], output, row=0)
+
+
+def _quantity(one: Explanation) -> str:
+    """Return what the effects of an explanation of one output are on."""
+    title = output_title(one, 0)
+    return PREDICTION if title == "prediction" else shorten(title, 24)
+
+
+def _bar(
     explanation: Explanation,
     row: int,
     output: str | int | None,
-    *,
     ax: Axes | None,
     max_features: int,
     captions: Captions,
 ) -> Axes:
-    """Draw the largest coefficients of one row as signed bars."""
-    one = one_output(explanation, row, output)
+    one = _one_row(explanation, row, output)
     axes = line_axes(ax, max_features, one)
     view = view_row(one, 0, max_features).outputs[0]
     values = np.array([line.drawn for line in view.lines])
@@ -74,13 +452,6 @@ def bar(
     signed_frame(axes, captions.with_unit(_bar_label(one, view)))
     write_title(axes, captions, _row_title(explanation, row, view), f"{headline(view)} ({one.method})")
     return axes
-
-
-def one_output(explanation: Explanation, row: int, output: str | int | None) -> Explanation:
-    """Return one row and one output."""
-    one_row = explanation[row]
-    refuse_empty(one_row)
-    return one_row[..., main_output(one_row, 0) if output is None else output]
 
 
 def _row_title(explanation: Explanation, row: int, view: OutputView) -> str:
@@ -131,17 +502,15 @@ class _Step:
         return self.colour == ""
 
 
-def waterfall(
+def _waterfall(
     explanation: Explanation,
     row: int,
     output: str | int | None,
-    *,
     ax: Axes | None,
     max_features: int,
     captions: Captions,
 ) -> Axes:
-    """Draw how coefficients lead from the intercept to the surrogate, and what is left to the prediction."""
-    one = one_output(explanation, row, output)
+    one = _one_row(explanation, row, output)
     if one.certificates:
         raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
     view = view_row(one, 0, len(one.feature_names)).outputs[0]
@@ -219,68 +588,3 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
             zorder=4,
         )
     axes.set_xlim(low - 0.04 * room, high + 0.2 * room)
-
-
-def bandwidth(
-    explanation: Explanation,
-    row: int,
-    output: str | int | None,
-    *,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
-    """Draw the coefficients of one row at other bandwidths."""
-    from limes._diagnostics.bandwidth import paths
-    from limes._show.diagnosis.terminal import draw_path
-
-    one_row = explanation[row]
-    refuse_empty(one_row)
-    if not hasattr(one_row.explainer, "diagnostic_context"):
-        raise InputError("plot.bandwidth() needs the explainer: plot what it returned, not a file")
-    position = _output_positions(one_row, main_output(one_row, 0) if output is None else output)[0]
-    context = one_row.explainer.diagnostic_context(one_row, output=np.array([position]), calls=None)
-    axes = draw_path(paths(context)[0], ax, max_features)
-    if captions.title is not None:
-        write_title(axes, captions)
-    return axes
-
-
-def text(explanation: Explanation, output: str | int | None, *, ax: Axes | None, captions: Captions) -> Axes:
-    """Draw the explained text, its words coloured by their coefficients."""
-    refuse_empty(explanation)
-    one_output = explanation[..., main_output(explanation, 0) if output is None else output]
-    coloured = pieces(one_output, 0, 0)
-    if not coloured:
-        raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
-    if ax is None:
-        ax = axes_or_new(None, figure_size(coloured))
-        ax.figure.canvas.draw()  # the layout decides how wide characters are
-    draw_text(ax, coloured)
-    view = view_row(one_output, 0, 1).outputs[0]
-    write_title(ax, captions, shorten(view.title, 48), f"{headline(view)} ({explanation.method})")
-    return ax
-
-
-def image(
-    explanation: Explanation, output: str | int | None, *, kind: str, top: int, sign: str, ax: Axes | None
-) -> Axes:
-    """Draw the explained image."""
-    refuse_empty(explanation)
-    position = _output_positions(explanation, main_output(explanation, 0) if output is None else output)[0]
-    axes = axes_or_new(ax, (4.2, 4.6))
-    return image_plots.draw_image(axes, explanation, position, kind=kind, top=top, sign=sign)
-
-
-def images(
-    explanation: Explanation, outputs: list[str | int] | None, *, kind: str, top: int, sign: str
-) -> Figure:
-    """Draw the image, and beside it one picture an output."""
-    refuse_empty(explanation)
-    positions = _output_positions(explanation, slice(None) if outputs is None else outputs)
-    return image_plots.side_by_side(explanation, positions, kind=kind, top=top, sign=sign)
-
-
-def _output_positions(explanation: Explanation, outputs: Any) -> list[int]:
-    positions = name_positions(outputs, explanation.output_names, "output")
-    return [int(position) for position in np.atleast_1d(positions)]

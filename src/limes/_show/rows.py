@@ -1,7 +1,6 @@
 """Many rows as matplotlib pictures: mean sizes, swarms, heat maps, coefficients against values.
 
-The functions are the methods of ``explanation.plot`` (``limes/_explanation/drawing.py``), which documents
-them.
+The functions are methods of ``explanation.plot`` (`limes._show.plots.Plots`), for one output.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 
 from limes._explanation.fields import is_missing
 from limes._explanation.selection import by_size, name_positions
-from limes._explanation.view import bar_units, main_output, output_title, row_label, slope_facts
+from limes._explanation.view import bar_units, output_title, row_label, slope_facts
 from limes._explanation.wording import CONFIDENCE, cell, count, number, shorten
 from limes._show.axes import (
     COLOURS,
@@ -27,7 +26,6 @@ from limes._show.axes import (
     longest_name,
     name_lines,
     plain_frame,
-    refuse_empty,
     signed_frame,
     spread_labels,
     turn,
@@ -49,16 +47,8 @@ _FITS = 200  # rows whose R² is computed: their median hardly changes with more
 _LABELLED = 30  # rows that are named under a heat map
 
 
-def mean_bar(
-    explanation: Explanation,
-    output: str | int | None,
-    *,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
+def mean_bar(one: Explanation, ax: Axes | None, max_features: int, captions: Captions) -> Axes:
     """Draw mean |coefficient| over rows, with whiskers from the 10 % to the 90 % quantile."""
-    one = _one_output(explanation, output)
     axes = line_axes(ax, max_features, one)
     sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
     order = by_size(sizes.mean(axis=0))[:max_features]
@@ -75,16 +65,8 @@ def mean_bar(
     return axes
 
 
-def beeswarm(
-    explanation: Explanation,
-    output: str | int | None,
-    *,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
+def beeswarm(one: Explanation, ax: Axes | None, max_features: int, captions: Captions) -> Axes:
     """Draw the coefficients of all rows, one dot a row, one line a feature."""
-    one = _one_output(explanation, output)
     has_texts = any(_has_texts(column) for column in one.data.T)
     axes = line_axes(ax, max_features, one, height=0.5 if has_texts else 0.34)
     order = by_size(np.abs(_drawn(one)).sum(axis=0))[:max_features]
@@ -163,18 +145,10 @@ def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
         written.set(path_effects=legible, zorder=4)
 
 
-def heatmap(
-    explanation: Explanation,
-    output: str | int | None,
-    *,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
+def heatmap(one: Explanation, ax: Axes | None, max_features: int, captions: Captions) -> Axes:
     """Draw coefficients as colours, one column a row, by falling prediction, which is the line on top."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    one = _one_output(explanation, output)
     axes = line_axes(ax, max_features, one)
     values = _drawn(one)
     order = by_size(np.abs(values).sum(axis=0))[:max_features]
@@ -216,16 +190,9 @@ def _predictions_above(axes: Axes, predictions: Floats) -> None:
 
 
 def dependence(
-    explanation: Explanation,
-    feature: str | int,
-    colour: str | int | None,
-    output: str | int | None,
-    *,
-    ax: Axes | None,
-    captions: Captions,
+    one: Explanation, feature: str | int, colour: str | int | None, ax: Axes | None, captions: Captions
 ) -> Axes:
     """Draw the coefficient of a feature against its value, one dot a row."""
-    one = _one_output(explanation, output)
     j = _feature(one, feature)
     y, errors = _drawn(one)[:, j], one.standard_errors[:, j] * bar_units(one)[:, j]
     axes = axes_or_new(ax, (7.5, 4.2))
@@ -297,13 +264,6 @@ def _coloured_dots(
     legend = axes.legend(title=shorten(name, 30), fontsize=8.5, title_fontsize=9, frameon=False)
     for entry in (legend.get_title(), *legend.get_texts()):
         entry.set_parse_math(False)
-
-
-def _one_output(explanation: Explanation, output: str | int | None) -> Explanation:
-    refuse_empty(explanation)
-    several = explanation.values.ndim == 3
-    chosen = main_output(explanation, None) if output is None else output
-    return explanation[..., chosen] if several or output is not None else explanation
 
 
 def _drawn(explanation: Explanation) -> Floats:

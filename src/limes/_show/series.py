@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.view import headline, main_output, view_row, with_outputs
+from limes._explanation.view import headline, view_row, with_outputs
 from limes._explanation.wording import difference, shorten
 from limes._show.axes import (
     LOWERS,
@@ -19,7 +19,6 @@ from limes._show.axes import (
     axes_or_new,
     ink,
     plain_frame,
-    refuse_empty,
     write_title,
 )
 from limes._show.texts import FAINTEST
@@ -131,18 +130,9 @@ def _steps(heights: Floats) -> Iterator[int]:
 # -- with matplotlib -----------------------------------------------------------------------------------------
 
 
-def series(
-    explanation: Explanation,
-    output: str | int | None,
-    *,
-    channel: str | int | None,
-    ax: Axes | None,
-    captions: Captions,
-) -> Axes:
-    """Draw one channel of the explained series on its segments' colours."""
-    refuse_empty(explanation)
-    one_output = explanation[..., main_output(explanation, 0) if output is None else output]
-    channels = lanes(one_output, 0, 0)
+def draw_series(one: Explanation, channel: str | int | None, ax: Axes | None, captions: Captions) -> Axes:
+    """Draw one channel of the explained series on its segments' colours, for the one output."""
+    channels = lanes(one, 0, 0)
     if not channels:
         raise InputError(
             "There is no series to draw; explanations of limes.SeriesExplainer by segments have one"
@@ -161,11 +151,11 @@ def series(
     axes.plot(np.arange(len(lane.values)), lane.values, color=ink(), linewidth=1.3)
     plain_frame(axes, 9)
     axes.set_xlim(-0.5, len(lane.values) - 0.5)
-    _name_ticks(axes, [str(tick) for tick in explanation.provenance["series"]["ticks"]])
+    _name_ticks(axes, [str(tick) for tick in one.provenance["series"]["ticks"]])
     if lane.name:
         axes.set_ylabel(shorten(lane.name, 30), fontsize=9, parse_math=False)
-    view = view_row(one_output, 0, 1).outputs[0]
-    write_title(axes, captions, shorten(view.title, 48), f"{headline(view)} ({explanation.method})")
+    view = view_row(one, 0, 1).outputs[0]
+    write_title(axes, captions, shorten(view.title, 48), f"{headline(view)} ({one.method})")
     return axes
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.drawing import Card
 from limes._explanation.wording import number, one_line, shorten, signed_column
 from limes._show.axes import COLOURS, FULL, axes_or_new, ink, plain_frame
-from limes._show.cards import Card
-from limes._show.terminal import ascii_text, captured
 from limes._variance import is_constant
 from limes.exceptions import InputError
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from rich.console import ConsoleOptions, Group, RenderableType
+    from rich.console import Group
     from rich.text import Text
 
     from limes._diagnostics.summary import Summary
@@ -29,17 +28,7 @@ _BARS = 16
 _GAP = 3
 
 
-def plain_text(summary: Summary) -> str:
-    """Return what is printed, without colours."""
-    return captured(partial(_printed, summary))
-
-
-def printed(summary: Summary, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints."""
-    return ascii_text(plain_text(summary)) if options.ascii_only else _printed(summary, options.max_width)
-
-
-def _printed(summary: Summary, width: int) -> Group:
+def table(summary: Summary, width: int) -> Group:
     """Return table and remarks; a narrow table has no bars, then no quantiles: names are kept."""
     from rich import box
     from rich.console import Group
@@ -47,7 +36,7 @@ def _printed(summary: Summary, width: int) -> Group:
     from rich.text import Text
 
     order = summary.order()[:MAX_FEATURES]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     largest = summary.mean_abs.max(initial=0.0)
     shares = [summary.mean_abs[j] / largest if largest > 0 else 0.0 for j in order]
     columns: dict[str, list[Any]] = {
@@ -60,11 +49,11 @@ def _printed(summary: Summary, width: int) -> Group:
             del columns[name]
     for name in columns:
         at_start = name in ("feature", "")
-        table.add_column(name, justify="left" if at_start else "right", no_wrap=True)
+        grid.add_column(name, justify="left" if at_start else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
-        table.add_row(*cells)
+        grid.add_row(*cells)
     head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
-    return Group(head, table, *_remarks(summary, len(order)))
+    return Group(head, grid, *_remarks(summary, len(order)))
 
 
 def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
@@ -116,52 +105,65 @@ def _spread(summary: Summary, j: int) -> str:
     return number(0.0 if is_constant(spread**2, summary.mean_abs[j]) else spread, 2)
 
 
-def draw_importance(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
-    """Draw mean |β| as bars, with one standard deviation over rows to each side."""
-    order = summary.order()[:max_features]
-    axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
-    positions = np.arange(len(order))
-    axes.barh(positions, summary.mean_abs[order], color=FULL, height=0.66, zorder=2)
-    axes.errorbar(
-        summary.mean_abs[order],
-        positions,
-        xerr=[np.minimum(summary.spread[order], summary.mean_abs[order]), summary.spread[order]],
-        fmt="none",
-        ecolor=ink(),
-        elinewidth=1.0,
-        capsize=2.5,
-        zorder=3,
-    )
-    _name_lines(axes, [summary.names[j] for j in order])
-    axes.set_xlabel("mean |coefficient|, lines: one standard deviation over rows", fontsize=9)
-    title = f"{shorten(summary.output, 36)}: {summary.rows:,} rows"
-    axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
-    return axes
+@dataclass(frozen=True)
+class SummaryPlots:
+    """The pictures of one summary; they take ``ax=``, return it and show nothing."""
 
+    summary: Summary
 
-def draw_cohorts(summary: Summary, ax: Axes | None, max_features: int) -> Axes:
-    """Draw mean |β| of each cohort, one dot a cohort."""
-    if not summary.cohorts:
-        raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
-    order = summary.order()[:max_features]
-    axes = axes_or_new(ax, (7.0, 1.6 + 0.34 * len(order)))
-    for k, cohort in enumerate(summary.cohorts):
-        axes.scatter(
-            cohort.mean_abs[order],
-            np.arange(len(order)),
-            s=42,
-            color=COLOURS[k % len(COLOURS)],
-            marker="osD^v"[(k // len(COLOURS)) % 5],
-            label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
+    def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
+        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+        summary = self.summary
+        order = summary.order()[:max_features]
+        axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
+        positions = np.arange(len(order))
+        axes.barh(positions, summary.mean_abs[order], color=FULL, height=0.66, zorder=2)
+        axes.errorbar(
+            summary.mean_abs[order],
+            positions,
+            xerr=[np.minimum(summary.spread[order], summary.mean_abs[order]), summary.spread[order]],
+            fmt="none",
+            ecolor=ink(),
+            elinewidth=1.0,
+            capsize=2.5,
             zorder=3,
         )
-    _name_lines(axes, [summary.names[j] for j in order])
-    axes.set_xlabel("mean |coefficient| of a cohort", fontsize=9)
-    axes.set_title(f"{shorten(summary.output, 36)}: cohorts", loc="left", fontsize=10.5, parse_math=False)
-    legend = axes.legend(fontsize=8.5, frameon=False, loc="lower right")
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-    return axes
+        _name_lines(axes, [summary.names[j] for j in order])
+        axes.set_xlabel("mean |coefficient|, lines: one standard deviation over rows", fontsize=9)
+        title = f"{shorten(summary.output, 36)}: {summary.rows:,} rows"
+        axes.set_title(title, loc="left", fontsize=10.5, parse_math=False)
+        return axes
+
+    def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
+        """Draw mean |β| of each cohort, one dot a cohort.
+
+        Raises
+        ------
+        InputError
+            If the summary has no cohorts.
+        """
+        summary = self.summary
+        if not summary.cohorts:
+            raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
+        order = summary.order()[:max_features]
+        axes = axes_or_new(ax, (7.0, 1.6 + 0.34 * len(order)))
+        for k, cohort in enumerate(summary.cohorts):
+            axes.scatter(
+                cohort.mean_abs[order],
+                np.arange(len(order)),
+                s=42,
+                color=COLOURS[k % len(COLOURS)],
+                marker="osD^v"[(k // len(COLOURS)) % 5],
+                label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
+                zorder=3,
+            )
+        _name_lines(axes, [summary.names[j] for j in order])
+        axes.set_xlabel("mean |coefficient| of a cohort", fontsize=9)
+        axes.set_title(f"{shorten(summary.output, 36)}: cohorts", loc="left", fontsize=10.5, parse_math=False)
+        legend = axes.legend(fontsize=8.5, frameon=False, loc="lower right")
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        return axes
 
 
 def _name_lines(axes: Axes, names: list[str]) -> None:

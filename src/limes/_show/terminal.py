@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,17 +24,18 @@ from limes._explanation.view import (
     row_label,
     view_row,
 )
-from limes._explanation.wording import count, shorten, signed_column
+from limes._explanation.wording import count, one_line, shorten, signed_column
 from limes._show.texts import pieces, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rich.console import ConsoleOptions, Group, RenderableType
+    from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
 
     from limes._explanation import Explanation
+    from limes._explanation.drawing import Card
     from limes._show.texts import Piece
 
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-", "…": "~", "±": "+-"})
 
 
-def captured(draw: Callable[[int], RenderableType], widest: int | None = None) -> str:
+def plain_text(draw: Callable[[int], RenderableType], widest: int | None = None) -> str:
     """Return ``draw(width)`` as text without colours, as wide as the terminal, up to a limit."""
     from rich.console import Console
 
@@ -69,13 +70,33 @@ def _encodable(text: str, encoding: str) -> str:
     return text.encode(encoding, "replace").decode(encoding)
 
 
+def drawn_card(card: Card) -> Group:
+    """Return the card for rich to print."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = [Text(one_line(card.title), style="bold")]
+    if card.subtitle:
+        parts.append(Text(one_line(card.subtitle)))
+    if card.rows:
+        head = any(card.columns)
+        table = Table(box=box.SIMPLE_HEAD if head else box.SIMPLE, pad_edge=False, show_header=head)
+        for name in card.columns or [""] * len(card.rows[0]):
+            table.add_column(name)
+        for place, row in enumerate(card.rows):
+            table.add_row(*map(Text, row), style="bold" if place == card.strong else "")
+        parts.append(table)
+    return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
+
+
 MAX_FEATURES = 10
 MAX_OUTPUTS = 4
 _LABELS = 27  # characters that condition and value need at least
 _ROOM_FOR_BARS = 76  # narrower, the numbers alone
 _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
-_WIDEST = 120  # longer lines are hard to follow
 _HALF_BAR = 8  # characters to each side of zero
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
@@ -96,21 +117,7 @@ def one_line_summary(explanation: Explanation) -> str:
     return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"
 
 
-def plain_text(explanation: Explanation) -> str:
-    """Return the table of the first row as text without colours, as wide as the terminal."""
-    return captured(lambda width: _table(explanation, width), _WIDEST)
-
-
-def printed(explanation: Explanation, options: ConsoleOptions) -> RenderableType:
-    """Return what rich prints: the table of the first row, as plain text on ASCII terminals."""
-    from rich.console import Group
-
-    if options.ascii_only:
-        return ascii_text(plain_text(explanation))
-    return Group(*_coloured_text(explanation), _table(explanation, options.max_width))
-
-
-def _coloured_text(explanation: Explanation) -> Iterator[Text]:
+def coloured_text(explanation: Explanation) -> Iterator[Text]:
     """Yield the coloured text of an explained text, for the output with the largest prediction."""
     from rich.text import Text
 
@@ -137,7 +144,7 @@ def _shade(piece: Piece) -> str:
     return f"bold #000000 on {colour}" if piece.strength >= _STRONG else colour
 
 
-def _table(explanation: Explanation, width: int) -> Group:
+def table(explanation: Explanation, width: int) -> Group:
     """Return header, table and remarks of the first row, for rich to print."""
     from rich.console import Group
     from rich.text import Text

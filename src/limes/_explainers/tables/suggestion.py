@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, fingerprint, streams
-from limes._explanation.drawing import Printable
+from limes._explanation.drawing import Card, Printable
+from limes._explanation.wording import estimate
 from limes._variance import is_constant
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
@@ -67,10 +68,39 @@ class DesignSuggestion(Printable):
     noise: Floats
     locality: Floats
 
-    _terminal: ClassVar[str] = "design_suggestion"
-
     def __repr__(self) -> str:
         return f"<DesignSuggestion: {self.name}; {self.reason}>"
+
+    def _card(self) -> Card:
+        columns = (
+            self.names,
+            self.fidelity,
+            self.fidelity_errors,
+            self.own_fidelity,
+            self.noise,
+            self.locality,
+        )
+        return Card(
+            title=f"suggested design: {self.name}",
+            subtitle=self.reason,
+            columns=["design", "R²", "own R²", "noise", "locality"],
+            rows=[
+                [
+                    name,
+                    " ".join(filter(None, estimate(r2, error))),
+                    f"{in_law:.3f}",
+                    f"{noise:.0%}",
+                    "" if np.isnan(locality) else f"{locality:.0%}",
+                ]
+                for name, r2, error, in_law, noise, locality in zip(*columns, strict=True)
+            ],
+            strong=self.names.index(self.name),
+            remarks=(
+                "R²: of the surrogate on common draws. own R²: under the design's own law.",
+                "noise: standard error of lime's own fit to 5,000 rows, as a share of the coefficients. "
+                "locality: share of the row's conditions that hold in a perturbed row.",
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,17 @@
-"""An explanation as a long data frame, one line a row, feature and output, or as an object of shap's."""
+"""An explanation in other forms: a long data frame, an object of shap's, reasons as sentences."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._arrays import is_wide
-from limes._checks import require
-from limes._explanation.view import output_title, slope_facts, with_outputs
+from limes._checks import did_you_mean, is_count, require
+from limes._explanation.view import Line, output_position, output_title, slope_facts, view_row, with_outputs
+from limes._explanation.wording import CONFIDENCE, number
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -126,3 +128,107 @@ def _shap_data(cells: Objects) -> Floats | Objects:
     texts[wide] = [str(cell) for cell in texts[wide]]
     texts[np.array([cell is None for cell in cells.ravel()]).reshape(cells.shape)] = "missing"
     return texts
+
+
+# -- reasons -------------------------------------------------------------------------------------------------
+# Two sizes |β| are distinct if they differ by more than 1.96 standard errors of their difference, and a sign
+# is certain if the coefficient is as far from 0. Exact coefficients are distinct unless they are equal.
+
+Catalogue = Mapping[str, Any]
+
+
+class Reason(str):
+    """A sentence about one coefficient.
+
+    Attributes
+    ----------
+    feature, condition, data
+        The feature, its condition at the row, and the row's value, as texts.
+    value, standard_error
+        The coefficient and its standard error.
+    certain
+        Whether its place among the reasons, and its sign, are certain.
+    """
+
+    __slots__ = ("certain", "condition", "data", "feature", "standard_error", "value")
+
+    feature: str
+    condition: str
+    data: str
+    value: float
+    standard_error: float
+    certain: bool
+
+    @classmethod
+    def of(cls, line: Line, sentence: str, *, certain: bool) -> Reason:
+        """Return the sentence about a line of an explanation."""
+        reason = cls(sentence if certain else f"{sentence} (order not certain)")
+        reason.feature, reason.condition, reason.data = line.feature, line.condition, line.data
+        reason.value, reason.standard_error = line.value, line.standard_error
+        reason.certain = certain
+        return reason
+
+
+def reasons(
+    explanation: Explanation,
+    k: int,
+    catalogue: Catalogue | None,
+    row: int,
+    output: str | int | None,
+    sign: str,
+) -> tuple[Reason, ...]:
+    """Return the k largest coefficients of a row as sentences; see ``Explanation.reasons``."""
+    if not is_count(k):
+        raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
+    if sign not in _SIGNS:
+        raise InputError(f"sign={sign!r}; pass one of {[*_SIGNS]}")
+    _check_names(catalogue or {}, explanation.feature_names)
+    one = explanation[row]
+    one = one[..., output_position(one, output)]
+    title = output_title(one, 0)
+    title = "the prediction" if title == "prediction" else title
+    lines = [line for line in view_row(one, 0, len(one.feature_names)).outputs[0].lines if _SIGNS[sign](line)]
+    return tuple(
+        Reason.of(line, _sentence(line, title, catalogue or {}), certain=_is_certain(lines, place))
+        for place, line in enumerate(lines[:k])
+    )
+
+
+_SIGNS = {
+    "both": lambda line: abs(line.value) > 0,  # one that is unknown is no reason
+    "+": lambda line: line.value > 0,
+    "-": lambda line: line.value < 0,
+}
+
+
+def _check_names(catalogue: Catalogue, names: tuple[str, ...]) -> None:
+    for name, entry in catalogue.items():
+        if name not in names:
+            raise InputError(f"catalogue: there is no feature {name!r}{did_you_mean(name, names)}")
+        pair = isinstance(entry, tuple | list) and len(entry) == 2 and all(isinstance(e, str) for e in entry)
+        if not isinstance(entry, str) and not pair:
+            raise InputError(
+                f"catalogue[{name!r}] is {entry!r}; pass a text, or a pair of texts: where it raises the "
+                "prediction, and where it lowers it"
+            )
+
+
+def _sentence(line: Line, title: str, catalogue: Catalogue) -> str:
+    entry = catalogue.get(line.feature)
+    if entry is None:
+        verb = "raises" if line.value > 0 else "lowers"
+        cause = f"each further unit of {line.feature}" if line.is_slope else line.condition
+        return f"{cause} {verb} {title} by {number(abs(line.value))}"
+    text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
+    return text.replace("{condition}", line.condition).replace("{value}", line.data)
+
+
+def _is_certain(lines: list[Line], place: int) -> bool:
+    """Return whether a line is surely smaller than the one before, larger than the next, and not 0."""
+    line = lines[place]
+    neighbours = lines[max(place - 1, 0) : place] + lines[place + 1 : place + 2]
+    apart = all(
+        abs(abs(line.drawn) - abs(other.drawn)) > CONFIDENCE * np.hypot(line.drawn_error, other.drawn_error)
+        for other in neighbours
+    )
+    return bool(apart and abs(line.value) > CONFIDENCE * line.standard_error)

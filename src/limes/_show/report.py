@@ -1,4 +1,7 @@
-"""The content of a report for one explanation: JSON of names and texts, with references to packed numbers.
+"""The page of a report: names and texts as JSON, packed numbers, and one script, allowed by its hash.
+
+Nothing of the user's is markup: texts travel as JSON with ``<``, ``>``, ``&`` and the two line separators of
+Unicode escaped, and the script writes them by ``textContent`` alone.
 
 Arrays are stored features or outputs first, rows last, since neighbouring rows are alike: the coefficient of
 row i, feature j and the k-th shown output is number (k·d + j)·n + i of ``values``.
@@ -6,14 +9,19 @@ row i, feature j and the k-th shown output is number (k·d + j)·n + i of ``valu
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._bars import progress_bar
+from limes._diagnostics.diagnosis import Diagnosis, diagnose
+from limes._explanation import Explanation
 from limes._explanation.fields import is_missing
-from limes._explanation.selection import shown_of
-from limes._explanation.sentences import certificate_sentences
+from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
     fit_remark,
     headlined_rule,
@@ -21,22 +29,167 @@ from limes._explanation.view import (
     meaning,
     output_title,
     row_warnings,
+    shown_outputs,
     slope_deviations,
     slope_facts,
     with_outputs,
 )
 from limes._explanation.wording import cell, one_line
-from limes._show.diagnosis.terminal import also, by_kind
-from limes._show.html import facts_of, method_of, photo_of, tinted_image, title_of
-from limes._show.report.curves import BandwidthCurves, bandwidth_curves
+from limes._show.diagnosis import also, by_kind
+from limes._show.html import facts_of, method_of, photo_of, render, template_text, tinted_image, title_of
+from limes._show.packing import BandwidthCurves, Packer, bandwidth_curves
 from limes._show.series import drawn_lanes
 from limes._show.texts import pieces
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limes._arrays import Floats
-    from limes._diagnostics.diagnosis import Diagnosis
-    from limes._explanation import Explanation
-    from limes._show.report.packing import Packer
+
+# In the order in which they are run
+_SCRIPTS = (
+    "data.js",
+    "wording.js",
+    "drawing.js",
+    "items.js",
+    "row.js",
+    "compare.js",
+    "overview.js",
+    "list.js",
+    "report.js",
+)
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def page(
+    explanation: Explanation,
+    other: Explanation | None,
+    *,
+    models: Sequence[str],
+    diagnosis: bool | Diagnosis,
+    bandwidths: bool | None,
+    effects: bool | None,
+    title: str | None,
+    progress: bool,
+) -> str:
+    """Return the report of one explanation, or of two models' explanations of the same rows."""
+    explanations = [explanation] if other is None else [explanation, other]
+    for option, value in (("bandwidths", bandwidths), ("effects", effects)):
+        if value is not None and not isinstance(value, bool):
+            raise InputError(f"{option} must be True, False or None, got {value!r}")
+    if title is not None and not isinstance(title, str):
+        raise InputError(f"title must be a text, got {title!r}")
+    _check_models(models)
+    _check(explanations)
+    packer = Packer()
+    content = {
+        "title": one_line(title) if title is not None else None,
+        "explanations": [
+            _explanation_content(
+                each,
+                packer,
+                name=name,
+                diagnosis=_diagnosis(each, diagnosis if each is explanation else bool(diagnosis), progress),
+                bandwidths=bandwidths,
+                effects=effects,
+                progress=progress,
+            )
+            for each, name in zip(explanations, models, strict=False)
+        ],
+    }
+    if bandwidths:
+        _refuse_missing(content)
+    return _rendered(content, packer)
+
+
+def _rendered(content: dict[str, Any], packer: Packer) -> str:
+    from markupsafe import Markup
+
+    script, style = _script(), render("report/report.css", {}).strip()
+    return render(
+        "report/report.html",
+        {
+            "title": content["title"] or content["explanations"][0]["title"],
+            "script": Markup(script),  # noqa: S704 - limes' own files
+            "style": Markup(style),  # noqa: S704
+            "script_hash": _hash(script),
+            "style_hash": _hash(style),
+            "content": Markup(json_text(content)),  # noqa: S704 - escaped there
+            "numbers": packer.text(),
+        },
+    )
+
+
+def json_text(content: Any) -> str:
+    """Return JSON that HTML parsers cannot read as markup."""
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+@cache
+def _script() -> str:
+    """Return the script: its files within one function, so that they leave no names behind."""
+    body = "\n".join(template_text(f"report/{name}") for name in _SCRIPTS)
+    return f"(() => {{\n'use strict';\n{body}\n}})();"
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which a Content-Security-Policy identifies a text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _diagnosis(explanation: Explanation, wanted: bool | Diagnosis, progress: bool) -> Diagnosis | None:
+    if isinstance(wanted, Diagnosis):
+        if len(wanted) != len(explanation):
+            raise InputError(
+                f"diagnosis has {len(wanted):,} rows, the explanation {len(explanation):,}: "
+                "pass limes.diagnose(explanation)"
+            )
+        return wanted
+    if not isinstance(wanted, bool):
+        raise InputError(f"diagnosis={wanted!r}: pass True, or what limes.diagnose(explanation) returned")
+    return diagnose(explanation, progress=progress) if wanted else None
+
+
+def _check_models(models: Sequence[str]) -> None:
+    pair = isinstance(models, tuple | list) and len(models) == 2
+    if not pair or not all(isinstance(name, str) for name in models) or models[0] == models[1]:
+        raise InputError(f"models={models!r}: pass two different names, of this model and of the other")
+
+
+def _check(explanations: Sequence[Explanation]) -> None:
+    """Check that there are rows, and that two models explain the same ones."""
+    first, *others = explanations
+    if not len(first):
+        raise InputError("the explanation has no rows: there is nothing to report")
+    for other in others:
+        if not isinstance(other, Explanation):
+            raise InputError(f"other is of type {type(other).__name__}: pass an explanation by another model")
+        if other.ids != first.ids:
+            raise InputError(
+                f"other explains other rows ({len(other):,}, the first is {_first(other)}; here "
+                f"{len(first):,}, the first is {_first(first)}): explain the same rows with both models, "
+                "with the same ids="
+            )
+        if other.output_names != first.output_names:
+            raise InputError(
+                f"other has the outputs {list(other.output_names)}, this explanation "
+                f"{list(first.output_names)}: compare explanations of the same outputs"
+            )
+
+
+def _first(explanation: Explanation) -> str:
+    return repr(explanation.ids[0]) if len(explanation) else "missing"
+
+
+def _refuse_missing(content: dict[str, Any]) -> None:
+    for each in content["explanations"]:
+        if "missing" in each["curves"]:
+            raise InputError(f"bandwidths=True: {each['curves']['missing']}")
+
+
+# -- the content of one explanation -------------------------------------------------------------------------
 
 # Largest numbers of rows with effects and bandwidths, unless asked for: of models that need seconds for
 # thousands of rows, and of others
@@ -50,7 +203,7 @@ _FEW_VALUES = 256
 _WHOLE_32, _WHOLE_64 = 2**24, 2**53
 
 
-def explanation_content(
+def _explanation_content(
     explanation: Explanation,
     packer: Packer,
     *,
@@ -61,7 +214,7 @@ def explanation_content(
     progress: bool,
 ) -> dict[str, Any]:
     """Return the page's content for an explanation; its numbers are stored in the packer."""
-    outputs = shown_positions(explanation)
+    outputs = shown_outputs(explanation)
     quick = explanation.fit is not None and explanation.fit.is_quick
     few = len(explanation) <= (MOST_ROWS if quick else MOST_SLOW_ROWS)
     curves = (
@@ -94,11 +247,6 @@ def explanation_content(
         "findings": None if diagnosis is None else _findings(diagnosis, packer),
         "item": _item(explanation, outputs),
     }
-
-
-def shown_positions(explanation: Explanation) -> list[int]:
-    """Return the positions of the outputs that a report shows: of two classes the second, in all rows."""
-    return shown_of(with_outputs(explanation.predictions, explanation))
 
 
 def _ids(explanation: Explanation, packer: Packer) -> Any:

@@ -1,0 +1,267 @@
+"""Results of sparse explanations: the certificate of a rule, and a contrast; both also in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from limes._explanation.drawing import Card, Printable
+from limes._explanation.wording import cell, count, number, one_line
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Printable):
+    r"""Errors of one sparse explanation w, with its constant b, of f at x, with upper bounds.
+
+    All errors are in units of the model's answers.
+
+    Attributes
+    ----------
+    solver
+        Name of the solver that computed w.
+    fidelity
+        Mean of (b + w·z - f(z))² over the rows that w was fitted on: biased downwards.
+    fresh_fidelity
+        This mean over fresh rows: unbiased.
+    r2
+        1 - fresh_fidelity / Var f, Var f over fresh rows: 0 for a rule no better than the mean.
+    precision
+        P(w) = E[|f(z) - f(x)| given w·z = w·x], on fresh rows or exactly; for more than 20 literals, given
+        that all of them hold.
+    precision_error
+        Standard error of ``precision``; 0 where exact.
+    coincidence
+        Pr[w·z = w·x], or for more than 20 literals the probability that all hold.
+    confidence
+        Probability with which all ``bounds`` hold together, under ``assumption``.
+    bounds
+        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
+        "precision_from_fidelity" = √(fidelity bound / coincidence).
+    objective, lower_bound, gap, nodes
+        Of the problem that the solver solved; see :class:`limes.surrogates._sparse.SparseSolution`. Where
+        E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
+    proved, optimum
+        Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
+        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
+    stability, near_ties
+        For an estimate: how often resampled rows choose the same literals, and how often each of the others,
+        by condition, where that is at least 10 %. NaN and empty otherwise.
+    samples, fresh_samples
+        Rows behind ``fidelity`` and ``fresh_fidelity``; where E[s f] is exact, 0 and the fresh ones for both.
+    theory
+        Without a constant, the accuracy of √fidelity that the 2025 paper's Theorem 2 guarantees for this many
+        samples, and the number that it requires for an accuracy of 0.1, both for answers in [-1, 1].
+    scale
+        (low, high): the range of the answers.
+    assumption
+        The assumption that all bounds rest on where the range is not known; "" where it is.
+    rule
+        The explanation in words.
+    coverage
+        Share of the background's rows for which all facts of the rule hold; None without a background.
+    worst_case, worst_case_exact
+        (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
+        their other columns are; and whether rows reach both ends. None for models that are not read.
+
+    References
+    ----------
+    Koriche et al. 2025, equations 1 to 3 and Theorem 2. Its Lemma 1, P ≤ √F, is false: the probability of the
+    condition is missing.
+    """
+
+    solver: str
+    fidelity: float
+    fresh_fidelity: float
+    precision: float
+    precision_error: float
+    coincidence: float
+    confidence: float
+    bounds: dict[str, float]
+    objective: float
+    lower_bound: float
+    gap: float
+    proved: bool
+    nodes: int
+    samples: int
+    fresh_samples: int
+    theory: dict[str, float]
+    scale: tuple[float, float]
+    rule: str
+    r2: float = math.nan
+    assumption: str = ""
+    optimum: str = ""
+    stability: float = math.nan
+    near_ties: dict[str, float] = field(default_factory=dict)
+    coverage: float | None = None
+    worst_case: tuple[float, float] | None = None
+    worst_case_exact: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "worst_case"):  # JSON makes lists of tuples
+            ends = getattr(self, name)
+            object.__setattr__(self, name, None if ends is None else tuple(ends))
+
+    def __repr__(self) -> str:
+        error, bound = math.sqrt(self.fresh_fidelity), math.sqrt(self.bounds["fidelity"])
+        return (
+            f"<Certificate: errs by {number(error, 3)} on fresh rows, at most {number(bound, 3)} with "
+            f"{self.confidence:.0%} confidence>"
+        )
+
+    def _card(self) -> Card:
+        together = f"The bounds hold together with {self.confidence:.0%} confidence."
+        sentences = certificate_sentences(asdict(self))
+        return Card(title="Certificate", subtitle=self.rule, remarks=(*sentences, together))
+
+
+_BEST_OF = {
+    "population": "No rule of this size errs less in these neighbours: proved",
+    "sample": "No rule of this size errs less on the rows of the sample: proved",
+}
+
+
+def certificate_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a certificate's statements: errors, whether the rule is the best, what holds for all rows."""
+    return tuple(_sentences(facts))
+
+
+def _sentences(facts: Mapping[str, Any]) -> Iterator[str]:
+    sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
+    yield (
+        f"In {count(facts['fresh_samples'], 'simulated neighbour')} it errs by "
+        f"{number(math.sqrt(facts['fresh_fidelity']), 3)} (root mean square); over all neighbours by at most "
+        f"{number(math.sqrt(bounds['fidelity']), 3)}, {sure}."
+    )
+    error = f" ± {number(facts['precision_error'], 2)}" if facts["precision_error"] else ""
+    yield (
+        "Where its facts hold, the model's answer differs from this prediction by "
+        f"{number(facts['precision'], 3)}{error} on average; by at most "
+        f"{number(bounds['precision'], 3)}, {sure}."
+    )
+    if facts.get("worst_case") is not None:
+        low, high = map(number, facts["worst_case"])
+        ends = "" if facts["worst_case_exact"] else " (bounds, which no row need reach)"
+        yield f"Whatever the other columns are, the model then answers between {low} and {high}{ends}."
+    if facts.get("coverage") is not None:
+        yield f"The facts hold in {facts['coverage']:.1%} of the background's rows."
+    yield _optimality(facts)
+    low, high = map(number, facts["scale"])
+    if facts.get("assumption"):
+        yield (
+            f"Answers are assumed to lie in [{low}, {high}]: if one lies beyond, no bound holds; pass "
+            "scale=(low, high)."
+        )
+    else:
+        yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
+
+
+def _optimality(facts: Mapping[str, Any]) -> str:
+    """Return whether the rule is the best of its size, and of what, or how firm the choice is."""
+    if facts["proved"]:
+        return f"{_BEST_OF.get(facts.get('optimum', ''), 'The best rule of this size: proved')}."
+    if facts.get("optimum") == "estimate":
+        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts["near_ties"].items())
+        chosen = f"Other samples choose the same facts in {facts['stability']:.0%}"
+        return chosen + (f"; others: {ties}." if ties else ".")
+    if facts["lower_bound"] > 0:
+        return f"The best rule of this size has a squared error at most {facts['gap']:.1%} smaller."
+    return f"That it is the best rule of this size is not proved ({facts['solver']})."
+
+
+@dataclass(frozen=True)
+class Change:
+    """One column that changes: its value and condition at the row, and the new ones."""
+
+    feature: str
+    value: Any
+    condition: str
+    new_value: Any
+    new_condition: str
+
+
+@dataclass(frozen=True)
+class Contrast(Printable):
+    """The columns that have to change for a prediction to fall below a threshold, or to rise above it.
+
+    Attributes
+    ----------
+    changes
+        The smallest set of columns that was found to be enough; empty where the row is beyond the threshold
+        already, and where no row of background values is beyond it.
+    prediction, new_prediction
+        Predictions at the row, and at the row with the changes.
+    threshold, side
+        The threshold, and the side of it to reach: "below" or "above".
+    reached
+        Whether the changes are enough.
+    proved
+        Whether bounds of the model's form over all background values show that fewer columns are not enough,
+        or, where the threshold is not reached, that no row reaches it.
+    reason
+        Why this is not proved.
+    output
+        Name of the output.
+
+    Examples
+    --------
+    >>> import limes
+    >>> X = [[0.0, 5.0], [1.0, 6.0], [2.0, 7.0], [3.0, 8.0]]
+    >>> explainer = limes.SparseExplainer(lambda X: X[:, 0] + X[:, 1], literals=limes.Literals.fit(X), k=1)
+    >>> explainer.contrast([[3.0, 8.0]], below=9.5).changes[0].feature
+    'x0'
+    """
+
+    changes: tuple[Change, ...]
+    prediction: float
+    new_prediction: float
+    threshold: float
+    side: Literal["below", "above"]
+    reached: bool
+    proved: bool
+    reason: str
+    output: str
+
+    def __repr__(self) -> str:
+        return f"<Contrast: {_contrast_sentence(self)}>"
+
+    def _card(self) -> Card:
+        return Card(
+            title="Contrast",
+            subtitle=_contrast_sentence(self),
+            columns=("column", "now", "then", "which is") if self.changes else (),
+            rows=[
+                (one_line(c.feature), cell(c.value), cell(c.new_value), one_line(c.new_condition))
+                for c in self.changes
+            ],
+            remarks=(self._proof(),),
+        )
+
+    def _proof(self) -> str:
+        if not (self.proved or self.reached):
+            return f"Not proved: {self.reason}."
+        if not self.proved:
+            return f"Not proved to be the fewest columns: {self.reason}."
+        if not self.reached:
+            return "Proved by bounds of the model over all background values."
+        return "Proved to be the fewest columns, whatever background values they take."
+
+
+def _contrast_sentence(contrast: Contrast) -> str:
+    goal = f"{'fall below' if contrast.side == 'below' else 'rise above'} {number(contrast.threshold)}"
+    name = "the output" if contrast.output == "output" else f"“{one_line(contrast.output)}”"
+    if not contrast.reached:
+        who = "No row of background values makes" if contrast.proved else "No row that was tried makes"
+        return f"{who} {name} {goal}; it is {number(contrast.prediction)}."
+    if not contrast.changes:
+        side = f"{contrast.side} {number(contrast.threshold)}"
+        return f"{name[0].upper()}{name[1:]} is {number(contrast.prediction)}, {side} already."
+    changes = " and ".join(
+        f"{one_line(change.feature)} from {cell(change.value)} to {cell(change.new_value)}"
+        for change in contrast.changes
+    )
+    return (
+        f"For {name} to {goal}, change {changes}: it is {number(contrast.prediction)}, and becomes "
+        f"{number(contrast.new_prediction)}."
+    )

@@ -1,1 +1,0 @@
-"""Drawings of a diagnosis: terminal, HTML, plots; nothing here calls a model."""
