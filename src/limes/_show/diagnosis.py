@@ -194,69 +194,19 @@ def fragment(diagnosis: Diagnosis) -> str:
 
 
 def _content(diagnosis: Diagnosis) -> dict[str, Any]:
-    n = len(diagnosis)
-    shown = diagnosis.rows[:MAX_ROWS]
+    rows = diagnosis.rows[:MAX_ROWS]
+    omitted = len(diagnosis) - len(rows)
     return {
-        "title": f"Diagnosis of {count(n, 'row')}",
-        "method": diagnosis.method,
-        "kinds": _kinds(diagnosis) if n > 1 else [],
-        "total": n,
-        "verdict": diagnosis.verdict,
-        "rows": [_row(row) for row in shown],
-        "omitted": count(n - len(shown), "further row") if n > len(shown) else "",
-    }
-
-
-def _kinds(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    counts = diagnosis.counts()
-    return [
-        {
-            "kind": kind,
-            "warnings": counts.get((kind, "warning"), 0),
-            "notes": counts.get((kind, "note"), 0),
-            "row": row,
-            **_finding(finding),
-        }
-        for kind, row, finding in first_of_each(diagnosis)
-    ]
-
-
-def _row(row: RowDiagnosis) -> dict[str, Any]:
-    explanation = row.explanation
-    severities = [finding.severity for finding in row.findings]
-    return {
-        "number": row.number,
-        "output": explanation.title or one_line(explanation.output),
-        "prediction": number(explanation.prediction),
-        "surrogate": number(explanation.surrogate),
-        "counted": [(s, severities.count(s)) for s in ("warning", "note") if s in severities],
-        "verdict": row.verdict,
-        "findings": [
-            {**_finding(finding), "also": one_line(also(others)) if others else ""}
-            for finding, others in by_kind(row.findings)
+        "title": f"Diagnosis of {count(len(diagnosis), 'row')}",
+        "diagnosis": diagnosis,
+        "counts": diagnosis.counts(),
+        "kinds": first_of_each(diagnosis),
+        "also": also,
+        "rows": [
+            (row, by_kind(row.findings), _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
+            for row in rows
         ],
-        "measures": [
-            {
-                "name": measure.name,
-                **dict(zip(("value", "error"), estimate(measure.value, measure.error), strict=True)),
-                "remark": one_line(measure.remark),
-            }
-            for measure in row.measures
-        ],
-        "path": _path(row.path),
-        "profiles": [_profile(profile) for profile in row.profiles[:MAX_PROFILES]],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "name": finding.kind,
-        "url": finding.url,
-        "severity": finding.severity,
-        **dict(zip(("number", "error"), estimate(finding.number, finding.error), strict=True)),
-        "unit": one_line(finding.unit),
-        "sentence": one_line(finding.sentence),
-        "advice": one_line(finding.advice),
+        "omitted": count(omitted, "further row") if omitted else "",
     }
 
 
@@ -447,7 +397,6 @@ def _name_lines(axes: Axes, path: BandwidthPath, chosen: list[int], ends: list[f
 
 
 def _draw_profile(profile: Profile, ax: Axes | None = None) -> Axes:
-    """Draw the mean of the model in each cell of one profile."""
     axes = axes_or_new(ax, (6.5, 1.2 + 0.32 * len(profile.texts)))
     positions = np.arange(len(profile.texts))
     center = float(profile.probability @ profile.mean)

@@ -28,7 +28,7 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import CONFIDENCE, count, difference, error, number, one_line
+from limes._explanation.wording import CONFIDENCE, count, difference, error, estimate, number, one_line
 from limes._show.images import ImageView, Outlines, framing_of
 from limes._show.series import drawn_lanes
 from limes._show.texts import pieces, shortened
@@ -124,13 +124,15 @@ def template_text(name: str) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("limes._show"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"estimate": estimate, "number": number, "one_line": one_line}
+    return environment
 
 
 def _content(explanation: Explanation) -> dict[str, Any]:
@@ -198,27 +200,18 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 
 
 def _row(explanation: Explanation, row: int) -> dict[str, Any]:
-    view = view_row(explanation, row, MAX_FEATURES)
-    first = main_output(explanation, row)
+    view, first = view_row(explanation, row, MAX_FEATURES), main_output(explanation, row)
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
+    largest = next(output for output in view.outputs if output.position == first)
     return {
-        "label": view.label,
+        "view": view,
         "poor": any(output.fits_poorly for output in view.outputs),
-        "warnings": view.warnings,
-        "rule": view.rule,
-        "certificate": view.certificate,
-        "summary": _summary(
-            next(output for output in view.outputs if output.position == first),
-            alone=len(view.outputs) == 1,
-        ),
+        "summary": _summary(largest, alone=len(view.outputs) == 1),
         "outputs": [
             {
-                **_output(
-                    output,
-                    sparklines(explanation, row, output.position, output.lines),
-                    is_open=few or output.position == first,
-                    sampled=explanation.method == "sampled",
-                ),
+                "view": output,
+                "open": few or output.position == first,
+                **_lines(explanation, row, output),
                 "text": coloured_text(explanation, row, output.position),
                 "tint": tinted_image(explanation, row, output.position),
                 "lanes": drawn_lanes(explanation, row, output.position),
@@ -319,45 +312,34 @@ def _summary(output: OutputView, *, alone: bool) -> str:
     return f"{prediction}{largest}{fit}{reason}"
 
 
-def _output(
-    output: OutputView, curves: Sequence[Sparkline | None], *, is_open: bool, sampled: bool
-) -> dict[str, Any]:
-    facts = [
-        ("prediction", number(output.prediction)),
-        ("surrogate", number(output.surrogate)),
-        *([("R²", fidelity(output))] if fidelity(output) else []),
-        ("not captured at the row", difference(output.difference)),
-        ("intercept", number(output.intercept)),
-    ]
+def _lines(explanation: Explanation, row: int, output: OutputView) -> dict[str, Any]:
+    """Return the numbers of one output in words, its bars, and the effects of its columns."""
+    scale = _Scale.of_lines(output.lines)
+    texts = coefficient_texts(output.lines, sampled=explanation.method == "sampled")
+    curves = sparklines(explanation, row, output.position, output.lines)
     return {
-        "name": output.title,
-        "remark": output.remark,
-        "poor": output.fits_poorly,
-        "open": is_open,
-        "facts": facts,
-        "zero": _Scale.of_lines(output.lines).position(0.0),
-        "lines": _lines(output, curves, sampled=sampled),
+        "facts": [
+            ("prediction", number(output.prediction)),
+            ("surrogate", number(output.surrogate)),
+            *([("R²", fidelity(output))] if fidelity(output) else []),
+            ("not captured at the row", difference(output.difference)),
+            ("intercept", number(output.intercept)),
+        ],
+        "zero": scale.position(0.0),
+        "lines": [
+            {
+                "view": line,
+                "coefficient": text,
+                "error": uncertain,
+                "bar": scale.between(0.0, line.drawn),
+                "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
+                "curve": curve,
+            }
+            for line, (text, uncertain), curve in zip(output.lines, texts, curves, strict=True)
+        ],
         "curves": any(curve is not None for curve in curves),
         "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
     }
-
-
-def _lines(output: OutputView, curves: Sequence[Sparkline | None], *, sampled: bool) -> list[dict[str, Any]]:
-    scale = _Scale.of_lines(output.lines)
-    texts = coefficient_texts(output.lines, sampled=sampled)
-    return [
-        {
-            "condition": line.condition,
-            "data": line.data,
-            "coefficient": text,
-            "error": uncertain,
-            "sign": "p" if line.value > 0 else "m",
-            "bar": scale.between(0.0, line.drawn),
-            "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
-            "curve": curve,
-        }
-        for line, (text, uncertain), curve in zip(output.lines, texts, curves, strict=True)
-    ]
 
 
 @dataclass(frozen=True)
