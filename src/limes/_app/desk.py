@@ -6,16 +6,18 @@ the page only places them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 
-from limes._app.controls import Control, control_of
+from limes._arrays import EXACT, Floats
 from limes._diagnostics.diagnosis import diagnose
+from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.tabular_model import TabularModel
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
@@ -31,7 +33,8 @@ from limes._explanation.view import (
     view_row,
     with_outputs,
 )
-from limes._explanation.wording import CONFIDENCE, number, one_line
+from limes._explanation.wording import CONFIDENCE, cell, number, one_line
+from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
 from limes.models._calling.clusters import MEMBERSHIP
 
@@ -67,13 +70,7 @@ class Desk:
     start: int = 0
 
     def table(self) -> dict[str, Any]:
-        """Return the data of the page: the columns' controls, the outputs, the row to start from.
-
-        Raises
-        ------
-        LimesError
-            If the first row cannot be explained: then no other can, most likely.
-        """
+        """Return the data of the page: the columns' controls, the outputs, the row to start from."""
         explanation = self._first
         return {
             "model": one_line(str(explanation.provenance["model"])),
@@ -95,13 +92,7 @@ class Desk:
         return [{"row": row, "id": self.ids[row]} for *_, row in ranked[:_LISTED]]
 
     def row(self, position: int) -> dict[str, Any]:
-        """Return a row's values, and the predictions of the model there.
-
-        Raises
-        ------
-        InputError
-            If there is no such row, or a cell cannot be explained: the message names it, and what to do.
-        """
+        """Return a row's values, and the predictions of the model there."""
         matrix = self._encoded(position)
         explanation = self._explanation(matrix)
         pairs = zip(self._controls, matrix[0].tolist(), strict=True)
@@ -114,13 +105,7 @@ class Desk:
         }
 
     def explain(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the explanation of a row with these values.
-
-        Raises
-        ------
-        InputError
-            If a value is not usable, or there is no such output.
-        """
+        """Return the explanation of a row with these values."""
         explanation = self._output(self._explanation(self._matrix(values)), output)
         view = view_row(explanation, 0, len(self._controls))
         (shown,) = view.outputs
@@ -138,13 +123,7 @@ class Desk:
         }
 
     def rule(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the short rule of a row with these values, and the sentences of its certificate.
-
-        Raises
-        ------
-        InputError
-            See `explain`; also if the model has no rules.
-        """
+        """Return the short rule of a row with these values, and the sentences of its certificate."""
         matrix = self._matrix(values)
         self._check_output(output)
         explanation = self._rules_of(output)(self._cells(matrix), progress=False)
@@ -152,13 +131,7 @@ class Desk:
         return {"rule": view.rule, "certificate": view.certificate}
 
     def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the diagnosis of the explanation of a row with these values.
-
-        Raises
-        ------
-        InputError
-            See `explain`.
-        """
+        """Return the diagnosis of the explanation of a row with these values."""
         explanation = self._output(self._explanation(self._matrix(values)), output)
         (row,) = diagnose(explanation, progress=False).rows
         findings = [
@@ -265,3 +238,110 @@ def _numbers(view: OutputView) -> Mapping[str, Any]:
 
 def _finite(value: float) -> float:
     return value if np.isfinite(value) else 0.0
+
+
+# -- controls of a column's value ----------------------------------------------------------------------------
+# A value is sent as a number, as the position of a level, or as null where it is missing.
+
+# A slider has about this many steps, each 1, 2 or 5 times a power of ten
+_STEPS = 200
+
+
+class Control(Protocol):
+    """One column's control."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts from which the page draws the control."""
+        ...
+
+    def sent(self, value: float) -> float | None:
+        """Return an encoded value as it is sent."""
+        ...
+
+    def encoded(self, value: Any) -> float:
+        """Return the encoded value for a value that the page sent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number between the background's extremes; ``edges`` are the inner edges of its bins."""
+
+    column: TableColumn
+    low: float
+    high: float
+    step: float
+    edges: tuple[float, ...]
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": "number",
+            "name": one_line(self.column.name),
+            "low": self.low,
+            "high": self.high,
+            "step": self.step,
+            "edges": self.edges,
+            "missing": self.column.missing,
+        }
+
+    def sent(self, value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    def encoded(self, value: Any) -> float:
+        # the explainer checks whether it may be missing, or is too large
+        if value is None:
+            return math.nan
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"column {self.column.name!r}: send a number, or null if missing")
+        if self.column.integer and abs(value) > EXACT:
+            raise InputError(f"column {self.column.name!r}: send a whole number up to 2**53")
+        try:
+            return float(value)
+        except OverflowError:
+            raise InputError(f"column {self.column.name!r}: the number is larger than any float64") from None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the background's levels."""
+
+    column: TableColumn
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": "category",
+            "name": one_line(self.column.name),
+            "levels": [cell(level) for level in self.column.levels],
+            "missing": self.column.missing,
+        }
+
+    def sent(self, value: float) -> float | None:
+        return None if math.isnan(value) else int(self.column.places(np.array([value]))[0])
+
+    def encoded(self, value: Any) -> float:
+        name, count = self.column.name, len(self.column.levels)
+        if value is None and self.column.missing:
+            return math.nan
+        if type(value) is not int or not 0 <= value < count:
+            allowed = " or null" if self.column.missing else ""
+            raise InputError(f"column {name!r}: send the position of a level, 0 to {count - 1}{allowed}")
+        return float(self.column.points[value])
+
+
+def control_of(column: TableColumn, marginal: Marginal, values: Floats) -> Control:
+    """Return the control of a column with these background values (n,)."""
+    if column.categorical:
+        return Choice(column)
+    cells = marginal.cells
+    edges = cells.edges[1:-1].tolist() if isinstance(cells, BinCells) else []
+    numbers = values[~np.isnan(values)]
+    low, high, whole = float(numbers.min()), float(numbers.max()), bool((numbers % 1 == 0).all())
+    return Slider(column, low, high, _step(low, high, whole=whole), tuple(edges))
+
+
+def _step(low: float, high: float, *, whole: bool) -> float:
+    """Return the smallest of 1, 2, 5, 10, ... times a power of ten that makes few enough steps."""
+    rough = (high / _STEPS - low / _STEPS) or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough * (1 - 1e-9))
+    return max(step, 1.0) if whole else step

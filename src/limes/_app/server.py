@@ -7,12 +7,18 @@ browsers would send to other ports of this machine too.
 from __future__ import annotations
 
 import json
+import os
+import socket
+import webbrowser
 from collections.abc import Callable, Mapping
+from html import escape
 from pathlib import Path
-from secrets import compare_digest
+from secrets import compare_digest, token_urlsafe
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -162,3 +168,34 @@ def _refusal(_: Request, error: Exception) -> Response:
 def _failure(_: Request, error: Exception) -> Response:
     kind = type(error).__name__
     return JSONResponse({"error": f"{kind}: the terminal of limes app shows where"}, 500)
+
+
+_LOOPBACK = "127.0.0.1"
+
+
+def serve(desk: Desk, *, port: int, browser: bool, announce: Callable[[str], None]) -> None:
+    """Serve the desk until Ctrl-C; ``announce`` gets the address once it answers."""
+    token = token_urlsafe(32)
+    try:
+        listener = socket.create_server((_LOOPBACK, port))
+    except OSError as error:
+        why = f"--port {port} cannot be used ({error.strerror}): pass another, or 0 for any that is free"
+        raise InputError(why) from error
+    with listener, TemporaryDirectory(prefix="limes-app-") as folder:
+        address = f"http://{_LOOPBACK}:{listener.getsockname()[1]}/{token}/"
+        announce(address)
+        if browser:
+            webbrowser.open(_doorway(Path(folder), address).as_uri())
+        config = uvicorn.Config(
+            application(desk, token), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _doorway(folder: Path, address: str) -> Path:
+    """Write a page that leads to the address: a command line, which others can list, would show the token."""
+    page = folder / "open.html"
+    descriptor = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}">')
+    return page

@@ -60,7 +60,7 @@ def what_if(
 
     The page is served to this machine alone, at an address that holds a secret; Ctrl-C ends it.
     """
-    from limes._app.launch import serve
+    from limes._app.server import serve
 
     frame = read_table(table)
     names = _names(frame, ids)

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._diagnostics.context import TableContext
+from limes._diagnostics.context import Estimate, TableContext
 from limes._diagnostics.finding import SURE, Finding, Measure, RowOutput
-from limes._diagnostics.sample import Estimate
 from limes._diagnostics.source import BOX_ROWS, box_rows
 
 # Coefficients from this share of the largest one are checked
@@ -64,7 +63,6 @@ class Alignment:
         return effect if abs(effect) > _ROUNDING * abs(float(self.row.values[j])) else -0.0
 
     def measures(self) -> Iterator[Measure]:
-        """Yield the flatness of the model in the box."""
         yield Measure(
             name="spread in the box",
             value=self.flatness,
@@ -74,7 +72,6 @@ class Alignment:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield one finding a feature."""
         for j in self.artifacts():
             yield Finding(
                 kind="alignment",

@@ -61,7 +61,6 @@ class BandwidthPath:
 
     @property
     def bandwidth(self) -> float:
-        """The explainer's ν."""
         return float(self.bandwidths[self.current])
 
     @property
@@ -120,7 +119,6 @@ class BandwidthPath:
         return np.flatnonzero(small & present.any(axis=0)).tolist()
 
     def measures(self) -> Iterator[Measure]:
-        """Yield the number of sign changes."""
         low, high = self.bandwidths[self._near[:, 0]][[0, -1]]
         yield Measure(
             name="sign changes",
@@ -130,7 +128,6 @@ class BandwidthPath:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield sign changes, and coefficients that vanish at the explainer's ν only."""
         for j in self.flips():
             yield self._flip(j)
         vanished = self.vanished()
@@ -319,28 +316,21 @@ def suggest_bandwidth(
         explainer.diagnostic_context(e, output=output_positions(e, output), calls=calls)
         for e in (result if isinstance(result, list) else [result])
     ]
-    return _choose([_curves(context) for context in contexts], contexts[0].bandwidth)
+    current = contexts[0].bandwidth
+    curves = np.concatenate([_curves(context) for context in contexts], axis=1)
+    return _choose(curves, _tried(current), current)
 
 
-@dataclass(frozen=True, eq=False)
-class _Curves:
-    """Curves of the rows of one context: arrays (n, G)."""
-
-    bandwidths: Floats
-    locality: Floats
-    fidelity: Floats
-    noise: Floats
-    drift: Floats
+def _curves(context: DiagnosticContext) -> Floats:
+    """Return locality, fidelity, noise and drift of each row at each bandwidth of the grid, (4, n, G)."""
+    return np.stack([_point(context, float(bandwidth)) for bandwidth in _tried(context.bandwidth)], axis=-1)
 
 
-def _curves(context: DiagnosticContext) -> _Curves:
-    bandwidths = grid(context.bandwidth if np.isfinite(context.bandwidth) else 1.0)
-    points = [_point(context, float(bandwidth)) for bandwidth in bandwidths]
-    return _Curves(bandwidths, *(np.stack(part, axis=1) for part in zip(*points, strict=True)))
+def _tried(bandwidth: float) -> Floats:
+    return grid(bandwidth if np.isfinite(bandwidth) else 1.0)
 
 
-def _point(context: DiagnosticContext, bandwidth: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return locality, fidelity, noise and drift of each row at one bandwidth, (n,) each."""
+def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
     step = np.sqrt(2.0)
     estimates = context.source.path(context, np.array([bandwidth / step, bandwidth, bandwidth * step]))
     designs, squares = context.designs(bandwidth), context.designs(bandwidth / step)
@@ -357,15 +347,11 @@ def _point(context: DiagnosticContext, bandwidth: float) -> tuple[Floats, Floats
         spread = design.variance[design.variance > 0]
         noise = float(np.sqrt((residual / spread).sum())) / size if size > 0 else 0.0
         rows.append((float(design.inclusion.mean()), fidelity, noise, drift))
-    locality, fidelities, noises, drifts = np.array(rows).T
-    return locality, fidelities, noises, drifts
+    return np.array(rows).T
 
 
-def _choose(curves: list[_Curves], current: float) -> Suggestion:
-    bandwidths = curves[0].bandwidths
-    locality, fidelity, noise, drift = (
-        _median(np.concatenate([getattr(c, name) for c in curves])) for name in CURVES
-    )
+def _choose(curves: Floats, bandwidths: Floats, current: float) -> Suggestion:
+    locality, fidelity, noise, drift = map(_median, curves)
     quiet = max(NOISE, _QUIETEST * float(np.nanmin(noise)))
     steady = (noise <= quiet) & (drift <= DRIFT)
     best = float(np.nanmax(np.where(steady, fidelity, np.nan), initial=0.0))

@@ -20,11 +20,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.context import TableContext
-from limes._diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
-from limes._diagnostics.sample import Estimate
+from limes._diagnostics.context import Estimate, TableContext
+from limes._diagnostics.finding import (
+    CAPTURED,
+    MATTERS,
+    NEARLY_ALL,
+    OF_LINEAR,
+    SEVERITIES,
+    SURE,
+    Finding,
+    Measure,
+    RowOutput,
+    Severity,
+)
 from limes._diagnostics.source import indicator
-from limes._diagnostics.thresholds import CAPTURED, MATTERS, NEARLY_ALL, OF_LINEAR
 
 # The most frequent cells of each column are considered
 MOST_CELLS = 64
@@ -129,7 +138,6 @@ class Cancellation:
         return profile.hidden / float(self.variance.value) if self.variance.value > 0 else 0.0
 
     def share_error(self, profile: Profile) -> float:
-        """Return the standard error of the share, to first order."""
         variance, error = float(self.variance.value), float(self.variance.error)
         if not variance > 0:
             return 0.0
@@ -140,7 +148,6 @@ class Cancellation:
         return sorted(self.profiles, key=lambda p: -p.hidden)
 
     def measures(self) -> Iterator[Measure]:
-        """Yield the largest hidden share."""
         if self.profiles:
             worst = self.ordered()[0]
             yield Measure(
@@ -151,7 +158,6 @@ class Cancellation:
             )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield features whose coefficient explains next to nothing of the variance between their cells."""
         for severity in SEVERITIES:
             for profile in self.ordered():
                 if self.severity(profile) == severity:

@@ -1,7 +1,7 @@
-"""Contexts of diagnostics: an explainer's designs at any bandwidth, and its model.
+"""Contexts of diagnostics: an explainer's designs at any bandwidth, its model, and samples of it.
 
 A context consists of n rows and one output of each. Tables (`TableContext`) and texts or images
-(`SubsetContext`) differ in how a neighbourhood is drawn; a `NumberSource` (``source.py``) computes numbers
+(`SubsetContext`) differ in how a neighbourhood is drawn; a `SampledSource` (``source.py``) computes numbers
 from the read model or from a sample.
 """
 
@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects, power_of_two
 from limes._diagnostics.finding import RowOutput
-from limes._diagnostics.sample import Estimate, MixtureSample, kernel
+from limes._variance import is_constant
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
@@ -26,43 +26,131 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.models._calling.repetition import few_inputs, few_subsets
 
+if TYPE_CHECKING:
+    from limes._diagnostics.source import SampledSource
+
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
 # So narrow that only rows in the instance's own cells have weight
 _BOX_BANDWIDTH = 1e-2
 
 
-class NumberSource(Protocol):
-    """Computes the numbers of diagnostics for the rows of a context.
+# A coefficient needs an effective number of rows with and without its feature of at least this
+_FEWEST = 24.0
 
-    A *place* is a pair (j, b) of a column and one of its cells.
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Numbers and their standard errors, arrays of the same shape."""
+
+    value: Floats
+    error: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureSample:
+    r"""Rows x (m, d), features h (m, d) and predictions f (m,) around a row, for every bandwidth at once.
+
+    Rows are drawn from a mixture of tilted laws w_m ∝ π_m · law, π_m = exp(-D / (2 ν_m²)), D the squared
+    distance of a row from the instance. Relative to the law itself w_m has the density π_m / C_m,
+    C_m = E[π_m], so that the weight of a row for any other bandwidth ν is
+
+        exp(-D / (2ν²)) / C_ν  divided by  Σ_m share_m exp(-D / (2ν_m²)) / C_m.
+
+    (Veach & Guibas 1995 call this the balance heuristic.) The model is called once.
+
+    Attributes
+    ----------
+    squared
+        D, (m,).
+    log_mixture
+        Log density of the mixture from which the rows were drawn, (m,).
+    noise
+        1; 0 if these are all possible rows, ``log_mixture`` then being minus the log of their probability.
     """
 
-    @property
-    def spread(self) -> tuple[float, ...]:
-        """Bandwidths, as multiples of the explainer's, that samples are drawn at; the first is 1."""
-        ...
+    x: Floats
+    h: Floats
+    f: Floats
+    squared: Floats
+    log_mixture: Floats
+    noise: float = 1.0
 
-    @property
-    def calls(self) -> int:
-        """Default number of rows of a sample: few where only variances are needed."""
-        ...
+    def weights(self, bandwidth: float, squared: Floats | None = None) -> Floats:
+        """Return weights (m,) of the rows at a bandwidth, with sum 1; ``squared`` replaces the distances.
 
-    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        """Coefficients (G, d) of each row at the bandwidths."""
-        ...
+        C_ν is the same for all rows and cancels.
+        """
+        distance = self.squared if squared is None else squared
+        log_ratio = kernel(distance, bandwidth) - self.log_mixture
+        weights = np.exp(log_ratio - log_ratio.max())
+        return np.asarray(weights / weights.sum())
 
-    def profile(self, context: TableContext, i: int, places: Sequence[tuple[int, int]]) -> Estimate:
-        """E_w[f | x_j in cell b] around row i for each place, (m,)."""
-        ...
+    def mean(self, weights: Floats, condition: Bools | None = None) -> Estimate:
+        """Return E_w[f | condition], with condition (m,)."""
+        conditional = weights if condition is None else weights * condition
+        total = conditional.sum()
+        if total == 0 or 1 / ((conditional / total) ** 2).sum() < _FEWEST * self.noise:
+            return Estimate(np.array(np.nan), np.array(np.inf))
+        share = conditional / total
+        mean = share @ self.f
+        return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
 
-    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[tuple[int, int]]) -> Estimate:
-        """Coefficients (m, d) of row i, if its column j lay in cell b."""
-        ...
+    def variance(self, weights: Floats) -> Estimate:
+        """Return Var_w f, 0 if it is rounding, NaN if too few rows count."""
+        if 1 / (weights**2).sum() < _FEWEST * self.noise:
+            return Estimate(np.array(np.nan), np.array(np.inf))
+        spread = (self.f - weights @ self.f) ** 2
+        variance = weights @ spread
+        if is_constant(variance, np.abs(self.f).max()):
+            return Estimate(np.array(0.0), np.array(0.0))
+        return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
 
-    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
-        """E[f | box] - E[f | column j alone is outside its cell], (d,): β_j as ν → 0."""
-        ...
+    def fit(self, weights: Floats, h: Floats | None = None) -> Estimate:
+        """Return weighted least squares coefficients of f on h, (d,), with robust standard errors.
+
+        NaN, with an infinite error, where too few rows count with or without the feature.
+        """
+        features = self.h if h is None else h
+        center = weights @ features
+        blind = self._blind(weights, features)
+        used = ~blind
+        # a pseudoinverse drops columns far smaller than others, rare or in other units: they are rescaled
+        away = features[:, used] - center[used]
+        unit = power_of_two(np.abs(away).max(axis=0, initial=0.0))
+        unit = unit * power_of_two(np.sqrt(weights @ (away / unit) ** 2))
+        regressors = np.column_stack([np.ones(len(self.f)), away / unit])
+        weighted = regressors * weights[:, None]
+        inverse = np.linalg.pinv(weighted.T @ regressors, hermitian=True)
+        influence = inverse @ weighted.T
+        f = self.f - weights @ self.f
+        solution = influence @ f
+        leverage = np.clip((regressors * influence.T).sum(axis=1), 0.0, 0.9)
+        rest = (f - regressors @ solution) / np.sqrt(1.0 - leverage)
+        value, error = np.full(features.shape[1], np.nan), np.full(features.shape[1], np.inf)
+        value[used] = solution[1:] / unit
+        error[used] = self.noise * np.sqrt(influence[1:] ** 2 @ rest**2) / unit
+        return Estimate(value, error)
+
+    def _blind(self, weights: Floats, features: Floats) -> Bools:
+        """Return which features (d,) vary in too few of the rows that count."""
+        slopes = ((features != 0) & (features != 1)).any(axis=0)
+        sizes = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
+        varies = np.ptp(features, axis=0) > 0
+        return np.asarray(~varies | (np.minimum(*sizes) < _FEWEST * self.noise))
+
+
+def kernel(squared: Floats, bandwidth: float) -> Floats:
+    """Return log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
+    with np.errstate(over="ignore"):
+        return np.asarray(-0.5 * squared / np.float64(bandwidth) ** 2)
+
+
+def _size(weights: Floats) -> Floats:
+    """Return the effective number of rows of each column of weights, (d,)."""
+    total, squares = weights.sum(axis=0), (weights**2).sum(axis=0)
+    size: Floats = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+    return size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +177,7 @@ class DiagnosticContext(ABC):
     rows: Floats
     positions: Ints
     predict: Callable[[Floats], Floats]
-    source: NumberSource
+    source: SampledSource
     bandwidth: float
     ridge: float
     budget: int | None
@@ -140,7 +228,6 @@ class DiagnosticContext(ABC):
 
     @property
     def calls(self) -> int:
-        """Number of rows of a sample."""
         return self.source.calls if self.budget is None else self.budget
 
     def __len__(self) -> int:
@@ -221,7 +308,6 @@ class TableContext(DiagnosticContext):
 
     @property
     def inputs(self) -> Floats:
-        """Background rows."""
         return few_inputs(self.background)
 
     def perturbed(self, i: int, most: int) -> Floats:
@@ -230,7 +316,6 @@ class TableContext(DiagnosticContext):
         return self.samples[i].x[: min(most, self.calls // len(self.source.spread))]
 
     def designs(self, bandwidth: float) -> Sequence[Any]:
-        """Return the design at each row."""
         return self._at_rows(self.family_at(bandwidth))
 
     def _at_rows(self, family: ProductFamily) -> list[ProductDesign]:
@@ -252,7 +337,6 @@ class TableContext(DiagnosticContext):
 
     @cached_property
     def cells(self) -> Ints:
-        """Cell of each value, (n, d)."""
         return self.family.cells(self.rows)
 
     @cached_property
@@ -280,12 +364,10 @@ class TableContext(DiagnosticContext):
         return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
 
     def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw independent rows."""
         levels = rng.random((count, design.size))
         return design.draw(levels)
 
     def squared_distances(self, i: int, x: Floats) -> Floats:
-        """Return the number of cells that differ, or squared distances in the columns' units."""
         return self.squared_distances_from(self.rows[i], x)
 
     def squared_distances_from(self, row: Floats, x: Floats) -> Floats:
@@ -300,16 +382,14 @@ class TableContext(DiagnosticContext):
         return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
 
     def locality(self, i: int) -> float:
-        """Return the mean inclusion of the columns that are cut into cells."""
         return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan
 
     def all_states(self, i: int) -> MixtureSample | None:  # noqa: ARG002
-        """Return None: laws inside bins are continuous."""
-        return None
+        return None  # laws inside bins are continuous
 
     @property
     def penalty(self) -> Floats:
-        """``lime`` fits slopes on standardised columns: its penalty is per standard deviation."""
+        # lime fits slopes on standardised columns: its penalty is per standard deviation
         slopes = np.zeros(self.units.size, bool) if self.family.slopes is None else self.family.slopes
         return np.where(slopes, self.units, 1.0) ** 2
 
@@ -325,7 +405,6 @@ class JointContext(TableContext):
         return JointFamily(self.family, rows[even])
 
     def designs(self, bandwidth: float) -> Sequence[Any]:
-        """Return the joint design at each row."""
         family = replace(self._joint, product=self.family_at(bandwidth))
         return [family.around(cells).design() for cells in self.cells]
 
@@ -358,11 +437,9 @@ class SubsetContext(DiagnosticContext):
 
     @property
     def inputs(self) -> Floats:
-        """The whole, either half of the features, and none."""
         return few_subsets(self.rows.shape[1])
 
     def designs(self, bandwidth: float) -> list[ExchangeableDesign]:
-        """Return the only design."""
         return [self.make_design(bandwidth)]
 
     def draw(self, design: ExchangeableDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -374,11 +451,9 @@ class SubsetContext(DiagnosticContext):
         return np.asarray((1.0 - np.sqrt(x.mean(axis=1))) ** 2)
 
     def locality(self, i: int) -> float:
-        """Return the mean share of features that are not removed."""
         return float(self.row_designs[i].inclusion.mean())
 
     def all_states(self, i: int) -> MixtureSample | None:
-        """Return all subsets if they are no more than a sample would have."""
         states = self.row_designs[i].states(self.calls)
         if states is None:
             return None
@@ -391,7 +466,6 @@ class SubsetContext(DiagnosticContext):
 
     @property
     def penalty(self) -> float:
-        """1, for all features."""
         return 1.0
 
 

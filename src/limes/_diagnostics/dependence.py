@@ -27,10 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._diagnostics.context import TableContext
-from limes._diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
-from limes._diagnostics.sample import Estimate
-from limes._diagnostics.thresholds import APART
+from limes._diagnostics.context import Estimate, TableContext
+from limes._diagnostics.finding import APART, SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 
 _NEIGHBOUR = 5
 _BACKGROUND, _DRAWN = 1000, 256
@@ -84,7 +82,6 @@ class Dependence:
         return float(np.hypot(*errors))
 
     def measures(self) -> Iterator[Measure]:
-        """Yield how far the laws are apart, and the share of rows outside."""
         yield Measure(
             name="laws apart",
             value=self.apart,
@@ -101,7 +98,6 @@ class Dependence:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding if a feature that matters under one law does not, or differs, under the other."""
         sure = self.apart - SURE * self.error
         severity: Severity | None = next((s for s in SEVERITIES if sure >= APART[s]), None)
         if severity is None:

@@ -23,12 +23,18 @@ from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
 from limes._diagnostics.dependence import dependences
 from limes._diagnostics.edges import Edge, edges
-from limes._diagnostics.finding import Diagnostic, Finding, Measure, RowOutput, by_severity, output_positions
+from limes._diagnostics.finding import (
+    ADDITIVE,
+    Diagnostic,
+    Finding,
+    Measure,
+    RowOutput,
+    by_severity,
+    output_positions,
+)
 from limes._diagnostics.fit import SurrogateFit, fits
+from limes._diagnostics.lime import Shrinkage, sample_sizes, shrinkages
 from limes._diagnostics.repetition import repetitions
-from limes._diagnostics.sample_size import sample_sizes
-from limes._diagnostics.shrinkage import Shrinkage, shrinkages
-from limes._diagnostics.thresholds import ADDITIVE
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
@@ -81,7 +87,7 @@ def diagnose(
 
     Coefficients at other bandwidths, averages of the model in each bin, and changes at a bin's edge are exact
     where the explanation is exact; variances are sampled. Everything is sampled, with standard errors, where
-    the model cannot be read. Thresholds are in ``limes/_diagnostics/thresholds.py``.
+    the model cannot be read. Thresholds are in ``limes/_diagnostics/finding.py``.
 
     Parameters
     ----------

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._diagnostics.context import TableContext
-from limes._diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
-from limes._diagnostics.sample import Estimate
-from limes._diagnostics.thresholds import CHANGES, EDGE
+from limes._diagnostics.context import Estimate, TableContext
+from limes._diagnostics.finding import CHANGES, EDGE, SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 from limes.designs._marginals import BinCells, Marginal
 
 # A column is recorded on a grid if more than this share of its values occurs at least twice
@@ -51,12 +49,10 @@ class Edge:
 
     @property
     def severity(self) -> Severity | None:
-        """The severity, by distance and by the largest change."""
         change = float(self.changes.max(initial=0.0))
         return next((s for s in SEVERITIES if self.distance <= EDGE[s] and change >= CHANGES[s]), None)
 
     def measures(self) -> Iterator[Measure]:
-        """Yield the distance."""
         yield Measure(
             name="nearest edge",
             value=self.distance,
@@ -65,7 +61,6 @@ class Edge:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding if the row is on the edge and its explanation would differ beyond it."""
         if self.severity is None:
             return
         name, j = self.row.names[self.column], int(self.changes.argmax())

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.context import DiagnosticContext
-from limes._diagnostics.finding import SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
-from limes._diagnostics.sample import Estimate
-from limes._diagnostics.thresholds import FAR, POOR
+from limes._diagnostics.context import DiagnosticContext, Estimate
+from limes._diagnostics.finding import FAR, POOR, SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +34,6 @@ class SurrogateFit:
 
     @property
     def local_error(self) -> float:
-        """Prediction - surrogate's prediction."""
         return self.row.prediction - self.row.surrogate
 
     @property
@@ -45,7 +42,6 @@ class SurrogateFit:
         return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
-        """Yield fidelity, local error, and the feature with the largest share."""
         if np.isfinite(self.fidelity):
             yield Measure(
                 name="fidelity R²",
@@ -70,7 +66,6 @@ class SurrogateFit:
             )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield poor fidelity, and large errors at the row."""
         upper = self.fidelity + SURE * self.fidelity_error
         poor: Severity | None = next((s for s in SEVERITIES if upper < POOR[s]), None)
         if poor is not None:

@@ -17,11 +17,9 @@ class Repetition:
     spread: float
 
     def measures(self) -> Iterator[Measure]:
-        """Yield nothing: a function has no spread."""
         yield from ()
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding if the model answered differently."""
         if self.spread > 0.0:
             yield Finding(
                 kind="repetition",

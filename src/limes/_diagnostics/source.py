@@ -1,7 +1,7 @@
 """Sources of the numbers of diagnostics: the read model, exactly, or a sample, with errors.
 
-Both compute the same numbers for every row (`limes._diagnostics.context.NumberSource`): coefficients at other
-bandwidths, the mean of the model in each cell of a column, and changes when one column leaves its cell.
+Both compute the same numbers for every row: coefficients at other bandwidths, the mean of the model in each
+cell of a column, and changes when one column leaves its cell.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._diagnostics.context import SPREAD, DiagnosticContext, NumberSource, TableContext
-from limes._diagnostics.sample import Estimate
+from limes._diagnostics.context import SPREAD, DiagnosticContext, Estimate, TableContext
 from limes._expectations.product import CombinedExpectation, ProductExpectation, explain_rows
 from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.softmax import SoftmaxExpectation
@@ -29,15 +28,74 @@ BOX_ROWS, _ROWS_PER_COLUMN = 128, 16
 Place = tuple[int, int]
 
 
-class ExactSource:
+class SampledSource:
+    """Numbers from a sample of the model, with standard errors.
+
+    Attributes
+    ----------
+    spread
+        Bandwidths, as multiples of the explainer's, that samples are drawn at; the first is 1.
+    calls
+        Default number of rows of a sample: few where only variances are needed.
+    """
+
+    spread: tuple[float, ...] = SPREAD
+    calls: int = 4096
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        """Return coefficients (G, d) of each row at the bandwidths."""
+        return [self.path_of(context, i, bandwidths) for i in range(len(context))]
+
+    def path_of(self, context: DiagnosticContext, i: int, bandwidths: Floats) -> Estimate:
+        """Coefficients (G, d) of one row at the bandwidths."""
+        sample = context.wide_samples[i]
+        return _stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
+
+    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        """Return E_w[f | x_j in cell b] around row i for each place (j, b), (m,)."""
+        sample = context.wide_samples[i]
+        cells = context.family.cells(sample.x)
+        weights = sample.weights(context.bandwidth)
+        return _stacked([sample.mean(weights, cells[:, j] == cell) for j, cell in places])
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        """Return coefficients (m, d) of row i, if its column j lay in cell b."""
+        sample = context.wide_samples[i]
+        cells = context.family.cells(sample.x)
+        estimates = []
+        for j, cell in places:
+            h = sample.h.copy()
+            h[:, j] = cells[:, j] == cell
+            # weights of bins count from the other cell; distances hardly change across an edge
+            shift = sample.h[:, j] - h[:, j] if context.family.counts_cells else 0.0
+            estimates.append(sample.fit(sample.weights(context.bandwidth, sample.squared + shift), h))
+        return _stacked(estimates)
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        """Return E[f | box] - E[f | column j alone is outside its cell], (d,): β_j as ν → 0."""
+        x, inside = box_rows(context, i)
+        d = context.rows.shape[1]
+        mean, variance = inside.mean(), inside.var() / len(inside)
+        value, error = np.zeros(d), np.zeros(d)
+        rng = context.rng(i, 2)
+        columns = np.flatnonzero(context.binned)
+        if columns.size == 0:
+            return Estimate(value, error)
+        away = np.concatenate([_rows_outside(context, i, int(j), x[:_ROWS_PER_COLUMN], rng) for j in columns])
+        predictions = context.predictions(i, away).reshape(columns.size, _ROWS_PER_COLUMN)
+        value[columns] = mean - predictions.mean(axis=1)
+        error[columns] = np.sqrt(variance + predictions.var(axis=1) / (_ROWS_PER_COLUMN - 1))
+        return Estimate(value, error)
+
+
+class ExactSource(SampledSource):
     """Exact numbers from the read model; numbers that its expectation refuses are those of a sample."""
 
-    spread: tuple[float, ...] = (1.0,)
-    calls: int = 512
+    spread = (1.0,)
+    calls = 512
 
     def __init__(self, expectation: Any) -> None:
         self._expectation = expectation
-        self._otherwise = SampledSource(expectation)
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
         rows = np.arange(len(context))
@@ -47,7 +105,7 @@ class ExactSource:
             # the error bound of a quadrature depends on the row and the bandwidth
             refused = refusals(rows, lambda some: self._path(context, bandwidths, some))
         return [
-            self._otherwise.path_of(context, i, bandwidths)
+            self.path_of(context, i, bandwidths)
             if i in refused
             else self._path(context, bandwidths, rows[[i]])[0]
             for i in rows.tolist()
@@ -63,7 +121,7 @@ class ExactSource:
         try:
             mean, coef = self._limits(designs, context.rows[i])
         except REFUSED:
-            return self._otherwise.profile(context, i, places)
+            return super().profile(context, i, places)
         slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
         outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
         return _exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
@@ -73,14 +131,14 @@ class ExactSource:
         try:
             _, coef = self._limits(designs, context.rows[i])
         except REFUSED:
-            return self._otherwise.coef_in_cells(context, i, places)
+            return super().coef_in_cells(context, i, places)
         return _exact(coef[..., context.positions[i]])
 
     def single_column_effects(self, context: TableContext, i: int) -> Estimate:
         try:
             _, coef = self._limits([context.box[i]], context.rows[i])
         except REFUSED:
-            return self._otherwise.single_column_effects(context, i)
+            return super().single_column_effects(context, i)
         return _exact(coef[0, :, context.positions[i]])
 
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
@@ -128,61 +186,10 @@ class ExactSource:
         return mean.reshape(m, -1), coef.reshape(*coef.shape[:2], -1)
 
 
-class SampledSource:
-    """Numbers from a sample of the model, with standard errors."""
-
-    spread: tuple[float, ...] = SPREAD
-    calls: int = 4096
-
-    def __init__(self, expectation: Any) -> None:
-        self._expectation = expectation
-
-    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        return [self.path_of(context, i, bandwidths) for i in range(len(context))]
-
-    def path_of(self, context: DiagnosticContext, i: int, bandwidths: Floats) -> Estimate:
-        """Coefficients (G, d) of one row at the bandwidths."""
-        sample = context.wide_samples[i]
-        return _stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
-
-    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        sample = context.wide_samples[i]
-        cells = context.family.cells(sample.x)
-        weights = sample.weights(context.bandwidth)
-        return _stacked([sample.mean(weights, cells[:, j] == cell) for j, cell in places])
-
-    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        sample = context.wide_samples[i]
-        cells = context.family.cells(sample.x)
-        estimates = []
-        for j, cell in places:
-            h = sample.h.copy()
-            h[:, j] = cells[:, j] == cell
-            # weights of bins count from the other cell; distances hardly change across an edge
-            shift = sample.h[:, j] - h[:, j] if context.family.counts_cells else 0.0
-            estimates.append(sample.fit(sample.weights(context.bandwidth, sample.squared + shift), h))
-        return _stacked(estimates)
-
-    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
-        x, inside = box_rows(context, i)
-        d = context.rows.shape[1]
-        mean, variance = inside.mean(), inside.var() / len(inside)
-        value, error = np.zeros(d), np.zeros(d)
-        rng = context.rng(i, 2)
-        columns = np.flatnonzero(context.binned)
-        if columns.size == 0:
-            return Estimate(value, error)
-        away = np.concatenate([_rows_outside(context, i, int(j), x[:_ROWS_PER_COLUMN], rng) for j in columns])
-        predictions = context.predictions(i, away).reshape(columns.size, _ROWS_PER_COLUMN)
-        value[columns] = mean - predictions.mean(axis=1)
-        error[columns] = np.sqrt(variance + predictions.var(axis=1) / (_ROWS_PER_COLUMN - 1))
-        return Estimate(value, error)
-
-
-def source_of(expectation: Expectation) -> NumberSource:
+def source_of(expectation: Expectation) -> SampledSource:
     """Return the source for an expectation."""
     exact = expectation.method == "exact" and not _makes_large_tables(expectation)
-    return (ExactSource if exact else SampledSource)(expectation)
+    return ExactSource(expectation) if exact else SampledSource()
 
 
 def _makes_large_tables(expectation: Any) -> bool:

@@ -74,13 +74,7 @@ def data_field_names(kind: type) -> tuple[str, ...]:
 
 
 def validate(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an explanation as read-only arrays, tuples of texts and plain facts.
-
-    Raises
-    ------
-    InputError
-        Shapes, names or kinds do not agree.
-    """
+    """Return the fields of an explanation as read-only arrays, tuples of texts and plain facts."""
     arrays = _arrays(fields)
     method, reason = fields["method"], fields["reason"]
     if method not in _METHODS:
@@ -178,7 +172,6 @@ def _arrays(fields: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """Return a copy with the data type of this field."""
     kinds, dtype, words = _KINDS.get(name, _FLOATS)
     # a table of floats alone stays one: a million rows of boxed numbers are a gigabyte
     floats = isinstance(value, np.ndarray) and value.dtype == np.float64
@@ -274,13 +267,7 @@ def _plain_scalar(value: np.generic) -> Any:
 
 
 def plain_fact(value: Any, where: str) -> Any:
-    """Return a fact of the provenance with lists, dictionaries and plain cells only.
-
-    Raises
-    ------
-    InputError
-        A key is not a text, or a value has no JSON form. `where` is its path.
-    """
+    """Return a fact of the provenance with lists, dictionaries and plain cells only."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Mapping):

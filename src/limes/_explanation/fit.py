@@ -134,11 +134,9 @@ class EffectAxes(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of effects."""
         return self.rows * len(self.outputs) * len(self.features)
 
     def place(self, position: int) -> tuple[int, int, int]:
-        """Row, output and feature of an effect."""
         row, rest = divmod(position, len(self.outputs) * len(self.features))
         return (row, *divmod(rest, len(self.features)))
 
@@ -169,7 +167,6 @@ class Effects(Sequence[Effect], _Drawn):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns."""
         return self._axes.features
 
     @property
@@ -345,17 +342,14 @@ class Fit:
 
     @property
     def source(self) -> RowFits:
-        """The `RowFits` of the rows."""
         return self.make()
 
     @property
     def has_curves(self) -> bool:
-        """Whether features have several cells each, with an effect in each of them."""
         return self.source.has_curves
 
     @property
     def is_quick(self) -> bool:
-        """Whether effects have a closed form, so that those of thousands of rows take seconds."""
         return self.source.is_quick
 
     def fidelity(self) -> tuple[Floats, Floats]:
@@ -381,7 +375,6 @@ class Fit:
         return Effects(axes, partial(self._effects, axes), range(axes.size))
 
     def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:
-        """Return the function from a row (from the first on), an output and a feature to the effect."""
         rows = self.rows[first : first + ROWS_TOGETHER].tolist()
         numbers = self.source.effects(rows)
 

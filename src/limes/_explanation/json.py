@@ -51,13 +51,7 @@ def dumps(fields: Mapping[str, Any]) -> str:
 
 
 def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields `names` of an explanation from JSON text or from a file of it.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not JSON, has another format or version, or lacks fields.
-    """
+    """Return the fields `names` of an explanation from JSON text or from a file of it."""
     text, where = _read(text_or_path)
     content = _parse(text, where)
     _check_format(content, where)

@@ -70,17 +70,7 @@ def row_positions(part: Any, size: int) -> NDArray[np.intp]:
 
 
 def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
-    """Return the positions among `names` that a part of a key selects; `what` names them in errors.
-
-    Raises
-    ------
-    UnknownNameError
-        A name is not among `names`.
-    IndexError
-        A position, or the length of a mask, does not fit.
-    InputError
-        The part is not a position, name, slice, mask or list.
-    """
+    """Return the positions among `names` that a part of a key selects; `what` names them in errors."""
     if isinstance(part, slice):
         return np.arange(len(names))[part]
     if is_single(part):

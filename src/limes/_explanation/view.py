@@ -55,12 +55,10 @@ class Line:
 
     @property
     def drawn(self) -> float:
-        """Length of the bar."""
         return self.value * self.deviation
 
     @property
     def drawn_error(self) -> float:
-        """Standard error of the bar."""
         return self.standard_error * self.deviation
 
 
@@ -104,12 +102,10 @@ class OutputView:
 
     @property
     def difference(self) -> float:
-        """Error of the surrogate at the row."""
         return self.prediction - self.surrogate
 
     @property
     def fits_poorly(self) -> bool:
-        """Whether the remark is a warning."""
         return is_poor(self.fidelity, self.fidelity_error)
 
 

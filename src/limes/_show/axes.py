@@ -36,13 +36,7 @@ _LONGEST_LABEL = 40
 
 @dataclass(frozen=True)
 class Captions:
-    """The user's words for a picture: ``names`` of features, a ``title``, a ``unit``.
-
-    Raises
-    ------
-    InputError
-        If ``names`` has a name that is no feature.
-    """
+    """The user's words for a picture: ``names`` of features, a ``title``, a ``unit``."""
 
     names: Mapping[str, str]
     title: str | None
@@ -61,7 +55,6 @@ class Captions:
         return cls(names, title, unit)
 
     def feature(self, name: str) -> str:
-        """Return the user's name of a feature."""
         return str(self.names.get(name, name))
 
     def condition(self, condition: str, name: str) -> str:

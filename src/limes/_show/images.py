@@ -100,13 +100,7 @@ class ImageView:
         return cls(image[..., :3], labels, values, errors, largest)
 
     def top(self, k: int, sign: str) -> Ints:
-        """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first.
-
-        Raises
-        ------
-        InputError
-            If k or the sign is not valid.
-        """
+        """Positions of the k largest coefficients of a sign, "+", "-" or "both", largest first."""
         if not is_count(k):
             raise InputError(f"top={k!r}: pass the number of superpixels, 1 or more")
         if sign not in SIGNS:
@@ -136,7 +130,6 @@ class ImageView:
         return np.where((values > 0)[:, None], _RAISES, _LOWERS), strength
 
     def opacity(self, largest: float | None = None) -> Floats:
-        """Opacity of each superpixel's colour, (d,)."""
         return _STRONGEST * self.tint(largest)[1]
 
     def overlay(self, largest: float | None = None) -> Any:
@@ -172,13 +165,7 @@ class ImageView:
         return _pixels(image)
 
     def picture(self, kind: str, k: int, sign: str, largest: float | None = None) -> Any:
-        """The picture of a kind in `KINDS`; ``largest`` is the coefficient of full colour.
-
-        Raises
-        ------
-        InputError
-            If the kind is not known.
-        """
+        """The picture of a kind in `KINDS`; ``largest`` is the coefficient of full colour."""
         match kind:
             case "overlay":
                 return self.overlay(largest)
@@ -207,13 +194,7 @@ def _pixels(image: Any) -> Any:
 
 
 def image_view(explanation: Explanation, output: int, *, whole: bool = False) -> ImageView:
-    """Return the view of one output, by position, of an explanation of an image.
-
-    Raises
-    ------
-    InputError
-        If the explanation is not of an image.
-    """
+    """Return the view of one output, by position, of an explanation of an image."""
     view = ImageView.of_output(explanation, output, whole=whole)
     if view is None:
         raise InputError("There is no image here; explanations of limes.ImageExplainer have one")
@@ -221,13 +202,7 @@ def image_view(explanation: Explanation, output: int, *, whole: bool = False) ->
 
 
 def framing_of(facts: Mapping[str, Any]) -> Framing:
-    """Return the framing: the part of its photograph that an explanation covers.
-
-    Raises
-    ------
-    InputError
-        If the facts, such as those of a file, describe no framing.
-    """
+    """Return the framing: the part of its photograph that an explanation covers."""
     try:
         photo, box, size = (
             tuple(int(side) for side in facts["frame"][key]) for key in ("photo", "box", "size")
@@ -276,13 +251,7 @@ def draw_image(
     largest: float | None = None,
     title: bool = True,
 ) -> Axes:
-    """Draw one output of one image on empty axes.
-
-    Raises
-    ------
-    InputError
-        If the explanation is not of an image, or the kind of picture is not known.
-    """
+    """Draw one output of one image on empty axes."""
     view = image_view(explanation, output, whole=True)
     ax.imshow(view.picture(kind, top, sign, largest), interpolation="nearest")
     ax.set_axis_off()
@@ -320,7 +289,6 @@ def side_by_side(
 
 
 def _colour_bar(figure: Figure, axes: list[Axes], largest: float) -> None:
-    """Draw the scale that all pictures share."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -333,7 +301,6 @@ def _colour_bar(figure: Figure, axes: list[Axes], largest: float) -> None:
 
 
 def _number(ax: Axes, view: ImageView, superpixels: Ints) -> None:
-    """Write their numbers on superpixels."""
     from matplotlib.patheffects import withStroke
 
     for (row, column), j in zip(view.middles(superpixels), superpixels.tolist(), strict=True):

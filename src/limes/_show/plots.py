@@ -493,7 +493,6 @@ class _Step:
 
     @property
     def size(self) -> float:
-        """Signed length of the step."""
         return self.end - self.start
 
     @property

@@ -60,13 +60,7 @@ class Lane:
 
 
 def lanes(explanation: Explanation, row: int, output: int) -> tuple[Lane, ...]:
-    """Return the channels of an explained series, () for other explanations.
-
-    Raises
-    ------
-    InputError
-        If the facts of the explanation, such as those of a file, are no series.
-    """
+    """Return the channels of an explained series, () for other explanations."""
     facts = explanation.provenance
     if not all(isinstance(facts.get(name), dict) for name in ("series", "stretches")):
         return ()

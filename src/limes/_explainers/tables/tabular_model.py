@@ -12,7 +12,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes._bars import progress_of
-from limes._diagnostics.sample import Estimate
+from limes._diagnostics.context import Estimate
 from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
