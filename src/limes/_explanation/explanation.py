@@ -17,6 +17,7 @@ from limes._explanation.fields import data_field_names, select, validate
 from limes._explanation.fit import Fit, left_to_fit
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
+from limes._explanation.view import one_line_summary
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ class Explanation(Page):
         return plots
 
     def __repr__(self) -> str:
-        return str(drawer("terminal").one_line_summary(self))
+        return one_line_summary(self)
 
     def _drawn(self, width: int) -> RenderableType:
         table: RenderableType = drawer("terminal").table(self, width)

@@ -16,7 +16,16 @@ from limes._explanation.fields import is_missing
 from limes._explanation.fit import fidelity_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
-from limes._explanation.wording import cell, count, estimate, estimates, number, one_line, signed_column
+from limes._explanation.wording import (
+    cell,
+    count,
+    estimate,
+    estimates,
+    number,
+    one_line,
+    shorten,
+    signed_column,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -381,3 +390,19 @@ _LEAST = 0.005
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
     """Return whether R² is surely so low that it is a warning."""
     return fidelity + _SURE * error < POOR_FIT
+
+
+def one_line_summary(explanation: Explanation) -> str:
+    """Return size, method and the largest features of the first row."""
+    n, d = explanation.values.shape[:2]
+    several = len(explanation.output_names) > 1
+    outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""
+    size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {explanation.method}"
+    if not (n and d):
+        return f"<Explanation: {size}>"
+    view = view_row(explanation, 0, max_features=3).outputs[-1]
+    texts = signed_column((line.value for line in view.lines), significant=3)
+    first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
+    more = ", ..." if view.omitted else ""
+    row = f"{row_label(explanation, 0)}, " if n > 1 else ""
+    return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from limes._arrays import Floats
 from limes._diagnostics.bandwidth import CURVES
@@ -42,9 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
-    from rich.console import Group, RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
     from limes._diagnostics.bandwidth import BandwidthPath, Suggestion
     from limes._diagnostics.cancellation import Profile
@@ -57,17 +59,13 @@ _PRINTED = ("fidelity R²", "local error")
 
 
 def drawn(diagnosis: Diagnosis) -> Group:
-    from rich.console import Group
-
+    """Return the findings of one row, or how many rows have which, for rich to print."""
     if len(diagnosis) == 1:
         return Group(*_single(diagnosis.rows[0], diagnosis.method))
     return Group(*_several(diagnosis))
 
 
 def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
-    from rich.padding import Padding
-    from rich.text import Text
-
     e = row.explanation
     yield Text.assemble(
         (f"row {row.number}, {e.title or one_line(e.output)}", "bold"),
@@ -102,8 +100,6 @@ def also(findings: Sequence[Finding]) -> str:
 
 
 def _headline(finding: Finding) -> Text:
-    from rich.text import Text
-
     return Text.assemble(
         (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity]),
         "  ",
@@ -113,10 +109,6 @@ def _headline(finding: Finding) -> Text:
 
 
 def _measures(row: RowDiagnosis) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
@@ -133,10 +125,6 @@ def _measures(row: RowDiagnosis) -> Table:
 
 
 def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     n = len(diagnosis)
     yield Text(f"{count(n, 'row')}, {diagnosis.method}", style="bold")
     counts = diagnosis.counts()

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 from limes._explanation.drawing import Card
 from limes._explanation.wording import number, one_line, shorten, signed_column
@@ -17,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from rich.console import Group
-    from rich.text import Text
 
     from limes._diagnostics.summary import Summary
 
@@ -30,11 +32,6 @@ _GAP = 3
 
 def table(summary: Summary, width: int) -> Group:
     """Return table and remarks; a narrow table has no bars, then no quantiles: names are kept."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     order = summary.order()[:MAX_FEATURES]
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     largest = summary.mean_abs.max(initial=0.0)
@@ -57,8 +54,6 @@ def table(summary: Summary, width: int) -> Group:
 
 
 def _remarks(summary: Summary, shown: int) -> Iterator[Text]:
-    from rich.text import Text
-
     if shown < len(summary.names):
         yield Text(f"{len(summary.names) - shown} smaller features in .to_dict()", style="dim")
     pick = summary.pick

@@ -8,6 +8,10 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
@@ -24,15 +28,11 @@ from limes._explanation.view import (
     row_label,
     view_row,
 )
-from limes._explanation.wording import count, one_line, shorten, signed_column
+from limes._explanation.wording import count, one_line, shorten
 from limes._show.texts import pieces, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from rich.console import Group, RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
     from limes._explanation import Explanation
     from limes._explanation.drawing import Card
@@ -45,8 +45,6 @@ _ASCII = str.maketrans({**dict.fromkeys("█▐▌", "#"), "│": "|", "─": "-
 
 def plain_text(draw: Callable[[int], RenderableType], widest: int | None = None) -> str:
     """Return ``draw(width)`` as text without colours, as wide as the terminal, up to a limit."""
-    from rich.console import Console
-
     console = Console(file=StringIO(), force_terminal=False, color_system=None)
     if widest is not None:
         console.width = min(console.width, widest)
@@ -58,8 +56,6 @@ def plain_text(draw: Callable[[int], RenderableType], widest: int | None = None)
 
 def ascii_text(text: str) -> Text:
     """Return plain text for terminals that print ASCII only."""
-    from rich.text import Text
-
     return Text(_encodable(text, "ascii"))
 
 
@@ -72,11 +68,6 @@ def _encodable(text: str, encoding: str) -> str:
 
 def drawn_card(card: Card) -> Group:
     """Return the card for rich to print."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     parts: list[Any] = [Text(one_line(card.title), style="bold")]
     if card.subtitle:
         parts.append(Text(one_line(card.subtitle)))
@@ -101,26 +92,8 @@ _HALF_BAR = 8  # characters to each side of zero
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
 
-def one_line_summary(explanation: Explanation) -> str:
-    """Return size, method and the largest features of the first row."""
-    n, d = explanation.values.shape[:2]
-    several = len(explanation.output_names) > 1
-    outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""
-    size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {explanation.method}"
-    if not (n and d):
-        return f"<Explanation: {size}>"
-    view = view_row(explanation, 0, max_features=3).outputs[-1]
-    texts = signed_column((line.value for line in view.lines), significant=3)
-    first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
-    more = ", ..." if view.omitted else ""
-    row = f"{row_label(explanation, 0)}, " if n > 1 else ""
-    return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"
-
-
 def coloured_text(explanation: Explanation) -> Iterator[Text]:
     """Yield the coloured text of an explained text, for the output with the largest prediction."""
-    from rich.text import Text
-
     if len(explanation) == 0:
         return
     output = main_output(explanation, 0)
@@ -146,11 +119,8 @@ def _shade(piece: Piece) -> str:
 
 def table(explanation: Explanation, width: int) -> Group:
     """Return header, table and remarks of the first row, for rich to print."""
-    from rich.console import Group
-    from rich.text import Text
-
     if len(explanation) == 0:
-        return Group(Text(one_line_summary(explanation)))
+        return Group(Text(repr(explanation)))
     sampled = explanation.method == "sampled"
     view = view_row(explanation, 0, max_features=explanation.values.shape[1])
     columns = _fitting([_Column.from_output(output, sampled=sampled) for output in view.outputs], width)
@@ -206,8 +176,6 @@ def _fitting(columns: list[_Column], width: int) -> list[_Column]:
 
 
 def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
-    from rich.text import Text
-
     for output in (column.output for column in columns):
         # "prediction: prediction 199.6" says nothing: a single unnamed output is named by its row
         title = f"row {explanation.ids[0]}" if output.title == "prediction" else output.title
@@ -218,8 +186,6 @@ def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> 
 
 
 def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
-    from rich.text import Text
-
     lines = output.lines[:MAX_FEATURES]
     grid = _grid()
     grid.add_column("coefficient", justify="right", no_wrap=True)
@@ -237,8 +203,6 @@ def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
 
 
 def _several(columns: list[_Column]) -> Table:
-    from rich.text import Text
-
     grid = _grid()
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
@@ -256,9 +220,6 @@ def _largest_positions(columns: list[_Column]) -> list[int]:
 
 
 def _grid() -> Table:
-    from rich import box
-    from rich.table import Table
-
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     grid.add_column("condition", min_width=12)
     grid.add_column("value", justify="right", min_width=5)
@@ -266,8 +227,6 @@ def _grid() -> Table:
 
 
 def _labels(line: Line) -> tuple[Text, Text]:
-    from rich.text import Text
-
     # Only these two shrink in a narrow terminal; numbers are never cut.
     return (
         Text(shorten(line.condition, 48), no_wrap=True, overflow="ellipsis"),
@@ -283,8 +242,6 @@ def _colour(value: float) -> str:
 
 def signed_bar(value: float, reach: float) -> Text:
     """Return a bar to the left of a line for values below 0, to its right above; ``reach`` fills a side."""
-    from rich.text import Text
-
     share = abs(value) / reach if reach and np.isfinite(value) else 0.0
     full, half = divmod(round(2 * _HALF_BAR * share), 2)
     left = "▐" * half + "█" * full if value < 0 else ""
@@ -293,8 +250,6 @@ def signed_bar(value: float, reach: float) -> Text:
 
 
 def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
-    from rich.text import Text
-
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
     for output in (column.output for column in columns):
