@@ -48,8 +48,8 @@ RESULTS = {
     ),
     "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
     "limes.SparseExplainer": (
-        *("limes._explanation.rules.Contrast", "limes._explanation.rules.Change"),
-        "limes.surrogates._sparse.SparseSolution",
+        *("limes._explanation.rules.Contrast", "limes._explanation.contrast.Change"),
+        "limes._rules.problem.SparseSolution",
     ),
 }
 # Rooms of functions that need a library which the site may be built without; Sphinx imports them with a stand-in

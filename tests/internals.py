@@ -13,8 +13,7 @@ NAMES = {
     "limes._cli.watching": "rows_are_supervised watched",
     "limes.models.forms": "_base",
     "limes._diagnostics": "diagnosis finding",
-    "limes._explainers": "sparse_model",
-    "limes": "_cli _bars _sparse_pipeline _threads",
+    "limes": "_cli _bars _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
@@ -58,9 +57,6 @@ NAMES = {
     "limes._expectations.one_hot": "pair_estimate",
     "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
     "limes._expectations.pooled": "PooledExpectation",
-    "limes._expectations.precision": (
-        "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets "
-    ),
     "limes._expectations.repeated": "repetitions",
     "limes._expectations.residual": "Clusters FeatureSupport ResidualFit",
     "limes._expectations.rule_of_three": "AnswerStatistics",
@@ -93,13 +89,22 @@ NAMES = {
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
+    "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
+    "limes._rules.neighbourhood": "ColumnChanges FlipLaw LiteralFlips OtherValues",
+    "limes._rules.pairwise": "Node",
+    "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
+    "limes._rules.precision": ("bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets "),
+    "limes._rules.problem": (
+        "PopulationProblem SampleProblem boxed hard_thresholding project projection summing_to "
+    ),
+    "limes._rules.rule": "standard_errors",
+    "limes._rules.solvers": "SOLVERS branch_and_bound",
     "limes._show.axes": "LOWERS RAISES UNKNOWN",
     "limes._show.effects": "draw_effect draw_effects",
     "limes._show.images": "Outlines gallery image_view",
     "limes._show.rows": "_ranks",
     "limes._show.series": "drawn_lanes",
     "limes._show.texts": "pieces",
-    "limes._sparse_rows": "standard_errors",
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads "
     ),
@@ -115,7 +120,6 @@ NAMES = {
     "limes.designs._gaussian": "GaussianPieces",
     "limes.designs._integrals": "gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
-    "limes.designs._literals": "ColumnChanges FlipLaw LiteralFlips OtherValues",
     "limes.designs._marginals": "Atoms BinCells Levels Marginal marginal",
     "limes.designs._product": "ProductFamily",
     "limes.designs._tilted_columns": "SlopeColumn",
@@ -172,14 +176,7 @@ NAMES = {
     "limes.scale._tally": "NOTHING Tally",
     "limes.scale._verification": "verify",
     "limes.scale._work": "Work pickled",
-    "limes.surrogates._branch_and_bound": "branch_and_bound pairwise search",
-    "limes.surrogates._branch_and_bound.nodes": "Node",
-    "limes.surrogates._branch_and_bound.perspective": "PerspectiveSearch perspective_bound",
-    "limes.surrogates._branch_and_bound.relaxation": "FreeQuadratic Point Relaxed",
     "limes.surrogates._linear": "least_squares",
-    "limes.surrogates._projection": "hard_thresholding project projection",
-    "limes.surrogates._solvers": "SOLVERS",
-    "limes.surrogates._sparse": "PopulationProblem SampleProblem boxed summing_to",
 }
 
 _PLACES = {

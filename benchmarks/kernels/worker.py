@@ -86,9 +86,13 @@ def text(name: str) -> Iterator[Times]:
 
 def search(name: str) -> Iterator[Times]:
     """Seconds of a certified search, on one thread."""
-    _ = "_" if find_spec("limes.surrogates._sparse") else ""  # the earlier version's modules have none
-    sparse = import_module(f"limes.surrogates.{_}sparse")
-    branch_and_bound = import_module(f"limes.surrogates.{_}branch_and_bound").branch_and_bound
+    if find_spec("limes._rules"):
+        sparse, solvers = import_module("limes._rules.problem"), import_module("limes._rules.solvers")
+    else:  # the earlier version's modules
+        _ = "_" if find_spec("limes.surrogates._sparse") else ""
+        sparse = import_module(f"limes.surrogates.{_}sparse")
+        solvers = import_module(f"limes.surrogates.{_}branch_and_bound")
+    branch_and_bound = solvers.branch_and_bound
 
     case = load(name)
     sample_problem = sparse.SampleProblem if hasattr(sparse, "SampleProblem") else sparse.Sample

@@ -24,9 +24,9 @@ import limes
 from benchmarks import readme
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
-from limes.designs._literals import FlipLaw
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._sparse import SampleProblem
+from limes._rules.neighbourhood import FlipLaw
+from limes._rules.problem import SampleProblem
+from limes._rules.solvers import branch_and_bound
 
 TABLES = (
     "pollution",

@@ -10,9 +10,8 @@ import numpy as np
 import limes
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
-from limes.designs._literals import LiteralFlips
-from limes.surrogates._projection import projection
-from limes.surrogates._sparse import PopulationProblem
+from limes._rules.neighbourhood import LiteralFlips
+from limes._rules.problem import PopulationProblem, projection
 
 LITERALS = (20, 100, 500, 2000, 10_000)
 K, SAMPLES, SPREAD = 7, 1000, 1.0

@@ -16,11 +16,15 @@ import numpy as np
 from benchmarks import readme
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
-from limes.designs._literals import FlipLaw
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._projection import hard_thresholding, projection
-from limes.surrogates._solvers import convex
-from limes.surrogates._sparse import PopulationProblem, SampleProblem, SparseSolution
+from limes._rules.neighbourhood import FlipLaw
+from limes._rules.problem import (
+    PopulationProblem,
+    SampleProblem,
+    SparseSolution,
+    hard_thresholding,
+    projection,
+)
+from limes._rules.solvers import branch_and_bound, convex
 
 LITERALS = (20, 60, 100, 200, 464, 2000, 10_000)
 SPARSITIES = (3, 7, 15, 20)

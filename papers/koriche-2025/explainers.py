@@ -7,12 +7,10 @@ from time import perf_counter
 
 import numpy as np
 
-from limes.designs._literals import FlipLaw
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._branch_and_bound.perspective import perspective_bound
-from limes.surrogates._projection import hard_thresholding, projection
-from limes.surrogates._solvers import convex
-from limes.surrogates._sparse import PopulationProblem, SampleProblem
+from limes._rules.neighbourhood import FlipLaw
+from limes._rules.perspective import perspective_bound
+from limes._rules.problem import PopulationProblem, SampleProblem, hard_thresholding, projection
+from limes._rules.solvers import branch_and_bound, convex
 
 # Literals up to which the convex solver is asked
 _CONVEX = 500

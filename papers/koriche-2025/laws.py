@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import comb
 
-from limes._expectations.precision import zero_sum_sets
-from limes.designs._literals import FlipLaw
+from limes._rules.neighbourhood import FlipLaw
+from limes._rules.precision import zero_sum_sets
 
 # Rows that are enumerated at once
 _BLOCK = 1 << 15

@@ -25,8 +25,8 @@ from sets import available, prepared
 from tqdm.auto import tqdm
 
 from explainers import sample_problem
-from limes.surrogates._branch_and_bound import branch_and_bound
-from limes.surrogates._branch_and_bound.perspective import perspective_bound
+from limes._rules.perspective import perspective_bound
+from limes._rules.solvers import branch_and_bound
 
 HERE = Path(__file__).parent
 K, SPREAD = 7, 1.0

@@ -16,12 +16,12 @@ _HOME = {
     "ImageExplainer": "limes._explainers.image",
     "ImagePart": "limes._explainers.parts",
     "LocalSurrogateDisplay": "limes._display",
-    "Literals": "limes._explainers.tables.literals",
+    "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._calling.networks",
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.parts",
-    "SparseExplainer": "limes._explainers.sparse",
+    "SparseExplainer": "limes._rules.explainer",
     "Surrogate": "limes.surrogates._linear",
     "TablePart": "limes._explainers.parts",
     "TabularExplainer": "limes._explainers.tabular",
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from limes._explainers.image import ImageExplainer
     from limes._explainers.parts import ImagePart, SeriesPart, TablePart, TextPart
     from limes._explainers.series import SeriesExplainer
-    from limes._explainers.sparse import SparseExplainer
-    from limes._explainers.tables.literals import Literals
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer
     from limes._explainers.text import TextExplainer
     from limes._explanation import Explanation
     from limes._maple import MapleExplainer
     from limes._pipeline import limit
+    from limes._rules.explainer import SparseExplainer
+    from limes._rules.literals import Literals
     from limes._show.images import gallery
     from limes.models._calling.networks import Preprocess
     from limes.surrogates._linear import Surrogate

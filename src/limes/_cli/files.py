@@ -286,9 +286,9 @@ def check_sparse(other: bool) -> None:
 
 def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:
     """Return the explainer of a table: of rules where ``k`` is among the options."""
-    from limes._explainers.sparse import SparseExplainer
-    from limes._explainers.tables.literals import Literals
     from limes._explainers.tabular import TabularExplainer
+    from limes._rules.explainer import SparseExplainer
+    from limes._rules.literals import Literals
 
     if "k" not in options:
         return TabularExplainer(model, background, **options)

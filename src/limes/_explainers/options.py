@@ -1,4 +1,4 @@
-"""The options of sampling that explainers share, and those of sparse rules, documented and checked once."""
+"""The options of sampling that explainers share, documented and checked once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from limes._expectations.controls import Control
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
-from limes.surrogates._sparse import AnswerRange
 
 # Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
 MAX_CALLS, MAX_SHARED = 4096, 16_384
@@ -128,51 +127,3 @@ def _tolerance(tolerance: Any) -> Tolerance | None:
             f"tolerance={tolerance!r} is neither a number nor a share of the largest coefficient such as '5%'"
         )
     return Tolerance(share / 100, relative=True)
-
-
-def check_confidence(confidence: Any) -> float:
-    """Check that the confidence lies between 0 and 1, and return it."""
-    if not check_size("confidence", confidence) < 1.0:
-        raise InputError(f"confidence must be below 1, got {confidence!r}")
-    return float(confidence)
-
-
-def check_scale(scale: Any) -> AnswerRange | None:
-    """Return the option as a range, None for "auto"."""
-    if isinstance(scale, str) and scale == "auto":
-        return None
-    if scale is None:
-        return AnswerRange(-1.0, 1.0, "scale=")
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return AnswerRange(low, high, "scale=")
-
-
-def check_literals(k: int | str, error: float | None) -> tuple[int | None, float | None]:
-    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
-    if k == "smallest":
-        if error is None:
-            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
-        return None, check_size("error", error)
-    if error is not None:
-        raise InputError("error= goes with k='smallest'")
-    if isinstance(k, str):
-        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
-    return check_count("k", k), None
-
-
-def check_intercept(intercept: object) -> bool:
-    if not isinstance(intercept, bool):
-        raise InputError(f"intercept must be True or False, got {intercept!r}")
-    return intercept
-
-
-def check_names(option: str, names: Any) -> tuple[str, ...]:
-    """Return names as a tuple; one text would be taken for its letters."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{option} must be a list of names, got {names!r}")
-    return tuple(names)

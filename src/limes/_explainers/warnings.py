@@ -1,4 +1,4 @@
-"""Warnings that explanations carry, about rows of a table, predictions, texts and certificates.
+"""Warnings that explanations carry, about rows of a table, predictions and texts.
 
 They cost next to nothing: arrays decide which rows have one, and sentences are written for those alone.
 ``limes.diagnose`` looks closer.
@@ -21,8 +21,6 @@ from limes._variance import ROUNDING
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table
-    from limes._sparse_pipeline import EvaluatedRule
-    from limes._sparse_rows import SparseConfig
     from limes.designs._product import ProductFamily
     from limes.models._documents import Document
 
@@ -40,7 +38,7 @@ _LISTED = 3
 # Rows looked at together: their distances fit the processor's memory
 _BLOCK = 10_000
 # An R² below the first, by the second number of standard errors, is poor
-_POOR, _SURE = 0.1, 2.0
+POOR, _SURE = 0.1, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +171,7 @@ def _poor(fitted: Fitted) -> Bools:
     if fitted.sampled is None:
         return np.zeros(n, dtype=np.bool_)
     upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors
-    return np.asarray((upper.reshape(n, -1) < _POOR).all(axis=1))
+    return np.asarray((upper.reshape(n, -1) < POOR).all(axis=1))
 
 
 def _fit_warnings(*, far: bool, poor: bool) -> Iterator[str]:
@@ -240,63 +238,3 @@ def _unsplit(word: str) -> bool:
         return False
     scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)
     return sum(script in _WITHOUT_SPACES for script in scripts) > _LONG
-
-
-# -- certificates --------------------------------------------------------------------------------------------
-
-
-def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
-    """Return warnings about a sparse explanation and its certificate."""
-    warnings, span = list(_rule_sample_warnings(rule)), rule.problem.span
-    if rule.excess > 0.0:
-        warnings.append(
-            f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
-            f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
-        )
-    if rule.vacuous:
-        warnings.append(
-            f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
-            "no smaller than its largest possible value; raise fresh"
-        )
-    if not rule.solution.proved and rule.meets_box:
-        warnings.append(
-            "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
-            "bounds is not searched for; use intercept=True, which has none"
-        )
-    elif not rule.solution.proved and config.solver == "branch_and_bound":
-        warnings.append(
-            f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
-            "samples, so that literals are less correlated"
-        )
-    if config.error is not None and rule.meets(config) and not span.source:
-        warnings.append(
-            f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
-            f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
-        )
-    if not rule.meets(config):
-        warnings.append(
-            f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
-            f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
-        )
-    if rule.r2 < 0.0:
-        warnings.append(
-            f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
-            "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
-        )
-    if 0.0 <= rule.r2 < _POOR:
-        warnings.append(
-            f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around a row; "
-            "raise k"
-        )
-    return tuple(warnings)
-
-
-def _rule_sample_warnings(rule: EvaluatedRule) -> Iterator[str]:
-    if rule.refusal:
-        yield f"{SAMPLED_ALONE}: {rule.refusal}"
-    fresh = rule.problem.fresh.values
-    if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
-        yield (
-            f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
-            "it receives what is explained"
-        )

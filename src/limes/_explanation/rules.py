@@ -40,7 +40,7 @@ class Certificate(Printable):
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
     objective, lower_bound, gap, nodes
-        Of the problem that the solver solved; see :class:`limes.surrogates._sparse.SparseSolution`. Where
+        Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where
         E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
     proved, optimum
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is

@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._expectations.boxes import Bounds, Box, bounds_of, least
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.ranges import answer_range
 from limes._explainers.options import REQUESTED
 from limes._explainers.results import UNFINISHED
-from limes._explainers.tables.rule_rows import SignRows, TableRows
 from limes._explainers.verification import check_agreement
-from limes._sparse_pipeline import ModelReading
-from limes._sparse_rows import RowCalls
+from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
+from limes._rules.literals import SignRows, TableRows
+from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.problem import AnswerRange, PopulationProblem
+from limes._rules.rule import ModelReading, RowCalls
+from limes._rules.solvers import SOLVERS
 from limes._threads import LRUCache
-from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import OneOutput
 from limes.models._calling.clusters import MEMBERSHIP
@@ -26,8 +26,6 @@ from limes.models._calling.outputs import Output
 from limes.models._identity import Watch
 from limes.models._reading import read_output, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
-from limes.surrogates._solvers import SOLVERS
-from limes.surrogates._sparse import AnswerRange, PopulationProblem
 
 # Methods whose answers lie between 0 and 1
 _SHARES = ("predict_proba", MEMBERSHIP)

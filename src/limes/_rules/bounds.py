@@ -1,14 +1,19 @@
-r"""The least answer of a form over a box of rows, by bounds and a best-first search.
+r"""The range of a form's answers over rows, and its least answer in a box by a best-first search.
 
 A box lists the values that each column may take, and contains all their combinations. A sum reaches the sum
 of its columns' least effects. A forest is at least the sum of its trees' least leaves that the box reaches,
 which is the answer itself where every tree reaches one leaf (``kernels/tree_bounds.cpp``). Otherwise the box
 with the least bound is cut in two at a split of which it reaches both sides, until the box with the least
 bound has one answer. The largest answers of f are the least of -f.
+
+``answer_range`` needs no search: a sum lies in Σ_j [min f_j, max f_j], each over the values of column j, and
+reaches both ends; a forest lies between the sums of its trees' least and largest leaves, a combination
+between those of its parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -20,7 +25,7 @@ from limes import _kernels
 from limes._arrays import Floats, Ints, times
 from limes._functions import LARGEST
 from limes.exceptions import InputError
-from limes.models.forms._base import Combination, Form, Sum
+from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._sums import as_sum
 from limes.models.forms._trees import Forest
@@ -247,3 +252,49 @@ class _ForestBounds:
             is_code = (numbers >= 0) & (numbers < codes) & (numbers == np.floor(numbers))
             allowed[j, np.where(is_code, numbers, codes).astype(np.int64)] = True
         return allowed
+
+
+def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | None:
+    """Return the least and the largest answer of a form of one output; None where they are not bounded.
+
+    Parameters
+    ----------
+    form
+        A form with one output, (n,).
+    values
+        Values that each column may take, (v_j,) each.
+
+    Examples
+    --------
+    >>> from limes.models.forms import Linear
+    >>> answer_range(Linear([2.0, -1.0], 5.0), [np.array([0.0, 1.0]), np.array([3.0])])
+    (2.0, 4.0)
+    """
+    ends = _ends(form, values)
+    return None if ends is None or not np.isfinite(ends).all() else (float(ends[0]), float(ends[1]))
+
+
+def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
+    """Return the least and the largest answer, (2,)."""
+    match form:
+        case Forest():
+            return form.extremes
+        case Combination():
+            parts = [_ends(part, values) for part in form.parts]
+            weighted = [w * p for w, p in zip(form.weights, parts, strict=True) if p is not None]
+            if len(weighted) < len(parts):
+                return None
+            return np.asarray(float(form.intercept) + np.sort(weighted, axis=1).sum(axis=0))
+        case Reducible():
+            total = form.reduce()
+            return _of_sum(total, values) if isinstance(total, Sum) else None
+    return None
+
+
+def _of_sum(form: Sum, values: Sequence[Floats]) -> Floats:
+    ends = np.full(2, float(form.intercept))
+    for function, loading, points in zip(form.functions, form.loadings, values, strict=True):
+        if function is not None:
+            effects = times(function(np.asarray(points)).T, loading)
+            ends += effects.min(), effects.max()
+    return ends

@@ -12,16 +12,14 @@ from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._bars import progress_of
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
-from limes._explainers.options import (
-    SamplingOptions,
-    check_confidence,
-    check_intercept,
-    check_literals,
-    check_names,
-    check_scale,
-)
+from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of
-from limes._explainers.sparse_contrast import (
+from limes._explainers.tables.table import ids_of
+from limes._explanation import Explanation
+from limes._explanation.drawing import Described
+from limes._explanation.rules import Contrast
+from limes._explanation.wording import rule_text
+from limes._rules.contrast import (
     Goal,
     changes_among,
     changes_by_bounds,
@@ -29,26 +27,26 @@ from limes._explainers.sparse_contrast import (
     fixed,
     nearest,
 )
-from limes._explainers.sparse_model import BoundRule, RuleModel
-from limes._explainers.tables.literals import Literals
-from limes._explainers.tables.rule_rows import TableRows, check_columns, rows_of
-from limes._explainers.tables.table import ids_of
-from limes._explainers.warnings import rule_warnings
-from limes._explanation import Explanation
-from limes._explanation.drawing import Described
-from limes._explanation.rules import Contrast
-from limes._explanation.wording import rule_text
-from limes._sparse_pipeline import EvaluatedRule, RefusedRowError, certificate, explain_row
-from limes._sparse_rows import RowCalls, SparseConfig
+from limes._rules.literals import Literals, TableRows, check_columns, rows_of
+from limes._rules.model import BoundRule, RuleModel
+from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.problem import AnswerRange, check_sparsity
+from limes._rules.rule import (
+    EvaluatedRule,
+    RefusedRowError,
+    RowCalls,
+    SparseConfig,
+    certificate,
+    explain_row,
+    rule_warnings,
+)
+from limes._rules.solvers import SOLVERS, search_options
 from limes._threads import LRUCache, one_blas_thread
-from limes.designs._literals import LiteralNeighbourhood
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import ModelCaller, OneOutput, Retry
 from limes.models._calling.outputs import resolve
 from limes.models._calling.repetition import CHECK_CALLS, few_inputs, repetition_warnings, spread_of_answers
-from limes.surrogates._solvers import SOLVERS, search_options
-from limes.surrogates._sparse import check_sparsity
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
@@ -179,8 +177,8 @@ class SparseExplainer(Described):
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood)
-        self._k, error = check_literals(k, error)
-        self._exclude = check_names("exclude", exclude)
+        self._k, error = _check_literals(k, error)
+        self._exclude = _check_names("exclude", exclude)
         if self._rows.width is not None:
             self._rows.positions(self._exclude, self._rows.width)
         model, output = behind_method(model, output)
@@ -192,15 +190,15 @@ class SparseExplainer(Described):
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=check_confidence(confidence),
+            confidence=_check_confidence(confidence),
             seed=self._options.sampling.seed,
             error=error,
             certify=certify,
             search=search_options(solver, gap, tolerance, time_limit, threads),
-            intercept=check_intercept(intercept),
+            intercept=_check_intercept(intercept),
         )
         self._reader = RuleModel(
-            model, self._output, self._ask, self._rows, self._spread, solver, method, check_scale(scale)
+            model, self._output, self._ask, self._rows, self._spread, solver, method, _check_scale(scale)
         )
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
@@ -298,7 +296,7 @@ class SparseExplainer(Described):
         rows = self._rows.encode(X)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
-        excluded = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), rows.shape[1])
+        excluded = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), rows.shape[1])
         config = self._with_sizes(near[0], excluded)
         results, error = compute_each(
             range(len(rows)),
@@ -352,7 +350,7 @@ class SparseExplainer(Described):
             raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
         (row,) = rows
         model = self._current(rows)
-        still = self._rows.positions((*self._exclude, *check_names("exclude", exclude)), row.size)
+        still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
         values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
         if model.bounds is not None:
             fewest = changes_by_bounds(model.bounds, row, values, goal)
@@ -461,3 +459,51 @@ class SparseExplainer(Described):
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
+
+
+def _check_confidence(confidence: Any) -> float:
+    """Check that the confidence lies between 0 and 1, and return it."""
+    if not check_size("confidence", confidence) < 1.0:
+        raise InputError(f"confidence must be below 1, got {confidence!r}")
+    return float(confidence)
+
+
+def _check_scale(scale: Any) -> AnswerRange | None:
+    """Return the option as a range, None for "auto"."""
+    if isinstance(scale, str) and scale == "auto":
+        return None
+    if scale is None:
+        return AnswerRange(-1.0, 1.0, "scale=")
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
+    return AnswerRange(low, high, "scale=")
+
+
+def _check_literals(k: int | str, error: float | None) -> tuple[int | None, float | None]:
+    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
+    if k == "smallest":
+        if error is None:
+            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
+        return None, check_size("error", error)
+    if error is not None:
+        raise InputError("error= goes with k='smallest'")
+    if isinstance(k, str):
+        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
+    return check_count("k", k), None
+
+
+def _check_intercept(intercept: object) -> bool:
+    if not isinstance(intercept, bool):
+        raise InputError(f"intercept must be True or False, got {intercept!r}")
+    return intercept
+
+
+def _check_names(option: str, names: Any) -> tuple[str, ...]:
+    """Return names as a tuple; one text would be taken for its letters."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{option} must be a list of names, got {names!r}")
+    return tuple(names)

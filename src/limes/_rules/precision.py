@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs._literals import LiteralNeighbourhood
+from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes.exceptions import InputError
 
 

@@ -1,0 +1,262 @@
+"""Solvers of sparse problems by name: closed form, thresholding, branch and bound, convex relaxation.
+
+Branch and bound is two searches over supports that share an incumbent. The pairwise search (``pairwise.py``)
+proves explanations of up to some ten literals in milliseconds, even with only two rows a literal. The search
+on the perspective relaxation (``perspective.py``) proves those of fifteen and twenty literals with five rows
+a literal. A problem that the first has not proved in a short time is continued by both in turns; a search
+that lags far behind gets no turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._checks import check_count, check_size, is_count
+from limes._rules.pairwise import PairwiseSearch, SearchProblem, exchange_literals
+from limes._rules.perspective import PerspectiveSearch, is_of_use
+from limes._rules.problem import (
+    PopulationProblem,
+    SampleProblem,
+    SparseSolution,
+    check_sparsity,
+    fit_on,
+    hard_thresholding,
+    projection,
+    solution,
+)
+from limes.exceptions import InputError
+
+
+def convex(problem: SampleProblem, k: int) -> SparseSolution:
+    """Minimise the sample's F(u) over b + Σu = y, ‖u‖₁ ≤ k, |u| ≤ 1, by cvxpy with Clarabel.
+
+    The objective bounds that of every k-sparse explanation in the box from below, to the solver's accuracy.
+    It is dense, a bound rather than an explanation: ``support`` is usually larger than k, and ``proved``
+    refers to the relaxation.
+
+    Raises
+    ------
+    InputError
+        If k is not one of 1 .. d, cvxpy or Clarabel are not installed, or the solver fails.
+
+    References
+    ----------
+    Koriche et al. 2025, section 7.1 (CVX).
+    """
+    began = perf_counter()
+    check_sparsity(k, problem.size)
+    u = _solved(_cvxpy(), problem, k)
+    missing = 0.0 if problem.intercept else problem.target - float(u.sum())
+    return solution(problem, u + missing / u.size, began=began, lower_bound=None)
+
+
+def _solved(cvxpy: Any, problem: SampleProblem, k: int) -> Floats:
+    columns = cvxpy.Variable(problem.moments.size)
+    u = columns[: problem.size]
+    loss = cvxpy.quad_form(columns, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments @ columns)
+    constraints = [cvxpy.sum(columns) == problem.target, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
+    program = cvxpy.Problem(cvxpy.Minimize(loss), constraints)
+    program.solve(solver=cvxpy.CLARABEL)
+    if u.value is None:
+        raise InputError(f"the convex relaxation was not solved: Clarabel returned {program.status!r}")
+    return np.asarray(u.value)
+
+
+def _cvxpy() -> Any:
+    try:
+        import clarabel  # noqa: F401
+        import cvxpy
+    except ImportError as error:
+        raise InputError(
+            "solver='convex' needs cvxpy and Clarabel: pip install 'limes[sparse]', or use another solver"
+        ) from error
+    return cvxpy
+
+
+# First turn as a share of the time; each turn takes twice as long as the one before
+_FIRST = 0.02
+# A search whose gap is more than this multiple of the other's gets no turn
+_BEHIND = 2.0
+
+# Callback with seconds, lower bound and best objective
+OnProgress: TypeAlias = Callable[[float, float, float], object]
+
+
+def branch_and_bound(
+    problem: SampleProblem,
+    k: int,
+    *,
+    tolerance: float = 0.0,
+    time_limit: float = 60.0,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+) -> SparseSolution:
+    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate.
+
+    Parameters
+    ----------
+    problem
+        m rows, enough that correlations are small (m = 1000 for 500 literals).
+    k
+        Number of literals, 1 .. d.
+    tolerance
+        Stop once the gap is no larger; 0 for the optimum.
+    time_limit
+        Seconds, > 0; when they are over, the remaining gap is reported. The Gram matrix and one bound are
+        computed in any case, which takes some seconds for 4,000 literals.
+    threads
+        Number of threads, >= 1. The proved optimum does not depend on it; the number of nodes, and which of
+        several equally good explanations is returned, does.
+    on_progress
+        Called with seconds, lower bound and best objective at every node.
+
+    Raises
+    ------
+    InputError
+        If k, the tolerance, the time limit or the number of threads are out of range.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> signs = rng.choice([-1.0, 1.0], (500, 20))
+    >>> values = 0.5 * signs[:, 3] - 0.3 * signs[:, 7] + 0.1 * signs[:, 11] * signs[:, 12]
+    >>> optimum = branch_and_bound(SampleProblem(np.ones(20), 0.2, signs, values), k=2)
+    >>> optimum.support, optimum.proved
+    (array([3, 7]), True)
+    """
+    began = perf_counter()
+    check_sparsity(k, problem.size)
+    if not 0 <= tolerance < 1 or not time_limit > 0:
+        raise InputError(f"tolerance must be in [0, 1) and time_limit > 0; got {tolerance} and {time_limit}")
+    if not is_count(threads):
+        raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
+    deadline = began + time_limit
+    progress = _Progress(began, on_progress)
+    both = is_of_use(problem)
+    pairwise = PairwiseSearch(
+        SearchProblem.from_sample(problem, tolerance), problem.size, k, deadline, threads, progress
+    )
+    lower, nodes = pairwise.start(_FIRST if both else 1.0), 0
+    if both and not pairwise.is_proved(lower) and perf_counter() <= deadline:
+        lower, nodes = _in_turns(pairwise, problem, lower, perf_counter() - began, deadline, progress)
+    u = np.zeros(problem.size)
+    u[pairwise.support] = fit_on(problem, pairwise.support)
+    bound = None if pairwise.is_proved(lower) and tolerance == 0.0 else min(lower, pairwise.best)
+    return solution(
+        problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=pairwise.nodes + nodes
+    )
+
+
+def _in_turns(
+    pairwise: PairwiseSearch,
+    problem: SampleProblem,
+    lower: float,
+    turn: float,
+    deadline: float,
+    progress: _Progress,
+) -> tuple[float, int]:
+    """Return the best lower bound at the end, and the nodes of the perspective search."""
+
+    def improved(support: Ints) -> Ints:
+        return exchange_literals(pairwise.problem, support, deadline)
+
+    wide = PerspectiveSearch(
+        problem,
+        pairwise.k,
+        pairwise.best,
+        pairwise.support,
+        pairwise.problem.cutoff,
+        improved,
+        deadline,
+    )
+    of_wide, wide_is_next = -np.inf, True
+    while not pairwise.is_proved(max(lower, of_wide)) and perf_counter() <= deadline:
+        turn *= 2.0
+        until = min(deadline, perf_counter() + turn)
+        if wide_is_next:
+            wide.accept(pairwise.support)
+            for bound in wide.run(until):
+                of_wide = bound
+                progress(bound, wide.best)
+            pairwise.offer(wide.support)
+            if wide.finished:
+                return pairwise.problem.cutoff(pairwise.best), wide.nodes
+        else:
+            lower = pairwise.resume(until)
+        gap, gap_of_wide = pairwise.best - lower, pairwise.best - of_wide
+        wide_is_next = gap_of_wide <= (gap / _BEHIND if wide_is_next else gap * _BEHIND)
+    return max(lower, of_wide), wide.nodes
+
+
+class _Progress:
+    """Reports to the caller, with the best lower bound of both searches."""
+
+    def __init__(self, began: float, callback: OnProgress | None) -> None:
+        self._began, self._callback, self._lower = began, callback, 0.0
+
+    def __call__(self, lower: float, best: float) -> None:
+        """Report a search's lower bound and the best objective."""
+        self._lower = max(self._lower, lower)
+        if self._callback is not None:
+            self._callback(perf_counter() - self._began, min(self._lower, best), best)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver of one kind of problem.
+
+    Attributes
+    ----------
+    solve
+        (problem, k) -> solution.
+    needs
+        The kind of problem: ``PopulationProblem`` consists of g = E[s f], ``SampleProblem`` of rows and their
+        answers.
+    options
+        Names of the options of ``solve``.
+    boxed
+        Whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled.
+    """
+
+    solve: Callable[..., SparseSolution]
+    needs: type[PopulationProblem] | type[SampleProblem]
+    options: tuple[str, ...] = ()
+    boxed: bool = False
+
+
+SOLVERS: Mapping[str, Solver] = {
+    "projection": Solver(projection, PopulationProblem),
+    "hard_thresholding": Solver(hard_thresholding, SampleProblem),
+    "branch_and_bound": Solver(branch_and_bound, SampleProblem, ("tolerance", "time_limit", "threads")),
+    "convex": Solver(convex, SampleProblem, boxed=True),
+}
+
+
+def search_options(
+    solver: str, gap: float | None, tolerance: float | None, time_limit: float, threads: int
+) -> tuple[tuple[str, Any], ...]:
+    """Return the options of a solver's search, checked; the gap is passed under one of its two names.
+
+    Raises
+    ------
+    InputError
+        If one is out of range, or a gap is passed to a solver that proves none.
+    """
+    if gap is not None and tolerance is not None:
+        raise InputError("gap= and tolerance= are two names of one option: pass gap=")
+    name, value = ("gap", gap) if tolerance is None else ("tolerance", tolerance)
+    allowed = check_size(name, 0.0 if value is None else value, zero=True)
+    if allowed >= 1.0:
+        raise InputError(f"{name} is a share of the error, below 1; got {value!r}")
+    if allowed and "tolerance" not in SOLVERS[solver].options:
+        raise InputError(f"{name}= goes with solver='branch_and_bound'; {solver!r} proves no optimum")
+    if time_limit != np.inf:
+        check_size("time_limit", time_limit)
+    search = {"tolerance": allowed, "time_limit": time_limit, "threads": check_count("threads", threads)}
+    return tuple((name, search[name]) for name in SOLVERS[solver].options)
