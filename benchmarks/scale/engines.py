@@ -51,9 +51,8 @@ def _direct(engine: str, explainer: Any, table: Path, out: Path) -> dict[str, An
 
 
 def _engine(engine: str, explainer: Any, table: Path, out: Path) -> dict[str, Any]:
-    from limes.scale._engines import Cluster
     from limes.scale._sources import Source
-    from limes.scale._tables import explain_files
+    from limes.scale._tables import Cluster, explain_files
 
     cluster = Cluster(workers=CORES)
     try:

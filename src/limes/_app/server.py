@@ -1,7 +1,8 @@
-"""The server of one desk: it refuses requests without the token, for another host, or from another site.
+"""The server of one desk on the loopback interface.
 
-The token is the first part of every path, so that scripts and pictures of the page need no cookie, which
-browsers would send to other ports of this machine too.
+It refuses requests without the token, for another host, or from another site. The token is the first part of
+every path, so that scripts and pictures of the page need no cookie, which browsers would send to other ports
+of this machine too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from limes._app.desk import Desk
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError
 

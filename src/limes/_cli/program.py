@@ -11,10 +11,9 @@ from typing import Annotated, ParamSpec
 import typer
 
 from limes import __version__
-from limes._cli.explain import demo, diagnose
+from limes._cli.explain import demo, diagnose, what_if
 from limes._cli.explain import explain as explain_one
 from limes._cli.scale import explain_table, verify
-from limes._cli.what_if import what_if
 from limes.exceptions import LimesError, ModelError
 
 P = ParamSpec("P")

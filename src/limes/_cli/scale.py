@@ -92,9 +92,8 @@ def explain_table(
     from limes._checks import require
 
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
-    from limes.scale._engines import Cluster
     from limes.scale._sources import Source
-    from limes.scale._tables import explain_files
+    from limes.scale._tables import Cluster, explain_files
 
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
@@ -150,8 +149,8 @@ def verify(
     from limes._checks import require
 
     require("pyarrow", "limes verify", package="'limes[scale]'")
+    from limes.scale._parts import verify as check
     from limes.scale._sources import Source
-    from limes.scale._verification import verify as check
 
     result = check(out, None if table is None else Source.of(table))
     for problem in result.problems:

@@ -24,9 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limes._arrays import Ints
-from limes.scale._parts import Folder
+from limes.scale._parts import SPREAD, Folder, Hashes, hashes_of_bits
 from limes.scale._stores import Place, parsed
-from limes.scale._tally import SPREAD, Hashes, hashes_of_bits
 
 # Largest number of hashes that the driver holds in memory, eight bytes each, and of those looked up
 _HELD, _LOOKED_UP = 1 << 22, 1000

@@ -27,23 +27,155 @@ require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from base64 import b85decode, b85encode
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from limes._arrays import Floats
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
-from limes.scale._locks import locked
-from limes.scale._stores import BESIDE, Place, StorePath, checksum, parsed, write_whole
-from limes.scale._tally import Hashes, Tally
+from limes.scale._sources import Source
+from limes.scale._stores import (
+    BESIDE,
+    Place,
+    StorePath,
+    absolute,
+    checksum,
+    locked,
+    parsed,
+    place_of,
+    write_whole,
+)
+
+# K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
+_COUNTED = 1024
+_ALL = 2.0**64
+# 2^64 over the golden ratio, odd: multiples of it are spread evenly
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Number of rows, of errors, and the sum of |β| of each column over the rows without an error.
+
+    Distinct explanations are counted by their hashes, uniform on [0, 1): if the K-th smallest of the distinct
+    hashes is u, there are about (K - 1) / u of them, with a relative standard error of 1 / √(K - 2); fewer
+    than K are counted exactly. So K numbers a part are enough for a table of any length. A library's sketch
+    would be a dependency in place of ten lines.
+
+    Attributes
+    ----------
+    outputs : int
+        Number of the model's outputs; 0 where no row has an explanation.
+    smallest : str
+        The smallest hashes of explanations, eight bytes each, in base 85.
+    reason : str
+        The first error; empty where all rows have an explanation.
+
+    References
+    ----------
+    Beyer et al., "On synopses for distinct-value estimation under multiset operations", 2007, section 4.
+    """
+
+    rows: int
+    errors: int
+    outputs: int
+    sizes: Mapping[str, float]
+    smallest: str
+    reason: str
+
+    @classmethod
+    def count(cls, lines: pa.Table, features: Sequence[str], rows: int) -> Tally:
+        """Count the lines that `explain_frame` returns for ``rows`` rows."""
+        good = lines.filter(lines["error"].is_null())
+        reasons = lines["error"].drop_null()
+        errors = len(reasons)  # such rows have one line each
+        values = _values(good, features, rows - errors)
+        sizes = np.abs(values).sum(axis=(0, 1)).tolist()
+        outputs = values.shape[1]
+        flat = values.reshape(rows - errors, outputs * len(features)) + 0.0  # -0.0 + 0.0 is 0.0
+        hashes = _smallest(hashes_of_bits(flat.view(np.uint64)))
+        by_name = dict(zip(features, sizes, strict=True))
+        return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the tally of both together."""
+        sizes = {
+            name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0)
+            for name in {**self.sizes, **other.sizes}
+        }
+        return Tally(
+            self.rows + other.rows,
+            self.errors + other.errors,
+            max(self.outputs, other.outputs),
+            sizes,
+            _packed(_smallest(np.concatenate([self._hashes, other._hashes]))),
+            self.reason or other.reason,
+        )
+
+    @property
+    def mean_sizes(self) -> dict[str, float]:
+        """Mean |β| of each column, over rows with an explanation and outputs."""
+        count = max(1, (self.rows - self.errors) * self.outputs)
+        return {name: size / count for name, size in self.sizes.items()}
+
+    @property
+    def distinct(self) -> tuple[int, bool]:
+        """Number of distinct explanations, and whether it is exact."""
+        hashes = self._hashes
+        if len(hashes) < _COUNTED:
+            return len(hashes), True
+        return round((_COUNTED - 1) * _ALL / float(hashes[-1])), False
+
+    @cached_property
+    def _hashes(self) -> Hashes:
+        return np.frombuffer(b85decode(self.smallest), "<u8")
+
+
+NOTHING = Tally(0, 0, 0, {}, "", "")
+
+
+def _values(good: pa.Table, features: Sequence[str], rows: int) -> Floats:
+    """Coefficients (rows, outputs, columns) of lines in either layout."""
+    if "feature" in good.column_names:
+        flat: Floats = good["value"].to_numpy()
+    else:
+        flat = np.column_stack([good[f"value_{name}"].to_numpy() for name in features])
+    outputs = flat.size // max(1, rows * len(features))
+    return flat.reshape(rows, outputs, len(features))
+
+
+def hashes_of_bits(bits: Hashes) -> Hashes:
+    """Hash each row of 64-bit cells to 64 bits: a step of splitmix64 a cell."""
+    hashes = np.zeros(len(bits), dtype=np.uint64)
+    for column in bits.T:
+        hashes = (hashes ^ column) + SPREAD
+        hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes ^= hashes >> np.uint64(31)
+    return hashes
+
+
+def _smallest(hashes: Hashes) -> Hashes:
+    return np.unique(hashes)[:_COUNTED]
+
+
+def _packed(hashes: Hashes) -> str:
+    return b85encode(hashes.astype("<u8").tobytes()).decode()
+
 
 _RUN, _JOURNAL, _END, _LOCK = "_run.json", "_parts.jsonl", "_finished.json", "_lock"
 # The name of its run, in the metadata of a part
@@ -327,3 +459,87 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
             yield from _differences(was, now, f"{of}{name} ")
         elif was != now:
             yield f"{of}{name} was {was!r}, is {now!r}"
+
+
+@dataclass(frozen=True)
+class FolderCheck:
+    """Counts of the parts that the journal lists, and what is wrong with the folder."""
+
+    parts: int
+    rows: int
+    errors: int
+    problems: tuple[str, ...]
+
+
+def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
+    """Compare a folder with its journal, its run and, if it is passed, the table that was explained.
+
+    A folder is right if each part is the file whose checksum the journal states, names the folder's run, and
+    has the rows that follow those of the part before it; and if no other file can be taken for a part.
+
+    Every byte of the folder, and of the table, is read.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or the file that states its run is missing or damaged.
+    """
+    folder = Folder(absolute(place_of(out)))
+    if not folder.path.is_dir():
+        raise InputError(f"{out}: no such folder")
+    run, journal = folder.run(), folder.journal()
+    problems = [*_folder_problems(folder, journal)]
+    for number, actual in folder.checksums(sorted(journal)).items():
+        problems += _part_problems(folder, journal, number, actual, run_name(run))
+    if source is not None:
+        problems += _input_problems(run, source, journal)
+    records = journal.values()
+    rows, errors = sum(record.rows for record in records), sum(record.errors for record in records)
+    return FolderCheck(len(journal), rows, errors, tuple(problems))
+
+
+def _folder_problems(folder: Folder, journal: Mapping[int, PartRecord]) -> Iterator[str]:
+    listed_files = {folder.part(number) for number in journal}
+    for path in folder.files():
+        if path not in listed_files:
+            yield f"{path.name} is in the folder, but not in its journal"
+    end = folder.end()
+    if end is None:
+        yield "the run is not finished: run the same command again"
+        return
+    missing = sorted({*range(end["parts"])} - journal.keys())
+    yield from (f"part {number} is not in the journal" for number in missing)
+    if not missing and (rows := sum(record.rows for record in journal.values())) != end["rows"]:
+        yield f"the journal counts {rows:,} rows, and the run had {end['rows']:,}"
+
+
+def _part_problems(
+    folder: Folder, journal: Mapping[int, PartRecord], number: int, actual: str | None, name: str
+) -> Iterator[str]:
+    path, record = folder.part(number), journal[number]
+    if actual != record.sha256:
+        yield (
+            f"{path.name} is missing" if actual is None else f"{path.name} was changed: its checksum differs"
+        )
+        return
+    if (other := run_of(path)) != name:
+        yield f"{path.name} is of run {other}, and the folder of run {name}"
+    lines = parsed(path, lambda file: pq.read_table(file, columns=["row"]))
+    rows = np.unique(lines["row"].to_numpy())
+    before = [journal[n].rows for n in range(number) if n in journal]
+    if len(before) == number and not np.array_equal(rows, np.arange(record.rows) + sum(before)):
+        yield f"{path.name} does not have the {record.rows:,} rows from row {sum(before):,}"
+
+
+def _input_problems(
+    run: Mapping[str, Any], source: Source, journal: Mapping[int, PartRecord]
+) -> Iterator[str]:
+    stated, actual = run.get("input", {}), source.fingerprint
+    for name in sorted(stated.keys() | actual.keys()):
+        was, now = stated.get(name, "missing"), actual.get(name, "missing")
+        if was != now:
+            yield f"file {name} of the input was {was}, is {now}"
+    if stated == actual and not source.is_csv:
+        rows = sum(record.rows for record in journal.values())
+        if rows != source.likely_rows:  # of Parquet, exact: the footers state it
+            yield f"the journal counts {rows:,} rows, and the input has {source.likely_rows:,}"

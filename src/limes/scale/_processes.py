@@ -25,9 +25,9 @@ from typing import Any
 
 from limes._threads import use_threads
 from limes.exceptions import InputError
-from limes.scale._engines import Cluster
 from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
+from limes.scale._tables import Cluster
 from limes.scale._work import Work
 
 # A run is given up after this number of workers have died one after the other before their first part

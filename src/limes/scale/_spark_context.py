@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from limes.exceptions import InputError
-from limes.scale._engines import Cluster
+from limes.scale._tables import Cluster
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -1,4 +1,10 @@
-"""Explanations of files: an engine computes the missing parts, finished parts are recorded and summed up."""
+"""Explanations of files: an engine computes the missing parts, finished parts are recorded and summed up.
+
+An engine is a function ``run(work, parts, cluster)`` that takes parts as it needs them and yields their
+records, in any order. It may compute a part twice, for example after the death of a worker: both times the
+file is the same. `limes.scale._processes` runs processes of this machine; the other engines are
+`limes.scale.dask` and `limes.scale.spark`.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +12,148 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from importlib import import_module
 from operator import add
-from typing import Any
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, TypeAlias
 
-from limes._checks import check_count, check_size
+from limes._bars import tqdm_class
+from limes._checks import check_choice, check_count, check_size
 from limes.exceptions import InputError
-from limes.scale._engines import THIS_PROCESS, Cluster, engine_of
 from limes.scale._frames import Explainer
-from limes.scale._heartbeat import Heartbeat
 from limes.scale._keys import repeated_keys
-from limes.scale._parts import Folder, PartRecord, run_name
+from limes.scale._parts import NOTHING, Folder, PartRecord, run_name
 from limes.scale._sources import Part, Source
 from limes.scale._stores import Place, absolute, place_of
-from limes.scale._tally import NOTHING
 from limes.scale._work import Work
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The machines and processes that run workers.
+
+    Attributes
+    ----------
+    workers
+        Processes that are started on this machine; ignored if ``scheduler`` is given.
+    scheduler
+        Address of a running cluster, as its library writes it; None: this machine.
+    timeout
+        Seconds that a part may take; then its rows that hang are reported as errors. None: no limit.
+    cores
+        Threads of a worker; None: its share of the cores of this machine.
+    supervised
+        Whether a single worker on this machine is a separate process, whose death the driver survives.
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    timeout: float | None = None
+    cores: int | None = None
+    supervised: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of a worker on this machine, so that together they have a core each.
+
+        Cores are those that this process may use, by affinity and by the limit of its container.
+        """
+        if self.cores is not None:
+            return self.cores
+        from joblib import cpu_count
+
+        return max(1, int(cpu_count()) // self.workers)
+
+
+# Only the process that calls
+THIS_PROCESS = Cluster()
+
+Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Iterator[PartRecord]]
+
+# Modules, imported when they are chosen: the library of an engine is needed only if that is used
+_MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spark": "limes.scale.spark"}
+
+
+def engine_of(name: str) -> Engine:
+    """Find an engine.
+
+    Raises
+    ------
+    InputError
+        If there is no engine of this name.
+    MissingLibraryError
+        If its library is not installed.
+    """
+    run: Engine = import_module(_MODULES[check_choice("engine", name, tuple(_MODULES))]).run
+    return run
+
+
+# Seconds between two beats in a terminal or notebook, and in a log
+_TERMINAL, _LOG = 1.0, 30.0
+
+
+class Heartbeat:
+    """A progress bar of rows, as a context, with the oldest part that is not finished.
+
+    The line is written again every second, also while no part is finished, so that a part that hangs is seen
+    by its time. Engines take parts ahead, two for each core at most: the time includes the wait for a worker.
+    """
+
+    def __init__(self, total: int, finished: int, *, show: bool) -> None:
+        log = not (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._interval = _LOG if log else _TERMINAL
+        self._show = show
+        self._began: dict[int, float] = {}
+        self._errors = 0
+        self._stop = Event()
+        self._thread = Thread(target=self._beat, daemon=True)
+        options: dict[str, Any] = {"unit": " rows", "unit_scale": True, "desc": "explaining"}
+        if log:
+            options |= {"mininterval": _LOG}
+        self._bar = tqdm_class()(total=total, initial=finished, disable=not show, **options)
+
+    def __enter__(self) -> Heartbeat:
+        if self._show:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._show:
+            self._thread.join()
+            self._bar.set_postfix_str(self.at_work())  # not what was under way at the last beat
+        self._bar.close()
+
+    def begun(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield the parts, and start the clock of each as an engine takes it."""
+        for part in parts:
+            self._began[part.number] = monotonic()
+            yield part
+
+    def add(self, record: PartRecord) -> None:
+        """Count the rows of a part that is finished."""
+        self._began.pop(record.part, None)
+        self._errors += record.errors
+        self._bar.update(record.rows)
+
+    def at_work(self) -> str:
+        """Describe the oldest part that is not finished, since when it was taken, and the errors so far."""
+        began = dict(self._began)
+        errors = [f"{self._errors:,} errors"] if self._errors else []
+        if not began:
+            return ", ".join(errors)
+        part = min(began, key=lambda number: began[number])
+        return ", ".join([f"part {part} queued or running for {monotonic() - began[part]:.0f} s", *errors])
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._bar.set_postfix_str(self.at_work())
 
 
 @dataclass(frozen=True)

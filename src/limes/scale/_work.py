@@ -26,10 +26,9 @@ from limes.exceptions import InputError, LimesError, ModelError
 from limes.scale._cells import Unreadable, typed
 from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
 from limes.scale._keys import key_hashes
-from limes.scale._parts import Folder, PartRecord, with_run, writing
+from limes.scale._parts import Folder, PartRecord, Tally, with_run, writing
 from limes.scale._sources import Part, Source
 from limes.scale._stores import write_whole
-from limes.scale._tally import Tally
 
 NONE: Mapping[int, str] = {}
 # Starts every pickle with the version of limes: another version refuses it

@@ -36,11 +36,11 @@ from distributed.comm.core import connect
 
 from limes._threads import use_threads
 from limes.exceptions import InputError
-from limes.scale._engines import Cluster
 from limes.scale._frames import Explainer, explain_frame
 from limes.scale._parts import PartRecord
 from limes.scale._processes import WorkerPool, supervised
 from limes.scale._sources import Part
+from limes.scale._tables import Cluster
 from limes.scale._work import Work
 
 __all__ = ["explain"]

@@ -25,12 +25,12 @@ from pyspark import TaskContext
 
 from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
-from limes.scale._engines import Cluster
 from limes.scale._frames import Explainer, check_columns, check_keys, explain_frame, schema_of
 from limes.scale._parts import PartRecord
 from limes.scale._processes import supervised
 from limes.scale._sources import Part
 from limes.scale._spark_context import spark_context
+from limes.scale._tables import Cluster
 from limes.scale._work import Work, pickled, unpickled
 
 __all__ = ["explain"]
