@@ -167,7 +167,7 @@ NAMES = {
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
     "limes.scale._spark_context": "check_java spark_context",
     "limes.scale._parts": "Folder NOTHING PartRecord Tally run_name verify with_run",
-    "limes.scale._sources": "Inputs Part Source decimated",
+    "limes.scale._sources": "Part Source Source:Inputs decimated",
     "limes.scale._stores": "checksum place_of write_whole",
     "limes.scale._tables": "Cluster Heartbeat engine_of explain_files",
     "limes.scale._work": "Work pickled",

@@ -50,7 +50,6 @@ class Unreadable:
     reason: str
 
     def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
-        """Return some of the rows."""
         return replace(self, num_rows=length)
 
 
@@ -94,7 +93,6 @@ def check_types(
 
 
 def check_repeats(where: Place, columns: Sequence[str]) -> None:
-    """Raise InputError if two columns have one name."""
     repeated = [name for name, count in Counter(columns).items() if count > 1]
     if repeated:
         raise InputError(f"{where} has several columns named {listed(repeated)}: give each another name")
@@ -169,15 +167,7 @@ def _type_name(kind: Any) -> str:
 
 
 def csv_schema(path: Place) -> pa.Schema:
-    """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are.
-
-    Raises
-    ------
-    OSError, pa.ArrowException
-        The file cannot be read.
-    InputError
-        A column has the name of another.
-    """
+    """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are."""
     with (
         streamed(path, _compression(path)) as text,
         pa_csv.open_csv(text, **_csv_options([], block_size=_HEAD)) as reader,
@@ -209,13 +199,7 @@ def _compression(path: Place) -> str | None:
 
 
 def csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
-    """Yield rows in order, as text whatever their columns hold.
-
-    Raises
-    ------
-    InputError
-        A column is missing, or the file cannot be cut into lines.
-    """
+    """Yield rows in order, as text whatever their columns hold."""
     malformed: list[Any] = []
     options = _csv_options(malformed, types=dict.fromkeys(columns, pa.binary()))
     # "" in quotes is a text; which other texts are null depends on whether the column is a key

@@ -162,13 +162,7 @@ def _eager(frame: Any) -> Any:
 
 
 def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
-    """Columns of the result and their types, without the keys.
-
-    Raises
-    ------
-    InputError
-        There is no such layout.
-    """
+    """Columns of the result and their types, without the keys."""
     if check_choice("layout", layout, tuple(_LAYOUTS)) == "wide":
         cells: dict[str, Any] = {
             f"{kind}_{name}": _FLOAT for kind in ("value", "se") for name in explainer.feature_names
@@ -246,7 +240,6 @@ class _Lines(NamedTuple):
     columns: Mapping[str, Floats | _Texts]
 
     def frame(self, schema: Mapping[str, Any], backend: Any) -> Any:
-        """Make a frame of the schema's columns."""
         cells = {
             name: _text_series(name, column, backend) if isinstance(column, _Texts) else column
             for name, column in self.columns.items()
@@ -296,7 +289,6 @@ class _Explained(NamedTuple):
 
     @classmethod
     def concatenate(cls, pieces: Sequence[tuple[Ints, Explanation]]) -> _Explained:
-        """Join explanations by the same explainer, of the rows at these positions."""
         first = pieces[0][1]
 
         def joined(name: str) -> Floats:
@@ -362,7 +354,6 @@ def _conditions(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], Ints]:
 
 
 def _error_lines(errors: Mapping[int, str]) -> _Lines:
-    """A line a row that has no explanation."""
     positions = np.array([*errors], dtype=np.int64)
     return _Lines(positions, {"error": _Texts([*errors.values()], np.arange(len(positions)))})
 

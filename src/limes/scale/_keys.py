@@ -87,7 +87,6 @@ def _text_bits(column: Any) -> Hashes:
 
 
 def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], rows: int) -> str:
-    """Describe rows of a folder that share their keys; empty if keys are unique."""
     if not keys:
         return ""
     repeats, count = _repeated((_hashes_of(folder, number, keys) for number in parts), -(-rows // _HELD))

@@ -112,7 +112,6 @@ class Tally:
         return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
 
     def __add__(self, other: Tally) -> Tally:
-        """Return the tally of both together."""
         sizes = {
             name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0)
             for name in {**self.sizes, **other.sizes}
@@ -128,7 +127,6 @@ class Tally:
 
     @property
     def mean_sizes(self) -> dict[str, float]:
-        """Mean |β| of each column, over rows with an explanation and outputs."""
         count = max(1, (self.rows - self.errors) * self.outputs)
         return {name: size / count for name, size in self.sizes.items()}
 
@@ -149,7 +147,6 @@ NOTHING = Tally(0, 0, 0, {}, "", "")
 
 
 def _values(good: pa.Table, features: Sequence[str], rows: int) -> Floats:
-    """Coefficients (rows, outputs, columns) of lines in either layout."""
     if "feature" in good.column_names:
         flat: Floats = good["value"].to_numpy()
     else:
@@ -196,16 +193,13 @@ class PartRecord:
 
     @property
     def rows(self) -> int:
-        """Number of rows of the table in the part."""
         return self.tally.rows
 
     @property
     def errors(self) -> int:
-        """Number of these rows that have no explanation."""
         return self.tally.errors
 
     def to_json(self) -> str:
-        """One line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -216,7 +210,6 @@ class PartRecord:
 
 
 def run_name(run: Mapping[str, Any]) -> str:
-    """Return the name of a run, a hash of what determines its explanations."""
     return sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -231,12 +224,6 @@ class Folder:
         """Start or resume a run in the folder, and lock out any other run until it ends.
 
         Yields the complete parts; incomplete part files of this run are deleted.
-
-        Raises
-        ------
-        InputError
-            The folder holds something else, or another run (the message names the differences); another
-            process works in it; or it cannot be written.
         """
         with ExitStack() as stack:
             with writing(self.path):
@@ -265,13 +252,7 @@ class Folder:
         return finished
 
     def run(self) -> dict[str, Any]:
-        """The inputs that determine the explanations in the folder.
-
-        Raises
-        ------
-        InputError
-            The file that states it is missing or damaged.
-        """
+        """The inputs that determine the explanations in the folder."""
         try:
             run = json.loads((self.path / _RUN).read_bytes())
         except (OSError, ValueError) as error:
@@ -306,7 +287,6 @@ class Folder:
             path.unlink()
 
     def part(self, number: int) -> Place:
-        """File of a part."""
         return self.path / f"part-{number:05d}.parquet"
 
     def files(self) -> list[Place]:
@@ -321,7 +301,6 @@ class Folder:
         return {n: journal[n] for n, actual in self.checksums(journal).items() if actual == journal[n].sha256}
 
     def checksums(self, numbers: Iterable[int]) -> dict[int, str | None]:
-        """Checksums of parts; None for a part that is missing."""
         numbers = [*numbers]
         with ThreadPoolExecutor(_READERS) as pool:
             return dict(zip(numbers, pool.map(lambda n: checksum(self.part(n)), numbers), strict=True))
@@ -347,13 +326,7 @@ class Folder:
             raise InputError(f"{self.path} now belongs to another run; nothing was written")
 
     def finish(self, records: Mapping[int, PartRecord], name: str) -> None:
-        """Check that the folder holds these parts of the run and nothing else, and note that it is finished.
-
-        Raises
-        ------
-        InputError
-            A file appeared that is no part of the run, or a part was deleted or exchanged.
-        """
+        """Check that the folder holds these parts of the run alone, and note that it is finished."""
         with writing(self.path):
             expected = {self.part(number) for number in records}
             wrong = sorted(expected.symmetric_difference(self.files()))
@@ -375,14 +348,7 @@ class Folder:
             return None
 
     def append(self, record: PartRecord) -> None:
-        """Add to the journal a part whose file is in place.
-
-        Raises
-        ------
-        InputError
-            The file is missing, for example on machines with another folder; or the journal cannot be
-            written.
-        """
+        """Add to the journal a part whose file is in place."""
         with writing(self.path):
             if not self.part(record.part).is_file():
                 raise InputError(
@@ -478,11 +444,6 @@ def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
     has the rows that follow those of the part before it; and if no other file can be taken for a part.
 
     Every byte of the folder, and of the table, is read.
-
-    Raises
-    ------
-    InputError
-        There is no such folder, or the file that states its run is missing or damaged.
     """
     folder = Folder(absolute(place_of(out)))
     if not folder.path.is_dir():

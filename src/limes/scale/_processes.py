@@ -73,7 +73,6 @@ class _Search:
         return cls(part, timeout, _halves(range(part.num_rows)))
 
     def next(self) -> _Task:
-        """Return the trial of a piece; after the last, the whole part, with more time."""
         limit = self.timeout
         if not self.pieces:
             return _Task(self.part, None if limit is None else limit + 2 * self.spent, self.faults)
@@ -84,17 +83,14 @@ class _Search:
         return _Task(self.part, limit, rows=rows)
 
     def add(self, seconds: float) -> None:
-        """Record a piece without fault."""
         self.spent += seconds
 
     def add_late(self, rows: range, seconds: float) -> None:
-        """Record a piece that took longer than its limit."""
         self.spent += seconds
         over = self.timeout is not None and self.spent > _SEARCH * self.timeout
         self._divide(rows, "TimeoutError", f"takes longer than {seconds:.3g} seconds", "takes too long", over)
 
     def add_death(self, rows: range, seconds: float, end: str) -> None:
-        """Record a piece whose worker died."""
         self.spent += seconds
         self.deaths += 1
         text = f"ends its worker ({end})"
@@ -127,12 +123,6 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     """Compute the parts with processes of this machine, in any order; yield each as soon as it is finished.
 
     One worker is this process, unless it has a time limit, or is ``supervised``.
-
-    Raises
-    ------
-    InputError
-        If the explainer cannot be sent to other processes, workers keep dying, or a part cannot be read or
-        written, or takes too long or ends its worker although none of its rows does.
     """
     if cluster.workers == 1 and cluster.timeout is None and not cluster.supervised:
         yield from map(work, parts)
@@ -177,7 +167,6 @@ class _Worker:
 
     @property
     def seconds(self) -> float:
-        """Seconds since its task was sent."""
         return monotonic() - self.start
 
     @property
@@ -194,7 +183,6 @@ class _Worker:
         return self.pipe.recv()
 
     def end(self) -> str:
-        """Describe how a process that left its pipe ended."""
         self.process.join(_GRACE)
         return exit_text(self.process.exitcode)
 
@@ -220,7 +208,6 @@ class WorkerPool:
         self._idle: list[_Worker] = []
 
     def record_of(self, part: Part) -> PartRecord:
-        """Compute one part; the workers stay for the next."""
         self._parts = iter([part])
         [record] = self.records()
         return record

@@ -57,68 +57,6 @@ _DELTA, _ICEBERG, _NULL = "_delta_log", ".metadata.json", "__HIVE_DEFAULT_PARTIT
 _A_PART = "part-00000.parquet"
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Files of one kind, in order, and the columns that their folders state.
-
-    Attributes
-    ----------
-    keys
-        A table of one row for each file; empty where there are no such columns.
-    folders
-        Folders all of whose files are the table's: another file in them would be too.
-    pattern
-        The pattern that names the files: another file that matches it would be the table's too.
-    """
-
-    files: tuple[Place, ...]
-    keys: tuple[pa.Table, ...] = ()
-    folders: tuple[Place, ...] = ()
-    pattern: Place | None = None
-
-    def refuse_output(self, out: Place) -> None:
-        """Raise InputError if a folder of parts would be among the files of the table."""
-        is_inside = any(_is_in(out, folder) for folder in self.folders)
-        if is_inside or (self.pattern is not None and _would_match(out / _A_PART, self.pattern)):
-            raise InputError(
-                f"{out} is inside of the table, whose readers would take explanations for its rows: pass a "
-                "folder elsewhere"
-            )
-
-
-def inputs_of(where: str | Place) -> Inputs:
-    """Find the files of a table.
-
-    Raises
-    ------
-    InputError
-        There are no files, or files of both kinds, or a table format has features that are not read.
-    MissingLibraryError
-        For Delta and Iceberg, where their library is not installed.
-    """
-    text, place = str(where), place_of(where)
-    if text.endswith(_ICEBERG):
-        return _iceberg(text)
-    folders: tuple[Place, ...] = ()
-    pattern: Place | None = None
-    if place.is_dir():
-        if (place / _DELTA).is_dir():
-            return _delta(absolute(place))
-        files, folders = _below(place)
-    elif has_magic(str(place)):
-        pattern = absolute(place)
-        place, files = _matches(place)
-    else:
-        files = [place] if place.is_file() else []
-    kinds = {kind_of(file) for file in files}
-    if len(kinds) != 1 or None in kinds:
-        _refuse(text, files)
-    root = str(absolute(place))
-    files = [absolute(file) for file in files]  # workers may have another working directory
-    keys = _hive([str(file).removeprefix(root) for file in files])
-    return Inputs(tuple(files), keys, tuple(map(absolute, folders)), pattern)
-
-
 def _refuse(text: str, files: Sequence[Place]) -> NoReturn:
     """Raise an error that names the files of another kind, or those of both."""
     others = [file.name for file in files if kind_of(file) is None]
@@ -242,7 +180,6 @@ def _matches(place: Place) -> tuple[Place, list[Place]]:
 
 
 def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
-    """Columns of folders ``key=value``: whole numbers if all values are, else texts."""
     folders = [re.split(r"[/\\]", path)[:-1] for path in paths]
     rows = [dict(part.split("=", 1) for part in parts if "=" in part) for parts in folders]
     names = {tuple(row) for row in rows}
@@ -262,8 +199,7 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
     return tuple(table.slice(i, 1) for i in range(len(paths)))
 
 
-def _delta(place: Place) -> Inputs:
-    """Files of the current version of a Delta table."""
+def _delta(place: Place) -> Source:
     require("deltalake", "limes.scale for Delta tables")
     import pyarrow.dataset as pa_dataset
     from deltalake import DeltaTable
@@ -281,10 +217,10 @@ def _delta(place: Place) -> Inputs:
     files = tuple(_inside(place, fragment.path) for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     if not rows[0]:
-        return Inputs(files, folders=(place,))
+        return Source(files, folders=(place,))
     kinds = {name: dataset.schema.field(name).type for name in rows[0]}
     keys = (pa.table({name: pa.array([row[name]], kinds[name]) for name in kinds}) for row in rows)
-    return Inputs(files, tuple(keys), folders=(place,))
+    return Source(files, tuple(keys), folders=(place,))
 
 
 def _inside(place: Place, path: str) -> Place:
@@ -303,7 +239,7 @@ def _delta_options(url: str) -> dict[str, str]:
     return result
 
 
-def _iceberg(text: str) -> Inputs:
+def _iceberg(text: str) -> Source:
     """Files of the snapshot that an Iceberg metadata file states."""
     require("pyiceberg", "limes.scale for Iceberg tables")
     from pyiceberg.table import StaticTable
@@ -314,7 +250,7 @@ def _iceberg(text: str) -> Inputs:
     files = sorted((place_of(task.file.file_path) for task in tasks), key=str)
     if not files:
         raise InputError(f"the Iceberg table {text} has no rows")
-    return Inputs(tuple(files))
+    return Source(tuple(files))
 
 
 # Footers that are read at the same time: a store answers slowly, but many at once
@@ -362,11 +298,9 @@ class Slice:
     keys: pa.Table | None = None
 
     def slice(self, start: int, length: int) -> Slice:
-        """Return some of the rows."""
         return replace(self, start=self.start + start, num_rows=length)
 
     def read(self, columns: Sequence[str]) -> Chunk:
-        """Read the rows, or return why they are unreadable."""
         stored = [name for name in columns if self.keys is None or name not in self.keys.column_names]
         self.stamp.check(self.file)
         try:
@@ -412,42 +346,67 @@ class Part:
 
     @property
     def num_rows(self) -> int:
-        """Number of rows in the part."""
         return sum(piece.num_rows for piece in self.pieces)
 
     def read(self, columns: Sequence[str]) -> list[Chunk]:
-        """Read the rows of the part in order."""
         return [piece.read(columns) if isinstance(piece, Slice) else piece for piece in self.pieces]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one kind, in order of their names, and the columns that their folders state, a row a file."""
+    """Files of one kind, in order of their names, and the columns that their folders state.
+
+    Attributes
+    ----------
+    keys
+        A table of one row for each file; empty where folders state no columns.
+    folders
+        Folders all of whose files are the table's: another file in them would be too.
+    pattern
+        The pattern that names the files: another file that matches it would be the table's too.
+    """
 
     files: tuple[Place, ...]
     keys: tuple[pa.Table, ...] = ()
-    origin: Inputs | None = None
+    folders: tuple[Place, ...] = ()
+    pattern: Place | None = None
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
-        """Find a file, the files of a folder, of a pattern, or of a table format.
-
-        Raises
-        ------
-        InputError
-            There are no files, or files of several kinds.
-        """
-        inputs = inputs_of(where)
-        return cls(inputs.files, inputs.keys, inputs)
+        """Find a file, the files of a folder, of a pattern, or of a table format."""
+        text, place = str(where), place_of(where)
+        if text.endswith(_ICEBERG):
+            return _iceberg(text)
+        folders: tuple[Place, ...] = ()
+        pattern: Place | None = None
+        if place.is_dir():
+            if (place / _DELTA).is_dir():
+                return _delta(absolute(place))
+            files, folders = _below(place)
+        elif has_magic(str(place)):
+            pattern = absolute(place)
+            place, files = _matches(place)
+        else:
+            files = [place] if place.is_file() else []
+        kinds = {kind_of(file) for file in files}
+        if len(kinds) != 1 or None in kinds:
+            _refuse(text, files)
+        root = str(absolute(place))
+        files = [absolute(file) for file in files]  # workers may have another working directory
+        keys = _hive([str(file).removeprefix(root) for file in files])
+        return cls(tuple(files), keys, tuple(map(absolute, folders)), pattern)
 
     def refuse_output(self, out: Place) -> None:
-        """Raise InputError if a folder of explanations would be inside of the table."""
-        if self.origin is not None:
-            self.origin.refuse_output(out)
+        """Raise InputError if a folder of parts would be among the files of the table."""
+        is_inside = any(_is_in(out, folder) for folder in self.folders)
+        if is_inside or (self.pattern is not None and _would_match(out / _A_PART, self.pattern)):
+            raise InputError(
+                f"{out} is inside of the table, whose readers would take explanations for its rows: pass a "
+                "folder elsewhere"
+            )
 
     @property
     def is_csv(self) -> bool:
-        """Whether the files are CSV."""
         return kind_of(self.files[0]) == ".csv"
 
     @cached_property
@@ -515,13 +474,7 @@ class Source:
         return likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
-        """Cut the table into parts of ``rows`` rows; the last one may be shorter.
-
-        Raises
-        ------
-        InputError
-            A file lacks a column or cannot be read at all.
-        """
+        """Cut the table into parts of ``rows`` rows; the last one may be shorter."""
         number, first, pieces, room = 0, 0, [], rows
         for piece in self._chunks(columns) if self.is_csv else self._slices(columns):
             start = 0

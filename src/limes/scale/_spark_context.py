@@ -45,11 +45,6 @@ def spark_context(cluster: Cluster) -> Iterator[SparkContext]:
     """Yield a context on the cluster; an active one is used, and stays active.
 
     Jobs need no session, which would take as long to start as the context.
-
-    Raises
-    ------
-    InputError
-        Java is missing or too old, or the scheduler does not answer.
     """
     from pyspark import SparkContext
 

@@ -83,17 +83,14 @@ class StorePath:
 
     @property
     def filesystem(self) -> Any:
-        """The store, as pyarrow sees it."""
         return _filesystem(self.url)[0]
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
         return self.key.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """The end of the name, from its last point."""
         return Path(self.name).suffix
 
     def __truediv__(self, name: str) -> StorePath:
@@ -103,11 +100,9 @@ class StorePath:
         return f"{urlsplit(self.url).scheme}://{self.key}"
 
     def is_dir(self) -> bool:
-        """Return whether it is a folder, or there are keys that begin with it."""
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
 
     def is_file(self) -> bool:
-        """Return whether it is an object."""
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.File)
 
     def size_and_time(self) -> tuple[int, int]:
@@ -118,7 +113,6 @@ class StorePath:
         return info.size, info.mtime_ns
 
     def iterdir(self) -> Iterator[StorePath]:
-        """Yield the entries of the folder."""
         yield from self._listing(recursive=False)
 
     def rglob(self) -> Iterator[StorePath]:
@@ -132,7 +126,6 @@ class StorePath:
                 yield StorePath(info.path, self.url)
 
     def read_bytes(self) -> bytes:
-        """Read an object; raise FileNotFoundError if there is no such object."""
         with self.filesystem.open_input_stream(self.key, compression=None) as stream:
             content: bytes = stream.read()
         return content
@@ -143,7 +136,6 @@ class StorePath:
             stream.write(content)
 
     def unlink(self, *, missing_ok: bool = False) -> None:
-        """Delete an object."""
         try:
             self.filesystem.delete_file(self.key)
         except FileNotFoundError:
@@ -158,11 +150,6 @@ def place_of(where: str | Place) -> Place:
     """Return the place of a path, of a URL of this machine, or of a URL of a store.
 
     ``Path("s3://bucket/out")`` would be the local folder ``s3:/bucket/out``.
-
-    Raises
-    ------
-    InputError
-        The scheme is that of another kind of store, or the store cannot be used.
     """
     if isinstance(where, StorePath | Path):
         return where
@@ -240,13 +227,7 @@ class _Watched(io.RawIOBase):
 
 
 def parsed(place: Place, parse: Callable[[Any], T]) -> T:
-    """Parse a file; an error of pyarrow's then means that the file is damaged, not that a store fails.
-
-    Raises
-    ------
-    InputError
-        The store fails.
-    """
+    """Parse a file; an error of pyarrow's then means that the file is damaged, not that a store fails."""
     if isinstance(place, Path):
         with opened(place) as file:
             return parse(file)
@@ -313,13 +294,6 @@ def locked(place: Place) -> Iterator[None]:
     never compared. If two runs take the lease at the same moment, both write it, and the run that then reads
     the other's token stops. Should both continue, they write the same bytes: a worker refuses a part of
     another run.
-
-    Raises
-    ------
-    InputError
-        Another run holds it.
-    OSError
-        The lock cannot be written.
     """
     if isinstance(place, StorePath):
         lease = _Lease(place)

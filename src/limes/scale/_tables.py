@@ -81,15 +81,7 @@ _MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spar
 
 
 def engine_of(name: str) -> Engine:
-    """Find an engine.
-
-    Raises
-    ------
-    InputError
-        If there is no engine of this name.
-    MissingLibraryError
-        If its library is not installed.
-    """
+    """Find an engine."""
     run: Engine = import_module(_MODULES[check_choice("engine", name, tuple(_MODULES))]).run
     return run
 
@@ -137,7 +129,6 @@ class Heartbeat:
             yield part
 
     def add(self, record: PartRecord) -> None:
-        """Count the rows of a part that is finished."""
         self._began.pop(record.part, None)
         self._errors += record.errors
         self._bar.update(record.rows)
@@ -208,14 +199,6 @@ def explain_files(
     and the keys. ``run`` holds the inputs that determine the explanations (model, background, options): a
     folder accepts explanations of one run only. When more than the share ``max_errors`` of the rows so far
     have no explanation, the run ends.
-
-    Raises
-    ------
-    InputError
-        The table, an option or the folder is not usable, or there are too many errors; finished parts are
-        kept.
-    MissingLibraryError
-        If the engine's library is not installed.
     """
     do = engine_of(engine)
     if not 0 <= max_errors <= 1:
@@ -253,7 +236,6 @@ def explain_files(
 
 
 def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
-    """Yield the parts into which the table is cut, and note the rows of each."""
     for part in parts:
         plan[part.number] = part.num_rows
         yield part

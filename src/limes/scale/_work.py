@@ -48,13 +48,7 @@ def pickled(work: Work | Explainer) -> bytes:
 
 
 def unpickled(content: bytes) -> Any:
-    """Unpickle what `pickled` returned; it runs code, so the bytes must come from this program.
-
-    Raises
-    ------
-    InputError
-        The model needs a module that is not installed here, or another version of limes wrote the bytes.
-    """
+    """Unpickle what `pickled` returned; it runs code, so the bytes must come from this program."""
     if not content.startswith(_HEADER):
         sender = content[: content.find(b"\n")].decode(errors="replace")
         raise InputError(
@@ -102,13 +96,7 @@ class Work:
         layout: str,
         keys: Sequence[str],
     ) -> Work:
-        """Choose the columns that are read.
-
-        Raises
-        ------
-        InputError
-            The table lacks a column, or a key has the name of a column of the result.
-        """
+        """Choose the columns that are read."""
         check_keys(keys, {"row": None, **schema_of(explainer, layout)})
         check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
         read = pa.schema([source.schema.field(name) for name in explainer.feature_names])
@@ -116,27 +104,18 @@ class Work:
 
     @property
     def keys(self) -> list[str]:
-        """Columns that are copied to the result."""
         return list(self.key_schema.names)
 
     @property
     def columns(self) -> list[str]:
-        """Columns that are read."""
         return [*dict.fromkeys([*self.keys, *self.schema.names])]
 
     @cached_property
     def result(self) -> pa.Schema:
-        """Columns that are written."""
         return self._explain(self.schema.empty_table(), self.key_schema.empty_table(), {}, 0).schema
 
     def to_bytes(self) -> bytes:
-        """Pickle the work for other processes, with the model, its prepared tables and its pool of answers.
-
-        Raises
-        ------
-        InputError
-            If the model, or a part of it, cannot be pickled.
-        """
+        """Pickle the work for other processes, with the model, its tables and its pool of answers."""
         # a model that fails is reported row by row, by those who explain the rows
         with suppress(ModelError):
             self.explainer.fill_pool(progress=False)
@@ -144,24 +123,12 @@ class Work:
 
     @staticmethod
     def from_bytes(content: bytes) -> Work:
-        """Unpickle the work of `to_bytes`; it runs code, so the bytes must come from this program.
-
-        Raises
-        ------
-        InputError
-            See `unpickled`.
-        """
+        """Unpickle the work of `to_bytes`; it runs code, so the bytes must come from this program."""
         work: Work = unpickled(content)
         return work
 
     def __call__(self, part: Part, faults: Mapping[int, str] = NONE) -> PartRecord:
-        """Explain a part, and put its file in place; rows among the ``faults`` have the error stated there.
-
-        Raises
-        ------
-        InputError
-            The file could not be written, or the input has changed.
-        """
+        """Explain a part and put its file in place; rows among the ``faults`` have the error stated there."""
         rows, keys, reasons = self._read(part)
         reasons = {**reasons, **faults}
         lines = self._explain(rows, keys, reasons, part.first)
@@ -237,7 +204,6 @@ def _nulls(count: int, schema: pa.Schema) -> pa.Table:
 
 
 def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
-    """The number and the keys of the row of each line."""
     return {
         "row": pc.add(positions, first),
         **{name: keys[name].take(positions) for name in keys.column_names},

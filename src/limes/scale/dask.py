@@ -118,13 +118,7 @@ def _explain(table: Any, explainer: Explainer, layout: str, keys: Sequence[str])
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Compute the parts, in any order; yield each part as soon as it is finished.
-
-    Raises
-    ------
-    InputError
-        The scheduler or its workers do not answer, workers keep dying, or a part cannot be read or written.
-    """
+    """Compute the parts, in any order; yield each part as soon as it is finished."""
     with config.set(_CONFIG), _client(cluster) as client, _plugged_in(client, work, cluster) as name:
 
         def submit(part: Part) -> Any:
@@ -207,7 +201,6 @@ async def _greet(address: str) -> None:
 
 @contextmanager
 def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
-    """Send the workers the work as a plugin; yield its name."""
     name = f"limes-{uuid4().hex}"
     threads = cluster.threads if cluster.scheduler is None else None
     client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster.timeout), name=name)
@@ -218,8 +211,6 @@ def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
 
 
 class _WorkPlugin(WorkerPlugin):
-    """The work of each worker."""
-
     def __init__(self, content: bytes, threads: int | None, timeout: float | None) -> None:
         self._content = content
         self._threads = threads  # of a worker that this program started; None on a running cluster

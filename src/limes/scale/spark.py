@@ -49,12 +49,6 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     """Compute the parts, in any order; yield each part as soon as it is finished.
 
     A part whose worker dies is tried again.
-
-    Raises
-    ------
-    InputError
-        There is no Java or no such cluster, the work cannot be sent to it, workers keep dying, or a part
-        cannot be read or written.
     """
     content = work.to_bytes()
     with spark_context(cluster) as context:
