@@ -57,7 +57,6 @@ _HEADERS: Mapping[str, str] = {
 
 
 def application(desk: Desk, token: str) -> ASGIApp:
-    """Return the page and its answers under ``/<token>/``."""
     routes = [
         *(Route(f"/{path}", _file(name)) for path, name in _FILES.items()),
         Route("/api/table", _getter(lambda _: desk.table())),
@@ -78,7 +77,6 @@ class RequestGuard:
         self._app, self._token = app, token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":  # nothing else is served
             return
 

@@ -12,13 +12,20 @@ import typer
 
 from limes._cli.files import (
     Background,
+    Bandwidth,
     Bins,
     Drop,
     Exclude,
+    FittedModel,
     Law,
+    MaxCalls,
+    Method,
+    Output,
+    Seed,
     Sparse,
     Trust,
     TrustPickle,
+    Weights,
     check_exists,
     check_outputs,
     check_sparse,
@@ -86,8 +93,8 @@ def explain(
     bandwidth: Annotated[
         float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
     ] = None,
-    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
-    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    weights: Weights = "bins",
+    method: Method = "auto",
     max_calls: Annotated[
         int | None,
         typer.Option(
@@ -96,7 +103,7 @@ def explain(
     ] = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    seed: Seed = 0,
     html: Html = None,
     report: Report = None,
     json: Json = None,
@@ -121,7 +128,7 @@ def explain(
         raise InputError("--exclude goes with --sparse")
     check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
-    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
     options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
     if image is not None:
@@ -146,7 +153,6 @@ def explain(
 
 
 def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
-    """Read the table, text or image to explain."""
     if data is not None:
         return read_table(data)
     if image is not None:
@@ -201,21 +207,21 @@ def _explain_image(
 
 
 def diagnose(
-    model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
+    model: FittedModel,
     data: Annotated[
         Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")
     ] = None,
     *,
     text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
     row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
-    output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
+    output: Output = None,
     drop: Drop = None,
     bins: Bins = "quartile",
     law: Law = "truncnorm",
     bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
-    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
-    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    seed: Seed = 0,
     html: Html = None,
     json: Json = None,
     trust: Trust = None,
@@ -227,7 +233,7 @@ def diagnose(
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
     check_outputs((html, json), (model, data))
-    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
     options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}
     if data is None:
@@ -302,25 +308,25 @@ def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None)
 
 
 def what_if(
-    model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
+    model: FittedModel,
     table: Annotated[Path, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")],
     *,
     row: Annotated[int, typer.Option(min=0, help="Which row to start from, from 0.")] = 0,
     ids: Annotated[
         str | None, typer.Option("--id", help="A column with the rows' names, by which they are searched.")
     ] = None,
-    output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
+    output: Output = None,
     drop: Drop = None,
     background: Background = None,
     bins: Bins = "quartile",
     law: Law = "truncnorm",
-    bandwidth: Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")] = None,
-    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
-    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
-    max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
+    bandwidth: Bandwidth = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    max_calls: MaxCalls = None,
     facts: Annotated[int, typer.Option(min=1, help="Most facts of the short rule.")] = 4,
     exclude: Exclude = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    seed: Seed = 0,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     trust: Trust = None,
@@ -334,7 +340,7 @@ def what_if(
 
     frame = read_table(table)
     names = _names(frame, ids)
-    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
     dropped = [*(drop or []), *([] if ids is None else [ids])]
     rows = select_features(frame, fitted, dropped)
     learnt = rows if background is None else _background(background, fitted, dropped)

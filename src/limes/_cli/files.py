@@ -15,6 +15,13 @@ import typer
 from limes._checks import listed, require
 from limes.exceptions import InputError
 
+FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
+Output = Annotated[str | None, typer.Option(help="margin, probability, or a class label.")]
+Bandwidth = Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")]
+Weights = Annotated[str, typer.Option(help="bins or euclidean.")]
+Method = Annotated[str, typer.Option(help="auto, exact or sampled.")]
+MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
+Seed = Annotated[int, typer.Option(help="Seed of the sampler.")]
 Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
@@ -51,18 +58,12 @@ _TRUSTED = (
 _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
-def load_model(path: Path, *, trust: list[str], trust_pickle: bool) -> Any:
-    """Load a fitted model from a file without running code from it, unless it is trusted.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, its kind is unknown, or it must be trusted first.
-    """
+def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
+    """Load a fitted model from a file without running code from it, unless it is trusted."""
     check_exists(path)
     if path.suffix not in _LOADERS:
         raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
-    return _LOADERS[path.suffix](path, trust, trust_pickle)
+    return _LOADERS[path.suffix](path, trust or [], trust_pickle)
 
 
 def _refuse_bomb(path: Path) -> None:
@@ -141,7 +142,6 @@ def _load_lightgbm(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # 
 
 
 def _load_catboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    """Load a model of CatBoost; one with classes as a classifier."""
     catboost = require("catboost", f"reading {path}")
     with _readable(path, "model of CatBoost"):
         model = catboost.CatBoost().load_model(str(path))
@@ -170,13 +170,7 @@ _LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
 
 
 def read_table(path: Path) -> Any:
-    """Read a .csv, .csv.gz or .parquet file with the installed dataframe library (a narwhals frame).
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is not readable, or no dataframe library is installed.
-    """
+    """Read a .csv, .csv.gz or .parquet file with the installed dataframe library (a narwhals frame)."""
     import narwhals as nw
 
     check_exists(path)
@@ -198,13 +192,7 @@ def read_table(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """Read a text in UTF-8.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it is not UTF-8.
-    """
+    """Read a text in UTF-8."""
     check_exists(path)
     try:
         return path.read_text(encoding="utf-8")
@@ -225,7 +213,6 @@ def select_features(table: Any, model: Any, drop: list[str]) -> Any:
 
 
 def features_of(model: Any) -> Sequence[str]:
-    """Return the columns that a model names, () if it names none."""
     if hasattr(model, "feature_names_in_"):
         return [*model.feature_names_in_]
     names: Any = getattr(model, "feature_names_", getattr(model, "feature_name", None))  # CatBoost, LightGBM
@@ -242,7 +229,6 @@ _PREFIXES = ("", "f", "Column_")
 
 
 def parse_bins(text: str) -> str | int | None:
-    """Parse the option ``--bins``."""
     if text == "none":
         return None
     if text == "entropy":
@@ -270,13 +256,11 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
 
 
 def check_exists(path: Path) -> None:
-    """Raise InputError if there is no such file."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
 
 
 def check_sparse(other: bool) -> None:
-    """Raise if --sparse comes with an option of other explanations."""
     if other:
         raise InputError(
             "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limes._cli.files import (
+    Bandwidth,
     Bins,
     Exclude,
+    FittedModel,
     Law,
+    MaxCalls,
+    Method,
+    Output,
+    Seed,
     Sparse,
     Trust,
     TrustPickle,
+    Weights,
     check_sparse,
     features_of,
     load_model,
@@ -40,7 +47,7 @@ _STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
 
 
 def explain_table(
-    model: Annotated[Path, typer.Argument(help="A fitted model, as for explain.")],
+    model: FittedModel,
     table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
     out: Annotated[str, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
     *,
@@ -65,12 +72,12 @@ def explain_table(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
-    output: Annotated[str | None, typer.Option(help="margin, probability, or a class label.")] = None,
+    output: Output = None,
     bins: Bins = "quartile",
     law: Law = "truncnorm",
-    bandwidth: Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")] = None,
-    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins",
-    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto",
+    bandwidth: Bandwidth = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
     max_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
     ] = 0.5,
@@ -78,10 +85,10 @@ def explain_table(
         float | None,
         typer.Option(help="Seconds that a part may take; then its rows that hang are errors."),
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(help="As for explain.")] = None,
+    max_calls: MaxCalls = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    seed: Seed = 0,
     trust: Trust = None,
     trust_pickle: TrustPickle = False,
 ) -> None:
@@ -98,7 +105,7 @@ def explain_table(
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
-    fitted = load_model(model, trust=trust or [], trust_pickle=trust_pickle)
+    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
     options: dict[str, Any] = {
