@@ -46,7 +46,6 @@ class Ends:
     stakes: Floats
 
     def scaled(self, factor: float) -> Ends:
-        """Return the bounds of a multiple."""
         low, high = sorted((factor * self.low, factor * self.high))
         return Ends(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
@@ -275,7 +274,6 @@ def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | 
 
 
 def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
-    """Return the least and the largest answer, (2,)."""
     match form:
         case Forest():
             return form.extremes

@@ -6,7 +6,7 @@ the others. Sets whose bound is below the threshold are searched, those with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, isfinite
@@ -20,9 +20,9 @@ from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._rules.bounds import Bounds, Box, Extreme, least
 from limes._rules.literals import SignRows, TableRows
+from limes._rules.model import Ask
 from limes.exceptions import InputError
 
-Ask = Callable[[Floats], Floats]
 # Values of a column that are tried for the nearest one that is enough
 _NEAREST = 256
 
@@ -36,13 +36,7 @@ class Goal:
 
     @classmethod
     def of(cls, below: float | None, above: float | None) -> Goal:
-        """Return the goal of the two options.
-
-        Raises
-        ------
-        InputError
-            Unless one of them is a number.
-        """
+        """Return the goal of the two options."""
         if (below is None) == (above is None):
             raise InputError("pass below= or above=, the number that the prediction has to cross")
         threshold: Any = above if below is None else below
@@ -52,17 +46,10 @@ class Goal:
 
     @property
     def sign(self) -> float:
-        """1 for below, -1 for above."""
         return 1.0 if self.side == "below" else -1.0
 
     def reached(self, answers: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Tell which answers are beyond the threshold."""
         return np.asarray(self.sign * answers < self.sign * self.threshold)
-
-
-def changes_by_bounds(bounds: Bounds, row: Floats, values: Box, goal: Goal) -> Fewest:
-    """Search by bounds of the form."""
-    return fewest_changes(bounds, row, values, goal.sign * goal.threshold, sign=goal.sign)
 
 
 def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
@@ -105,7 +92,6 @@ def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> F
 
 
 def fixed(values: Box, row: Floats, columns: Ints) -> Box:
-    """Return the values with some columns as they are."""
     chosen = set(columns.tolist())
     return tuple(row[j : j + 1] if j in chosen else column for j, column in enumerate(values))
 
@@ -205,7 +191,6 @@ class _Search:
         return least(self.bounds, box, sign=self.sign, boxes=_MOST_BOXES, below=self.threshold)
 
     def low(self, columns: Sequence[int]) -> float:
-        """Return a lower bound, without a search."""
         return least(self.bounds, self._box(columns), sign=self.sign, boxes=0).value
 
     def _box(self, columns: Sequence[int]) -> Box:
@@ -228,7 +213,6 @@ class _Search:
         return Fewest((), None, "the search was cut short")
 
     def result(self, row: Floats, reason: str) -> Fewest:
-        """Return the columns of a row that differ."""
         changed = [not np.array_equal(row[j], start[0], equal_nan=True) for j, start in enumerate(self.start)]
         columns = np.flatnonzero(changed).tolist()
         return Fewest(tuple(columns), row, reason)

@@ -22,21 +22,19 @@ from limes._explanation.wording import rule_text
 from limes._rules.contrast import (
     Goal,
     changes_among,
-    changes_by_bounds,
     contrast_of,
+    fewest_changes,
     fixed,
     nearest,
 )
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
-from limes._rules.model import BoundRule, RuleModel
+from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, check_sparsity
 from limes._rules.rule import (
     EvaluatedRule,
     RefusedRowError,
-    RowCalls,
     SparseConfig,
-    certificate,
     explain_row,
     rule_warnings,
 )
@@ -253,13 +251,12 @@ class SparseExplainer(Described):
         return self._rows.decode(self._rows.checked_rows(len(self.feature_names))[:1])
 
     @property
-    def _model(self) -> BoundRule:
-        """The model as it is read, at first use."""
+    def _model(self) -> ModelReading:
         if self._bound is None:
             self._bound = self._reader.bind()
         return self._bound
 
-    def _current(self, rows: Floats) -> BoundRule:
+    def _current(self, rows: Floats) -> ModelReading:
         """Return the model as it is now: it is read again if it was fitted again since."""
         model = self._model
         if not model.watch.unchanged(rows):
@@ -353,7 +350,8 @@ class SparseExplainer(Described):
         still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
         values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
         if model.bounds is not None:
-            fewest = changes_by_bounds(model.bounds, row, values, goal)
+            threshold = goal.sign * goal.threshold
+            fewest = fewest_changes(model.bounds, row, values, threshold, sign=goal.sign)
         else:
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)
@@ -361,10 +359,10 @@ class SparseExplainer(Described):
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
             fewest = changes_among(drawn, row, self._ask, goal)
-        fewest = nearest(fewest, row, values, model.reading.predict or self._ask, goal)
+        fewest = nearest(fewest, row, values, model.predict or self._ask, goal)
         return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
 
-    def _spread_of_answers(self, model: BoundRule, d: int) -> float:
+    def _spread_of_answers(self, model: ModelReading, d: int) -> float:
         """Return the largest difference of two answers to one input; 0 where the model was read."""
         if model.method == "exact":
             return 0.0
@@ -373,16 +371,18 @@ class SparseExplainer(Described):
         return self._repetition.get(None, lambda: spread_of_answers(self._ask, inputs, retry))
 
     def _explain_row(
-        self, model: BoundRule, config: SparseConfig, near: LiteralNeighbourhood, row: Floats, name: Any
+        self, model: ModelReading, config: SparseConfig, near: LiteralNeighbourhood, row: Floats, name: Any
     ) -> EvaluatedRule:
         key, sampling = fingerprint(row), self._options.sampling
         calls = model.unfinished.take(key)
         if calls is None:
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
-            return explain_row(near, calls, row, config, model.reading)
+            return explain_row(near, calls, row, config, model)
         except RefusedRowError as refusal:
-            raise ModelError(refusal.at(name)) from refusal
+            raise ModelError(
+                f"row {name!r} has no exact expectation: {refusal}; pass method='auto', which samples it"
+            ) from refusal
         except (ModelError, KeyboardInterrupt):
             model.unfinished.put(key, calls)
             raise
@@ -399,7 +399,7 @@ class SparseExplainer(Described):
 
     def _to_explanation(
         self,
-        model: BoundRule,
+        model: ModelReading,
         config: SparseConfig,
         rows: Floats,
         near: Sequence[LiteralNeighbourhood],
@@ -436,19 +436,19 @@ class SparseExplainer(Described):
             reason=reason_of(refusals, len(rows)) or model.reason,
             controls=tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
             calls=calls,
-            row_converged=np.array([rule.meets(config) and rule.is_accurate for rule in rules]),
-            row_warnings=tuple(repetition + rule_warnings(rule, config) for rule in rules),
+            row_converged=np.array([rule.meets and rule.is_accurate for rule in rules]),
+            row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
                 {
-                    **vars(certificate(rule, config, texts[i], self._rows.conditions(row))),
+                    **vars(rule.certificate(texts[i], self._rows.conditions(row))),
                     **self._of_all_rows(model, row, np.flatnonzero(values[i])),
                 }
                 for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
             ),
         )
 
-    def _of_all_rows(self, model: BoundRule, row: Floats, features: Ints) -> dict[str, Any]:
+    def _of_all_rows(self, model: ModelReading, row: Floats, features: Ints) -> dict[str, Any]:
         """Return what the certificate says of all rows with these facts, and how many there are."""
         worst_case, is_exact = model.worst_case(self._rows.box(row, features), self._boxes)
         return {
@@ -462,14 +462,12 @@ class SparseExplainer(Described):
 
 
 def _check_confidence(confidence: Any) -> float:
-    """Check that the confidence lies between 0 and 1, and return it."""
     if not check_size("confidence", confidence) < 1.0:
         raise InputError(f"confidence must be below 1, got {confidence!r}")
     return float(confidence)
 
 
 def _check_scale(scale: Any) -> AnswerRange | None:
-    """Return the option as a range, None for "auto"."""
     if isinstance(scale, str) and scale == "auto":
         return None
     if scale is None:

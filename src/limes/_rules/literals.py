@@ -300,7 +300,6 @@ Texts = tuple[tuple[str, ...], Bools]
 
 
 def _per_cell(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:  # noqa: ARG001 - one signature
-    """Return one literal per cell."""
     return cells, np.eye(len(cells), dtype=np.bool_)
 
 
@@ -346,7 +345,6 @@ class SignRows:
         return x
 
     def encode(self, X: Any) -> Floats:
-        """Return the user's rows as a matrix."""
         if self._literals is not None:
             return self._literals.transform(X)
         rows = np.atleast_2d(np.asarray(X))
@@ -358,7 +356,6 @@ class SignRows:
         return rows.astype(np.float64)
 
     def near(self, row: Floats, spread: float) -> LiteralFlips:
-        """Return the neighbourhood of a row."""
         return LiteralFlips(checked_signs(row), spread)
 
     def signs(self, row: Floats) -> Floats:
@@ -428,7 +425,6 @@ class SignRows:
         return tuple(_BOTH if free[j] else row[j : j + 1] for j in range(row.size))
 
     def originals(self, rows: Floats) -> Objects:
-        """Return the user's own values."""
         return rows
 
     def checked_rows(self, size: int) -> Floats:
@@ -452,35 +448,27 @@ class TableRows:
         self.schema = literals.table.schema
 
     def encode(self, X: Any) -> Floats:
-        """Return the user's rows as a matrix."""
         return self._literals.table.encode(X)
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        """Return the neighbourhood of a row."""
         return self._literals.changes(row, spread)
 
     def signs(self, row: Floats) -> Floats:
-        """Return x of a row, which the weights are multiplied with."""
         return np.ones(row.size)
 
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
-        """Return the names of the features."""
         return self._literals.table.names
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
-        """Return the label of each feature at a row."""
         return self._literals.conditions(row)
 
     def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
-        """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
         return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
 
     def condition(self, row: Floats, j: int) -> str:
-        """Return the text of a column's cell at a row."""
         return self.conditions(row)[j]
 
     def positions(self, names: Sequence[Any], size: int) -> Ints:
-        """Return the columns of these names, of ``size`` in all."""
         columns = self.names(size)
         for name in names:
             if name not in columns:
@@ -503,7 +491,6 @@ class TableRows:
         )
 
     def originals(self, rows: Floats) -> Objects:
-        """Return the user's own values."""
         return self._literals.table.originals(rows)
 
     def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
@@ -511,7 +498,6 @@ class TableRows:
         return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
-        """Return answers that an assumed range has to cover, besides those around the row."""
         return ask(self._some_rows())
 
     def _some_rows(self) -> Floats:
@@ -520,7 +506,6 @@ class TableRows:
 
 
 def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:
-    """Return the kind of rows that the public options name."""
     if literals is None:
         if neighbourhood not in (None, "flips"):
             raise InputError(f"neighbourhood={neighbourhood!r} needs literals=limes.Literals.fit(background)")

@@ -1,12 +1,16 @@
-"""The model that a sparse rule explains, as it is read: its expectation, its range, and why it is sampled."""
+"""The model that a rule explains, as it is called and read: its expectation, range, and why it is sampled."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
 
+from limes._arrays import Floats
 from limes._expectations.moments import ExactMoments
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.options import REQUESTED
@@ -16,11 +20,10 @@ from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
 from limes._rules.literals import SignRows, TableRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
-from limes._rules.rule import ModelReading, RowCalls
 from limes._rules.solvers import SOLVERS
 from limes._threads import LRUCache
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.models._calling.caller import OneOutput
+from limes.models._calling.caller import Calls, OneOutput, Retry, with_retries
 from limes.models._calling.clusters import MEMBERSHIP
 from limes.models._calling.outputs import Output
 from limes.models._identity import Watch
@@ -30,28 +33,71 @@ from limes.models.forms._base import BlackBox, Form
 # Methods whose answers lie between 0 and 1
 _SHARES = ("predict_proba", MEMBERSHIP)
 
+Ask = Callable[[Floats], Floats]
+
+
+class RowCalls(Calls):
+    """The model's answers around one row, kept batch by batch.
+
+    A row that is explained again after a failure draws the same batches: those with answers are not asked
+    again. ``rows`` counts the rows of all batches since ``restart``.
+    """
+
+    def __init__(self, ask: Ask, *, batch_size: int, retry: Retry | None = None) -> None:
+        super().__init__(ask, batch_size=batch_size, retry=retry)
+        self._batches: dict[bytes, Floats] = {}
+        self.rows = 0
+
+    def restart(self) -> None:
+        self.rows = 0
+
+    def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:  # noqa: ARG002 - by batches
+        self.rows += len(x)
+        starts = range(0, len(x), self._batch_size)
+        return np.concatenate([self._batch(x[i : i + self._batch_size]) for i in starts])
+
+    def _batch(self, x: Floats) -> Floats:
+        key = blake2b(x.tobytes(), digest_size=16).digest()
+        if key not in self._batches:
+            self._batches[key] = with_retries(self._predict, x, self._retry)
+        return self._batches[key]
+
 
 @dataclass(frozen=True, eq=False)
-class BoundRule:
-    """A model as it was read.
+class ModelReading:
+    """A model as it was read, before a row is explained.
 
     Attributes
     ----------
-    reading, reason
-        What is known of it; why it is sampled, where it is.
+    expectation
+        Exact, or None.
+    predict
+        Answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked.
+    samples
+        Whether a row that the expectation refuses is sampled, from ``predict``.
+    answer_range
+        The range of answers in a neighbourhood; None where it is not known.
+    background
+        Answers at the background's rows, (n,), that an assumed range has to cover.
+    bounds
+        Of its answers over boxes of rows; None where it is not read, or no box bounds it.
+    reason
+        Why it is sampled, where it is.
     watch
         Notices that the model was fitted again.
     unfinished
         Answers around rows whose explanation was cut short.
-    bounds
-        Of its answers over boxes of rows; None where it is not read, or no box bounds it.
     """
 
-    reading: ModelReading
+    expectation: ExactMoments | None
+    predict: Ask | None
+    samples: bool
+    answer_range: Callable[[LiteralNeighbourhood], AnswerRange | None]
+    background: Floats
+    bounds: Bounds | None
     reason: str
     watch: Watch
     unfinished: LRUCache[int, RowCalls]
-    bounds: Bounds | None
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
         """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
@@ -65,7 +111,7 @@ class BoundRule:
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
-        return "sampled" if self.reading.expectation is None else "exact"
+        return "sampled" if self.expectation is None else "exact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +139,7 @@ class RuleModel:
     method: str
     passed: AnswerRange | None
 
-    def bind(self) -> BoundRule:
+    def bind(self) -> ModelReading:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
         why_sampled, expectation, passed = self._why_sampled(), None, self.passed
         bounded = passed is not None or self.output.method in _SHARES
@@ -114,15 +160,17 @@ class RuleModel:
                 return None
             return AnswerRange(ends[0] - allowed, ends[1] + allowed, "the range that its form has")
 
-        reading = ModelReading(
+        return ModelReading(
             expectation=expectation,
             predict=None if expectation is None else predict,
             samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
+            bounds=None if form is None else bounds_of(form),
+            reason=why_sampled or reason,
+            watch=watched,
+            unfinished=LRUCache(UNFINISHED),
         )
-        bounds = None if form is None else bounds_of(form)
-        return BoundRule(reading, why_sampled or reason, watched, LRUCache(UNFINISHED), bounds)
 
     def _why_sampled(self) -> str:
         """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""

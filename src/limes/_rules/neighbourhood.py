@@ -57,11 +57,6 @@ class FlipLaw:
     spread
         σ ≥ 0; at 0 all rows are equally likely.
 
-    Raises
-    ------
-    InputError
-        If there is no literal, or the spread is negative or too large.
-
     References
     ----------
     Koriche, Lagniez and Tran 2025, section 7.1. (Its normaliser is that of σ times the number of flips.)
@@ -87,7 +82,6 @@ class FlipLaw:
 
     @property
     def flip(self) -> float:
-        """Probability q of a flip."""
         return float(expit(-self.spread))
 
     @property
@@ -127,11 +121,6 @@ class LiteralFlips:
     spread
         σ ≥ 0.
 
-    Raises
-    ------
-    InputError
-        If the instance holds another number, or the spread is negative.
-
     Examples
     --------
     >>> near = LiteralFlips([1.0, -1.0], spread=1.0)
@@ -148,7 +137,6 @@ class LiteralFlips:
 
     @cached_property
     def law(self) -> FlipLaw:
-        """The law of the flips."""
         return FlipLaw(self.instance.size, self.spread)
 
     @property
@@ -163,7 +151,6 @@ class LiteralFlips:
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
-        """Values that each column of a row may take."""
         return (np.array([-1.0, 1.0]),) * self.instance.size
 
     @cached_property
@@ -175,7 +162,6 @@ class LiteralFlips:
         return ProductDesign(tuple(coordinates[sign] for sign in self.instance.tolist()))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002
-        """Return rows z, (m, d), from flips (m, d)."""
         z = np.empty(flips.shape)
         height = max(1, _BLOCK // self.law.size)
         for start in range(0, len(flips), height):
@@ -205,12 +191,10 @@ class OtherValues:
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.values.size
 
     @cached_property
     def atoms(self) -> Atoms:
-        """Distinct values and their shares."""
         places, counts = np.unique(self.values, return_counts=True)
         return Atoms(places, counts / self.values.size)
 
@@ -261,7 +245,6 @@ class ColumnChanges:
 
     @cached_property
     def law(self) -> FlipLaw:
-        """The law of the changes."""
         return FlipLaw(len(self.varying), self.spread)
 
     @cached_property
@@ -271,7 +254,6 @@ class ColumnChanges:
 
     @cached_property
     def decided_by_flips(self) -> bool:
-        """Whether every column has at most one other value."""
         return all(self.others[j].atoms.value.size == 1 for j in self.varying)
 
     @property
@@ -281,7 +263,6 @@ class ColumnChanges:
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
-        """Values that each column of a row may take."""
         pairs = zip(self.values, self.others, strict=True)
         return tuple(np.append(other.values, value) for value, other in pairs)
 
@@ -292,7 +273,6 @@ class ColumnChanges:
         return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
-        """Return rows for the model, (m, columns), from flips (m, d)."""
         rows = np.tile(self.values, (len(flips), 1))
         others = [self.others[j].values for j in self.varying]
         sizes = np.array([other.size for other in others])

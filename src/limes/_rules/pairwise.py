@@ -51,7 +51,6 @@ class SearchProblem:
 
     @classmethod
     def from_sample(cls, problem: SampleProblem, tolerance: float) -> SearchProblem:
-        """Add a small multiple of the squared constraint to the sample's problem."""
         lift = _LIFT * float(np.diag(problem.gram).mean()) or 1.0
         return cls(
             gram=problem.gram + lift,
@@ -64,7 +63,6 @@ class SearchProblem:
 
     @property
     def rounding(self) -> float:
-        """Amount up to which objectives are compared."""
         return _ROUNDING * self.square
 
     def cutoff(self, best: float) -> float:
@@ -79,7 +77,6 @@ class SearchProblem:
         return float(u @ part @ u - 2.0 * (moments @ u)) + self.square, eta
 
     def columns(self, support: Ints) -> Ints:
-        """Return the support and the constant."""
         return np.append(support, np.array(self.always, dtype=support.dtype))
 
     def root(self, k: int, eta: float) -> Node:
@@ -117,7 +114,6 @@ class Node:
     shares: Floats | None = None
 
     def restricted(self, places: Ints) -> Node:
-        """Return the node with only these of its free literals, in this order."""
         return replace(
             self,
             free=self.free[places],
@@ -163,16 +159,13 @@ class Frontier:
 
     @property
     def lowest(self) -> float:
-        """Lowest bound of all nodes."""
         return self._open[0][0]
 
     def put(self, node: Node, place: int, bound: float) -> None:
-        """Add a node."""
         self._bytes += node.gram.nbytes
         heappush(self._open, (bound, next(self._ticket), place, node))
 
     def pop(self) -> tuple[Node, int]:
-        """Remove and return the next node and its place."""
         if self._bytes > _MEMORY:
             entry = max(self._open, key=lambda e: (-e[3].slots, -e[0]))
             self._open.remove(entry)
@@ -242,7 +235,6 @@ class PairwiseSearch:
         return self.resume(min(self._deadline, now + max(share * (self._deadline - now), now - began)))
 
     def is_proved(self, lower: float) -> bool:
-        """Return whether a lower bound proves the incumbent, up to the tolerance."""
         return lower >= self.problem.cutoff(self.best)
 
     def resume(self, deadline: float) -> float:
@@ -388,7 +380,8 @@ def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
 
 def exchange_literals(problem: SearchProblem, support: Ints, deadline: float) -> Ints:
     """Exchange literals of the support for better ones until none lowers the objective, or time is up."""
-    chosen, value = support.copy(), _objective(problem, support)
+    # objectives less the mean square
+    chosen, value = support.copy(), problem.value(support)[0] - problem.square
     better = True
     while better:
         better = False
@@ -400,11 +393,6 @@ def exchange_literals(problem: SearchProblem, support: Ints, deadline: float) ->
             if lower < value - _WORTH * problem.square:
                 chosen, value, better = np.append(others, entrant), lower, True
     return np.sort(chosen)
-
-
-def _objective(problem: SearchProblem, support: Ints) -> float:
-    """Return the objective on a support, less the mean square."""
-    return problem.value(support)[0] - problem.square
 
 
 def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:

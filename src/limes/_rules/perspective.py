@@ -74,7 +74,6 @@ class FreeQuadratic:
 
     @classmethod
     def from_sample(cls, problem: SampleProblem) -> FreeQuadratic:
-        """Return the problem of the literals alone."""
         y, d = problem.target, problem.size
         if problem.intercept:
             gram, moments, square = _without_constant(problem)
@@ -89,7 +88,6 @@ class FreeQuadratic:
         return self.slack == 0.0
 
     def value(self, support: Ints) -> float:
-        """Return F of the best u on a support."""
         part, moments = self.gram[np.ix_(support, support)], self.moments[support]
         if self.constrained:
             u = summing_to(self.target, part, moments)[0]
@@ -150,7 +148,6 @@ class Point:
         return cls(u, shares, ridges, float(eta), float(np.median(ridges * (u / shares) ** 2)))
 
     def among(self, places: Bools) -> Point:
-        """Return the point of a problem in which only these literals are free."""
         return Point(self.u[places], self.shares[places], self.ridges[places], self.eta, self.level)
 
 
@@ -164,7 +161,6 @@ class Relaxed:
 
     @classmethod
     def at(cls, problem: FreeQuadratic, slots: int, point: Point) -> Relaxed:
-        """Return the bound that a point gives."""
         pull = problem.gram @ point.u - point.ridges * point.u
         scores = (problem.moments + point.eta * problem.ones - pull) ** 2 / point.ridges
         multiplier = 2.0 * point.eta * problem.target - problem.slack * point.eta**2
@@ -172,7 +168,6 @@ class Relaxed:
 
     @property
     def bound(self) -> float:
-        """The lower bound."""
         return self.base - float(np.partition(self.scores, -self.slots)[-self.slots :].sum())
 
     def decided(self, cutoff: float) -> tuple[Bools, Bools]:
@@ -207,7 +202,6 @@ class CentralPath:
         self.best = Relaxed.at(problem, slots, point) if self._factor is not None else None
 
     def step(self, barrier: float) -> float:
-        """Step towards the point of barrier μ; return its length, 0.0 if rounding errors prevent a step."""
         moves = None if self._factor is None else self._direction(self._factor, barrier)
         if moves is None:
             return 0.0
@@ -393,7 +387,6 @@ def _root(problem: FreeQuadratic, free: Ints, k: int) -> Branch | None:
 
 
 def _solved(problem: FreeQuadratic, root: Branch, k: int, scale: float, deadline: float) -> CentralPath:
-    """Follow the root's path from the start to the end."""
     path, barrier = CentralPath(problem.reduced(root.chosen, root.free), k, root.point), _ROOT_BARRIER
     for _ in range(_ROOT_STEPS):
         length = path.step(barrier * scale / root.free.size)
@@ -466,7 +459,6 @@ class PerspectiveSearch:
 
     @property
     def finished(self) -> bool:
-        """Whether the incumbent is proved."""
         return self.nodes > 0 and self._lower >= self._cutoff
 
     @property
@@ -512,7 +504,6 @@ class PerspectiveSearch:
             heappush(self._open, (bound, next(self._ticket), child))
 
     def accept(self, support: Ints) -> None:
-        """Keep a support if it is better than the best so far."""
         value = self._problem.value(support)
         if value < self.best:
             self.best, self.support = value, np.sort(support)
@@ -526,7 +517,6 @@ class PerspectiveSearch:
 
 
 def _bound(node: Branch, path: CentralPath) -> float:
-    """Return the bound of a node: the larger of its path's and its parent's."""
     return node.bound if path.best is None else max(node.bound, path.best.bound)
 
 

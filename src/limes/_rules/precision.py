@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes.exceptions import InputError
 
@@ -29,11 +29,6 @@ def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
         L.
     risk
         δ in (0, 1).
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two draws.
 
     References
     ----------
@@ -61,7 +56,6 @@ def theorem_accuracy(samples: int, size: int, k: int, risk: float) -> float:
 
 
 def theorem_samples(accuracy: float, size: int, k: int, risk: float) -> float:
-    """Return the number of rows that the theorem requires for an accuracy of ε."""
     return float(np.ceil(_demand(size, k, risk) / accuracy**4))
 
 
@@ -88,13 +82,7 @@ class Precision:
 
 
 def zero_sum_sets(u: Floats) -> Bools:
-    """Return sets of positions whose coefficients add up to 0, one per row, (sets, n); the empty one first.
-
-    Raises
-    ------
-    InputError
-        If there are more than 20 coefficients: 2^20 sets are listed.
-    """
+    """Return sets of positions whose coefficients add up to 0, (sets, n); the empty one first."""
     if u.size > _LARGEST_SUPPORT:
         raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
     sets = _subsets(u.size)
@@ -135,30 +123,20 @@ def precision(
     sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     probability = q ** sets.sum(axis=1) * (1.0 - q) ** (support.size - sets.sum(axis=1))
     coincidence = float(probability.sum())
-    layout = _Layout(near, support, rest, rng)
+
+    def answers(inside: Bools, outside: Bools) -> Floats:
+        flips = np.empty((len(outside), u.size), dtype=np.bool_)
+        flips[:, support], flips[:, rest] = inside, outside
+        return predict(near.rows(flips, rng))
+
     if near.decided_by_flips and rest.size <= exact_literals:
         free = _subsets(rest.size)
         weight = q ** free.sum(axis=1) * (1.0 - q) ** (rest.size - free.sum(axis=1))
-        parts = [weight @ np.abs(predict(layout.rows(chosen, free)) - target) for chosen in sets]
+        parts = [weight @ np.abs(answers(chosen, free) - target) for chosen in sets]
         return Precision(float(probability @ parts / coincidence), 0.0, coincidence, np.zeros(0))
     chosen = sets[rng.choice(len(sets), draws, p=probability / coincidence)]
-    errors = np.abs(predict(layout.rows(chosen, near.law.flips(rng, draws)[:, rest])) - target)
+    errors = np.abs(answers(chosen, near.law.flips(rng, draws)[:, rest]) - target)
     return Precision(float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws)), coincidence, errors)
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """Rows of a neighbourhood, made from the flips inside and outside the support."""
-
-    near: LiteralNeighbourhood
-    support: Ints
-    rest: Ints
-    rng: np.random.Generator
-
-    def rows(self, inside: Bools, outside: Bools) -> Floats:
-        flips = np.empty((len(outside), self.support.size + self.rest.size), dtype=np.bool_)
-        flips[:, self.support], flips[:, self.rest] = inside, outside
-        return self.near.rows(flips, self.rng)
 
 
 def _subsets(n: int) -> Bools:

@@ -122,11 +122,9 @@ class PopulationProblem:
 
     @property
     def size(self) -> int:
-        """Number of literals d."""
         return self.instance.size
 
     def among(self, positions: Ints) -> PopulationProblem:
-        """Return the problem of rules that use these literals alone."""
         return replace(self, instance=self.instance[positions], gamma=self.gamma[positions])
 
     @property
@@ -143,7 +141,6 @@ class PopulationProblem:
         return (self.target - self.mean) / away, away**2 / self.law.variance
 
     def objective(self, u: Floats) -> float:
-        """F(u)."""
         spread = self.law.variance * (u @ u) - 2.0 * (self.gamma @ u)
         bias = self.target - self.mean - 2.0 * self.law.flip * u.sum()
         return float(spread + self.variance + bias**2)
@@ -186,11 +183,9 @@ class SampleProblem:
 
     @property
     def size(self) -> int:
-        """Number of literals d."""
         return self.instance.size
 
     def among(self, positions: Ints) -> SampleProblem:
-        """Return the problem of rules that use these literals alone."""
         return replace(self, instance=self.instance[positions], signs=self.signs[:, positions])
 
     def constant(self, u: Floats) -> float:
@@ -244,7 +239,6 @@ class SampleProblem:
 
     @property
     def square(self) -> float:
-        """Mean of (f - ρ̂y)²."""
         return float(self.centred @ self.centred / self.centred.size)
 
     def on_support(self, support: Ints) -> tuple[Floats, Floats]:
@@ -324,11 +318,6 @@ def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
 
     An active-set method: it starts from equal coefficients, which lie in the box, moves to the optimum of the
     free ones, stops at the first bound on the way, and frees the bound that pulls inwards most.
-
-    Raises
-    ------
-    InputError
-        If no such u exists: |target| > n.
     """
     n = moments.size
     if abs(target) > n:
@@ -407,13 +396,7 @@ class AnswerRange:
         return share if share > _RANGE_ROUNDING else 0.0
 
     def check(self, answers: Floats) -> None:
-        """Raise if an answer lies outside the range, unless the range is an assumption.
-
-        Raises
-        ------
-        InputError
-            Naming the answer that is farthest outside.
-        """
+        """Raise if an answer lies outside the range, unless the range is an assumption."""
         if self.source and self.excess(answers) > 0.0:
             middle = 0.5 * (self.low + self.high)
             worst = float(answers[np.argmax(np.abs(answers - middle))])
@@ -441,7 +424,6 @@ class AnswerScale:
     half: float = 1.0
 
     def to_unit(self, answers: Floats) -> Floats:
-        """Scale answers."""
         return np.asarray((answers - self.middle) / self.half)
 
 
@@ -482,11 +464,6 @@ def projection(problem: PopulationProblem, k: int) -> SparseSolution:
 
     Where Γ was sampled the solution is optimal for that estimate.
 
-    Raises
-    ------
-    InputError
-        If k is not one of 1 .. d.
-
     Examples
     --------
     >>> from limes._rules.neighbourhood import FlipLaw
@@ -509,11 +486,6 @@ def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000)
     The constant is one more column, 1 - ρ̂ where the signs are s - ρ̂, and its step is Newton's. The iteration
     ends when the iterate stops moving, or returns to an earlier support (at a small spread it may cycle).
     There is no lower bound: ``lower_bound`` is 0.
-
-    Raises
-    ------
-    InputError
-        If k is not one of 1 .. d.
 
     References
     ----------

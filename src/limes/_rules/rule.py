@@ -11,11 +11,9 @@ choice is.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from limes._expectations.refusals import REFUSED
 from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes._explainers.warnings import POOR, SAMPLED_ALONE
 from limes._explanation.rules import Certificate
-from limes._pipeline import Expectation
+from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.precision import (
     Precision,
@@ -45,14 +43,11 @@ from limes._rules.problem import (
 )
 from limes._rules.solvers import SOLVERS
 from limes._variance import ROUNDING, is_constant, r_squared
-from limes.models._calling.caller import Calls, Retry, with_retries
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1
 # How often Γ is estimated, the last time with the explanation so far as its control
 _ROUNDS = 2
-
-Ask = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -76,36 +71,7 @@ class SparseConfig:
     excluded: tuple[int, ...] = ()
 
     def candidates(self, near: LiteralNeighbourhood) -> Ints:
-        """Return the literals that a rule may use."""
         return np.flatnonzero(~np.isin(near.varying, self.excluded))
-
-
-class RowCalls(Calls):
-    """The model's answers around one row, kept batch by batch.
-
-    A row that is explained again after a failure draws the same batches: those with answers are not asked
-    again. ``rows`` counts the rows of all batches since ``restart``.
-    """
-
-    def __init__(self, ask: Ask, *, batch_size: int, retry: Retry | None = None) -> None:
-        super().__init__(ask, batch_size=batch_size, retry=retry)
-        self._batches: dict[bytes, Floats] = {}
-        self.rows = 0
-
-    def restart(self) -> None:
-        """Count from 0."""
-        self.rows = 0
-
-    def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:  # noqa: ARG002 - by batches
-        self.rows += len(x)
-        starts = range(0, len(x), self._batch_size)
-        return np.concatenate([self._batch(x[i : i + self._batch_size]) for i in starts])
-
-    def _batch(self, x: Floats) -> Floats:
-        key = blake2b(x.tobytes(), digest_size=16).digest()
-        if key not in self._batches:
-            self._batches[key] = with_retries(self._predict, x, self._retry)
-        return self._batches[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +94,6 @@ class Draws:
 
     @cached_property
     def signs(self) -> Floats:
-        """Signs s = z∘x, (m, d)."""
         return np.asarray(1.0 - 2.0 * self.flips, dtype=np.float64)
 
     def errors(self, u: Floats, constant: float) -> Floats:
@@ -155,11 +120,9 @@ class RowProblem:
 
     @cached_property
     def candidates(self) -> Ints:
-        """Literals that a rule may use."""
         return self.config.candidates(self.near)
 
     def solve(self, k: int, exact: PopulationProblem | None) -> SparseSolution:
-        """Solve for rules of k candidates."""
         if SOLVERS[self.config.solver].needs is SampleProblem:
             sample = SampleProblem(
                 self.near.instance, self.target, self.seen.signs, self.seen.values, self.config.intercept
@@ -270,35 +233,6 @@ _ACCURACY = 0.1
 class RefusedRowError(Exception):
     """An exact expectation refused a row that was not to be sampled."""
 
-    def at(self, name: object) -> str:
-        """Return the message about a row of this name."""
-        return f"row {name!r} has no exact expectation: {self}; pass method='auto', which samples it"
-
-
-@dataclass(frozen=True, eq=False)
-class ModelReading:
-    """What is known of a model before a row is explained.
-
-    Attributes
-    ----------
-    expectation
-        Exact, or None.
-    predict
-        Answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked.
-    samples
-        Whether a row that the expectation refuses is sampled, from ``predict``.
-    answer_range
-        The range of answers in a neighbourhood; None where it is not known.
-    background
-        Answers at the background's rows, (n,), that an assumed range has to cover.
-    """
-
-    expectation: Expectation | None
-    predict: Ask | None
-    samples: bool
-    answer_range: Callable[[LiteralNeighbourhood], AnswerRange | None]
-    background: Floats
-
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRule:
@@ -336,12 +270,10 @@ class EvaluatedRule:
 
     @property
     def target(self) -> float:
-        """f(x)."""
         return self.problem.target * self.problem.scale.half + self.problem.scale.middle
 
     @cached_property
     def u(self) -> Floats:
-        """w∘x of the scaled model, (d,)."""
         return self.solution.w * self.problem.near.instance
 
     @property
@@ -354,7 +286,6 @@ class EvaluatedRule:
 
     @property
     def weights(self) -> Floats:
-        """w, (d,)."""
         return self.problem.scale.half * self.solution.w
 
     @property
@@ -375,12 +306,6 @@ class EvaluatedRule:
         """(b + w·z - f(z))² at fresh rows, (m,)."""
         errors = self.problem.fresh.errors(self.u, self.solution.intercept)
         return np.asarray((self.problem.scale.half * errors) ** 2)
-
-    @property
-    def fidelity(self) -> float:
-        """Mean of (b + w·z - f(z))² over the rows that w was fitted on."""
-        errors = self.problem.seen.errors(self.u, self.solution.intercept)
-        return float(((self.problem.scale.half * errors) ** 2).mean())
 
     @cached_property
     def r2(self) -> float:
@@ -407,54 +332,56 @@ class EvaluatedRule:
         return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
 
     @property
-    def theory(self) -> dict[str, float]:
-        """What Theorem 2 of the paper guarantees, for answers in [-1, 1]."""
-        size, k = self.u.size, self.solution.support.size
-        return {
-            "accuracy": theorem_accuracy(self.problem.config.samples, size, k, self.risk),
-            "samples_for_0.1": theorem_samples(_ACCURACY, size, k, self.risk),
-        }
-
-    @property
-    def optimum(self) -> str:
-        """Of what the rule is the best, where that is proved."""
-        if self.exact:
-            return "population"
-        sampled = SOLVERS[self.problem.config.solver].needs is SampleProblem
-        return "sample" if sampled else "estimate"
-
-    @property
-    def errors(self) -> tuple[float, float, float]:
-        """The mean square error of the solver's problem, a lower bound for rules of this size, and the gap.
-
-        With an exact Γ all but Var f is exact in it, which the two have in common: the error on fresh rows
-        takes its place, and the bound lies as far below as in the solver's problem.
-        """
-        unit, solved = self.problem.scale.half**2, self.solution
-        if not self.exact:
-            return unit * solved.objective, unit * solved.lower_bound, solved.gap
-        error = float(self.squares.mean())
-        lower = max(0.0, error - unit * max(0.0, solved.objective - solved.lower_bound))
-        return error, lower, 1.0 - lower / error if error > 0 else 0.0
-
-    @property
-    def proved(self) -> bool:
-        """Whether no better rule of this size exists, in the population or for the sample."""
-        return self.solution.proved and self.optimum != "estimate"
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the precision's bound is no smaller than any model in the range has."""
-        return self.bounds["precision"] >= self.farthest > 0.0
-
-    @property
-    def meets_box(self) -> bool:
-        """Whether a weight ends at the bounds -1 and 1 of the paper's form."""
-        return not self.problem.config.intercept and bool((np.abs(self.u) >= 1.0 - ROUNDING).any())
-
-    def meets(self, config: SparseConfig) -> bool:
-        """Return whether the certified error is as small as requested, if it was."""
+    def meets(self) -> bool:
+        """Whether the certified error is as small as requested, if it was."""
+        config = self.problem.config
         return config.error is None or self.bounds[config.certify] <= config.error
+
+    def certificate(self, text: str, names: tuple[str, ...]) -> Certificate:
+        """Certify the rule of this text; ``names`` are the conditions of all columns."""
+        problem, solution, config = self.problem, self.solution, self.problem.config
+        unit, span, varying = problem.scale.half, problem.span, problem.near.varying
+        seen, fresh = problem.seen.errors(self.u, solution.intercept), float(self.squares.mean())
+        objective, lower, gap = unit**2 * solution.objective, unit**2 * solution.lower_bound, solution.gap
+        optimum = "sample" if SOLVERS[config.solver].needs is SampleProblem else "estimate"
+        if self.exact:
+            # all but Var f is exact in the objective and its bound, which have it in common: the error on
+            # fresh rows takes its place, and the bound lies as far below as in the solver's problem
+            optimum, objective = "population", fresh
+            lower = max(0.0, fresh - unit**2 * max(0.0, solution.objective - solution.lower_bound))
+            gap = 1.0 - lower / fresh if fresh > 0 else 0.0
+        theory = {}  # Theorem 2 of the paper, for answers in [-1, 1]
+        if not config.intercept:
+            size, k = self.u.size, solution.support.size
+            theory = {
+                "accuracy": theorem_accuracy(config.samples, size, k, self.risk),
+                "samples_for_0.1": theorem_samples(_ACCURACY, size, k, self.risk),
+            }
+        return Certificate(
+            solver=config.solver,
+            fidelity=float(((unit * seen) ** 2).mean()),
+            fresh_fidelity=fresh,
+            r2=self.r2,
+            precision=unit * self.precision.value,
+            precision_error=unit * self.precision.error,
+            coincidence=self.precision.coincidence,
+            confidence=config.confidence,
+            bounds=self.bounds,
+            objective=objective,
+            lower_bound=lower,
+            gap=gap,
+            proved=solution.proved and optimum != "estimate",
+            optimum=optimum,
+            stability=self.stability.share,
+            near_ties={names[varying[j]]: share for j, share in self.stability.others},
+            nodes=solution.nodes,
+            samples=0 if self.exact else config.samples,
+            fresh_samples=config.fresh,
+            theory=theory,
+            scale=(span.low, span.high),
+            assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
+            rule=text,
+        )
 
 
 def explain_row(
@@ -464,15 +391,7 @@ def explain_row(
     config: SparseConfig,
     reading: ModelReading,
 ) -> EvaluatedRule:
-    """Explain the model at one row of its table; with an expectation, from its exact Γ.
-
-    Raises
-    ------
-    InputError
-        If there are fewer literals than requested, or the model leaves a range that is no assumption.
-    RefusedRowError
-        If the expectation refuses the row, and it is not to be sampled.
-    """
+    """Explain the model at one row of its table; with an expectation, from its exact Γ."""
     ask.restart()
     moments, refusal = _moments(near, row, reading)
     first, second, third, fourth = streams(config.seed, fingerprint(row), 4)
@@ -509,7 +428,7 @@ def explain_row(
             stability=problem.stability(solution, np.random.default_rng(fourth), exact=exact is not None),
             refusal=refusal,
         )
-        if config.error is not None and rule.meets(config):
+        if config.error is not None and rule.meets:
             break
     return rule
 
@@ -567,51 +486,22 @@ def _r2(error: float, answers: Floats) -> float:
     return float(r_squared(variance - error, variance, size)[0])
 
 
-def certificate(rule: EvaluatedRule, config: SparseConfig, text: str, names: tuple[str, ...]) -> Certificate:
-    """Certify a rule with this text; ``names`` are the conditions of all columns."""
-    unit, span = rule.problem.scale.half, rule.problem.span
-    varying, (objective, lower_bound, gap) = rule.problem.near.varying, rule.errors
-    return Certificate(
-        solver=config.solver,
-        fidelity=rule.fidelity,
-        fresh_fidelity=float(rule.squares.mean()),
-        r2=rule.r2,
-        precision=unit * rule.precision.value,
-        precision_error=unit * rule.precision.error,
-        coincidence=rule.precision.coincidence,
-        confidence=config.confidence,
-        bounds=rule.bounds,
-        objective=objective,
-        lower_bound=lower_bound,
-        gap=gap,
-        proved=rule.proved,
-        optimum=rule.optimum,
-        stability=rule.stability.share,
-        near_ties={names[varying[j]]: share for j, share in rule.stability.others},
-        nodes=rule.solution.nodes,
-        samples=0 if rule.exact else config.samples,
-        fresh_samples=config.fresh,
-        theory={} if config.intercept else rule.theory,
-        scale=(span.low, span.high),
-        assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
-        rule=text,
-    )
-
-
-def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
-    """Return warnings about a sparse explanation and its certificate."""
+def rule_warnings(rule: EvaluatedRule) -> tuple[str, ...]:
+    config = rule.problem.config
     warnings, span = list(_rule_sample_warnings(rule)), rule.problem.span
     if rule.excess > 0.0:
         warnings.append(
             f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
             f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
         )
-    if rule.vacuous:
+    if rule.bounds["precision"] >= rule.farthest > 0.0:
         warnings.append(
             f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
             "no smaller than its largest possible value; raise fresh"
         )
-    if not rule.solution.proved and rule.meets_box:
+    # a weight at the bounds -1 and 1 of the paper's form
+    meets_box = not config.intercept and bool((np.abs(rule.u) >= 1.0 - ROUNDING).any())
+    if not rule.solution.proved and meets_box:
         warnings.append(
             "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
             "bounds is not searched for; use intercept=True, which has none"
@@ -621,12 +511,12 @@ def rule_warnings(rule: EvaluatedRule, config: SparseConfig) -> tuple[str, ...]:
             f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
             "samples, so that literals are less correlated"
         )
-    if config.error is not None and rule.meets(config) and not span.source:
+    if config.error is not None and rule.meets and not span.source:
         warnings.append(
             f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
             f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
         )
-    if not rule.meets(config):
+    if not rule.meets:
         warnings.append(
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
             f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"

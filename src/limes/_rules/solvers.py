@@ -40,11 +40,6 @@ def convex(problem: SampleProblem, k: int) -> SparseSolution:
     It is dense, a bound rather than an explanation: ``support`` is usually larger than k, and ``proved``
     refers to the relaxation.
 
-    Raises
-    ------
-    InputError
-        If k is not one of 1 .. d, cvxpy or Clarabel are not installed, or the solver fails.
-
     References
     ----------
     Koriche et al. 2025, section 7.1 (CVX).
@@ -115,11 +110,6 @@ def branch_and_bound(
         several equally good explanations is returned, does.
     on_progress
         Called with seconds, lower bound and best objective at every node.
-
-    Raises
-    ------
-    InputError
-        If k, the tolerance, the time limit or the number of threads are out of range.
 
     Examples
     --------
@@ -201,7 +191,6 @@ class _Progress:
         self._began, self._callback, self._lower = began, callback, 0.0
 
     def __call__(self, lower: float, best: float) -> None:
-        """Report a search's lower bound and the best objective."""
         self._lower = max(self._lower, lower)
         if self._callback is not None:
             self._callback(perf_counter() - self._began, min(self._lower, best), best)
@@ -241,13 +230,7 @@ SOLVERS: Mapping[str, Solver] = {
 def search_options(
     solver: str, gap: float | None, tolerance: float | None, time_limit: float, threads: int
 ) -> tuple[tuple[str, Any], ...]:
-    """Return the options of a solver's search, checked; the gap is passed under one of its two names.
-
-    Raises
-    ------
-    InputError
-        If one is out of range, or a gap is passed to a solver that proves none.
-    """
+    """Return the options of a solver's search, checked; the gap is passed under one of its two names."""
     if gap is not None and tolerance is not None:
         raise InputError("gap= and tolerance= are two names of one option: pass gap=")
     name, value = ("gap", gap) if tolerance is None else ("tolerance", tolerance)
