@@ -26,7 +26,8 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._interactions import (
+from limes.models.forms._links import Complexes
+from limes.models.forms._margins import (
     Elimination,
     Margin,
     StepInteraction,
@@ -34,7 +35,6 @@ from limes.models.forms._interactions import (
     functions_of,
     steps_of_groups,
 )
-from limes.models.forms._links import Complexes
 
 # Messages cached for each table of a background, and their bytes
 _MESSAGES, _BYTES = 1 << 20, 1 << 25

@@ -25,10 +25,9 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
-from limes.models.forms._linked import Linked
+from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._links import SQUARES
 from limes.models.forms._normalized_linear import NormalizedLinear
-from limes.models.forms._ridges import Ridges
-from limes.models.forms._squares import SQUARES
 
 Design: TypeAlias = ProductDesign | ExchangeableDesign
 

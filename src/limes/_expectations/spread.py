@@ -28,8 +28,7 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign
 from limes.models.forms._base import Form, Reducible, Sum, SumOfProducts
-from limes.models.forms._linked import Linked
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Linked, Ridges
 from limes.models.forms._trees import Forest
 
 # Terms of a sum of products, of which all pairs are integrated

@@ -27,8 +27,7 @@ from limes._explanation.fit import RowEffects, RowPair
 from limes._variance import r_squared
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
-from limes.models.forms._linked import Linked
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,7 +27,7 @@ from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked
-from limes.models.forms._sums import as_sum
+from limes.models.forms._margins import as_sum
 from limes.models.forms._trees import Forest
 
 Box = tuple[Floats, ...]

@@ -16,12 +16,9 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes._functions import by_category
 from limes.exceptions import InputError
-from limes.models.forms._additive import Boxes, Linear
 from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
-from limes.models.forms._kernels import GaussianKernels
-from limes.models.forms._linked import Linked
-from limes.models.forms._quadratic import Quadratic
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._reducible import Boxes, GaussianKernels, Linear, Quadratic
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 

@@ -16,9 +16,9 @@ from limes._explanation.wording import count as counted
 from limes.exceptions import InputError
 from limes.models._calling.networks import columns
 from limes.models._hidden import changed, relabelled
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
+from limes.models.forms._reducible import Linear
 from limes.models.forms._switches import Switches, over_switches
 
 

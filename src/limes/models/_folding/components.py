@@ -18,11 +18,9 @@ from limes._arrays import Floats
 from limes.models._folding.feature_maps import MonotoneMap
 from limes.models._folding.operations import ModelColumn
 from limes.models._reading import CannotRead
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Combination, Form
-from limes.models.forms._linked import Linked
-from limes.models.forms._quadratic import Quadratic
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._reducible import Linear, Quadratic
 from limes.models.forms._softmax import Softmax
 
 

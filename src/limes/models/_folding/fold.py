@@ -40,12 +40,9 @@ from limes.models._folding.fold_trees import fold_forest
 from limes.models._folding.guards import Guard, undefined
 from limes.models._folding.operations import ModelColumn
 from limes.models._reading import CannotRead
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
-from limes.models.forms._kernels import GaussianKernels
-from limes.models.forms._linked import Linked
-from limes.models.forms._quadratic import Quadratic
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._reducible import GaussianKernels, Linear, Quadratic
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 

@@ -30,8 +30,7 @@ from scipy.special import erf, expit, ndtr
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
-from limes.models.forms._links import LINKS, MOST_NODES, Decay, ExponentialSum, Link, no_decay
-from limes.models.forms._squares import SQUARES
+from limes.models.forms._links import LINKS, MOST_NODES, SQUARES, Decay, ExponentialSum, Link, no_decay
 
 # Error of a kink, relative to the range of s, and the numbers of terms to choose from
 _KINK_ERROR = 2e-13

@@ -19,8 +19,8 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import finite_array
 from limes.exceptions import InputError
-from limes.models.forms._additive import Boxes
 from limes.models.forms._base import FormBase, check_rows, coefficients, select_outputs
+from limes.models.forms._reducible import Boxes
 from limes.models.forms._trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64

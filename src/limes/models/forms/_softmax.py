@@ -34,7 +34,7 @@ from limes._arrays import Floats, Ints, times
 from limes.exceptions import InputError
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
 from limes.models.forms._links import Complexes
-from limes.models.forms._sums import as_sum
+from limes.models.forms._margins import as_sum
 
 CLASSES = 3
 # -ln of the weight of all nodes that are left out

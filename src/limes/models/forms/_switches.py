@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes._checks import finite_array
 from limes.exceptions import InputError
-from limes.models.forms._additive import Boxes, Linear
 from limes.models.forms._base import (
     Combination,
     Form,
@@ -28,9 +27,9 @@ from limes.models.forms._base import (
     coefficients,
     zero,
 )
-from limes.models.forms._linked import Linked
+from limes.models.forms._linked import Linked, Ridges
 from limes.models.forms._presence import presence_of_columns
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._reducible import Boxes, Linear
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 

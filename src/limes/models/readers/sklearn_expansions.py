@@ -17,10 +17,9 @@ from limes.exceptions import InputError
 from limes.models._folding.feature_maps import MonotoneMap, Values, numbers
 from limes.models._folding.guards import Accepted, Guard
 from limes.models._reading import CannotRead
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
-from limes.models.forms._quadratic import from_polynomial_features
-from limes.models.forms._ridges import Ridges
+from limes.models.forms._linked import Ridges
+from limes.models.forms._reducible import Linear, from_polynomial_features
 from limes.models.readers.sklearn_kernels import Machine, machine_form
 from limes.models.readers.sklearn_transformers import StepColumns, refuse_sparse
 

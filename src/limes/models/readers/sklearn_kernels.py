@@ -19,10 +19,8 @@ from limes._functions import Decay
 from limes.models._algebra import combine, map_outputs
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form, Reduced, SumOfProducts
-from limes.models.forms._kernels import GaussianKernels
-from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._reducible import GaussianKernels, Linear, Quadratic
 
 
 @dataclass(frozen=True)

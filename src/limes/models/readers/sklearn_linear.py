@@ -20,10 +20,9 @@ from limes.models._folding.feature_maps import Affine, MonotoneMap
 from limes.models._folding.fold import fold
 from limes.models._folding.operations import ModelColumn
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form, Reduced, Sum
 from limes.models.forms._linked import Linked
-from limes.models.forms._quadratic import Quadratic
+from limes.models.forms._reducible import Linear, Quadratic
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import with_probabilities
 

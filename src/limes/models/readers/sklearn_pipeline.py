@@ -19,9 +19,9 @@ from limes.models._folding.guards import EVERYTHING, Accepted, Guard
 from limes.models._folding.operations import Codebook, ModelColumn
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
+from limes.models.forms._reducible import Linear
 from limes.models.forms._softmax import Softmax
 from limes.models.readers import sklearn_encoders as encoders
 from limes.models.readers import sklearn_expansions as expansions

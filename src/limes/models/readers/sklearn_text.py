@@ -16,11 +16,11 @@ from limes.exceptions import InputError
 from limes.models._documents import transform
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, read_form
-from limes.models.forms._additive import Boxes, Linear
 from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked
 from limes.models.forms._normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
 from limes.models.forms._presence import presence_of_columns
+from limes.models.forms._reducible import Boxes, Linear
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 from limes.models.readers.word_rows import WordRows, is_single

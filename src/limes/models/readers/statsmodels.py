@@ -16,9 +16,9 @@ from limes._arrays import Floats
 from limes._functions import Function, Identity, Lookup
 from limes.models._identity import qualified_name, replaced_method
 from limes.models._reading import CannotRead, Schema
-from limes.models.forms._additive import Linear
 from limes.models.forms._base import Form, Reduced, Sum
 from limes.models.forms._linked import Linked
+from limes.models.forms._reducible import Linear
 
 # The curve of a model's class; for a generalised linear model its link decides
 _CURVES: Mapping[str, str] = {
