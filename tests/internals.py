@@ -127,7 +127,7 @@ NAMES = {
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
     "limes.evaluate._repetition": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
-    "limes.models._algebra": "combine map_outputs on_columns",
+    "limes.models._algebra": "over_switches combine map_outputs on_columns",
     "limes.models._calling.caller": "ModelCaller",
     "limes.models._calling.direct": "direct_question",
     "limes.models._calling.evaluating": "_modes evaluating",
@@ -137,11 +137,11 @@ NAMES = {
     "limes.models._calling.rowwise": "RowwisePredictions",
     "limes.models._calling.transforms": "preprocess_like",
     "limes.models._folding.feature_maps": (
-        "Affine CurveMap LookupMap MonotoneMap StepMap _float_of _key_of identity_map "
+        "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap Pointwise StepMap _float_of _key_of "
+        "identity_map then"
     ),
     "limes.models._folding.fold": "fold on_common_domains",
     "limes.models._folding.guards": "Accepted Guard",
-    "limes.models._folding.operations": "Codebook ModelColumn Pointwise then",
     "limes.models._framing": "Framing",
     "limes.models._identity": "state_of",
     "limes.models._images": "Composer SwitchedImage TensorComposer",
@@ -153,10 +153,8 @@ NAMES = {
     "limes.models.forms._base": "BlackBox Combination Reduced Sum SumOfProducts",
     "limes.models.forms._margins": "MOST_CELLS as_margin",
     "limes.models.forms._links": "LINKS SQUARES",
-    "limes.models.forms._normalized_linear": "LARGEST_GROUP SharedWords shared_words",
-    "limes.models.forms._presence": "presence_products",
+    "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
     "limes.models.forms._softmax": "COPIES plane_sum",
-    "limes.models.forms._switches": "Switches over_switches",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers.onnx": "_row",
     "limes.scale": "_cells _keys _stores _stores:_locks",

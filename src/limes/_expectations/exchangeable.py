@@ -32,8 +32,7 @@ from limes.designs._counts import Counts, log_binomial
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._base import Sum
-from limes.models.forms._presence import PresenceProducts
-from limes.models.forms._switches import SwitchProducts
+from limes.models.forms._presence import PresenceProducts, SwitchProducts
 
 # pairs (k, m) x strata at once: 16 MB of float64
 _BLOCK = 2_000_000

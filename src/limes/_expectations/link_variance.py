@@ -27,7 +27,7 @@ from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
 from limes.models.forms._linked import Linked, Ridges
 from limes.models.forms._links import SQUARES
-from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._presence import NormalizedLinear
 
 Design: TypeAlias = ProductDesign | ExchangeableDesign
 

@@ -31,7 +31,7 @@ from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Link
-from limes.models.forms._normalized_linear import NormalizedLinear, SharedWords
+from limes.models.forms._presence import NormalizedLinear, SharedWords
 
 # Numbers of frequencies to try, and the fastest, times the range of m; the slowest
 _LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45

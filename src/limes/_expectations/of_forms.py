@@ -22,11 +22,9 @@ from limes.exceptions import InputError
 from limes.models.forms._activations import Rectifier
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
-from limes.models.forms._normalized_linear import NormalizedLinear
-from limes.models.forms._presence import PresenceProducts, presence_products
+from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts, presence_products
 from limes.models.forms._reducible import Boxes
 from limes.models.forms._softmax import Softmax
-from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ from limes._expectations.moments import Moments
 from limes._threads import in_threads
 from limes.designs._counts import Counts, log_binomial
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.models.forms._normalized_linear import NormalizedLinear, SharedWords
+from limes.models.forms._presence import NormalizedLinear, SharedWords
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
 _STEP, _OFFSET = 0.28, 2.0

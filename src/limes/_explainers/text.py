@@ -33,7 +33,7 @@ from limes.models._calling.clusters import replaced_labels
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import resolve
 from limes.models._documents import Document, TextModel
-from limes.models.readers.word_rows import word_normalizer
+from limes.models.readers.sklearn_text import word_normalizer
 
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 

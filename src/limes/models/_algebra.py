@@ -1,4 +1,4 @@
-"""Algebra of forms: their sums, linear maps of their outputs, and moves of their columns.
+"""Algebra of forms: their sums, linear maps of their outputs, and moves and replacements of their columns.
 
 Readers of votes, bags and stacks compose forms with it. Sums are kept small: many forests become one, linear
 parts become one, kernels of one scale become one.
@@ -16,8 +16,17 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes._functions import by_category
 from limes.exceptions import InputError
-from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
+from limes.models.forms._base import (
+    Combination,
+    Form,
+    Reduced,
+    Reducible,
+    Sum,
+    SumOfProducts,
+    outputs_of,
+)
 from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._presence import Switches, SwitchProducts, presence_of_columns
 from limes.models.forms._reducible import Boxes, GaussianKernels, Linear, Quadratic
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
@@ -239,3 +248,67 @@ def category_columns(form: Form) -> frozenset[int]:
         return frozenset()
     functions = form.reduce().functions
     return frozenset(j for j, f in enumerate(functions) if f is not None and by_category(f))
+
+
+# -- columns of two values ------------------------------------------------------------------------------
+
+
+def over_switches(form: Form, switches: Switches) -> Form:
+    """f(x(z)) as a form over superpixels z.
+
+    Linear: coef_j = Σ over the pixels p of j of λ_p (shown_p - fill_p), intercept c + Σ_p λ_p fill_p.
+    Trees and boxes: products of superpixels that are on or off. Links: of these forms of their margins.
+
+    Raises
+    ------
+    InputError
+        If the form is of another type, or reads another number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> from limes.models._algebra import over_switches
+    >>> from limes.models.forms._presence import Switches
+    >>> pixels = Switches(np.array([3.0, 4.0, 5.0]), np.array([1.0, 1.0, 0.0]), np.array([0, 0, 1]))
+    >>> over_switches(forms.Linear([1.0, 1.0, 2.0]), pixels).coef
+    array([ 5., 10.])
+    """
+    if isinstance(form, Combination):
+        parts = [over_switches(part, switches) for part in form.parts]
+        return Combination(parts, form.weights, form.intercept)
+    if isinstance(form, Linked):
+        return replace(form, margin=over_switches(form.margin, switches))
+    if isinstance(form, Ridges):
+        return over_switches(form.expanded, switches)
+    if isinstance(form, Softmax):
+        raise InputError(
+            "probabilities of three classes over pixels have no exact expectation; their margins have"
+        )
+    if form.size != switches.labels.size:
+        raise InputError(f"the form reads {form.size} columns, the image has {switches.labels.size} numbers")
+    if isinstance(form, Linear):
+        moved = switches.shown - switches.fill
+        coef = switches.sums(form.coef * moved.reshape(-1, *(1,) * (form.coef.ndim - 1)))
+        return Linear(coef, form.intercept + switches.fill @ form.coef)
+    if isinstance(form, Forest | Boxes):
+        return presence_of_columns(form, switches.labels, switches.shown, switches.size, switches.fill)
+    if isinstance(form, Reducible):
+        reduced = form.reduce()
+        if isinstance(reduced, Sum):
+            return _linear_in_switches(reduced, switches)
+        return SwitchProducts.from_products(reduced, switches)
+    raise InputError(f"a {type(form).__name__} over pixels is no sum, no product and no tree")
+
+
+def _linear_in_switches(terms: Sum, switches: Switches) -> Linear:
+    """A sum over columns that take two values is linear in the superpixels."""
+    intercept = np.array(terms.intercept, dtype=np.float64)
+    effects = np.zeros((switches.labels.size, *intercept.shape))
+    for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
+        if function is not None:
+            both = np.array([switches.fill[j], switches.shown[j]])
+            off, on = np.tensordot(function(both), loading, axes=(0, 0))
+            effects[j] = on - off
+            intercept = intercept + off
+    return Linear(switches.sums(effects), intercept)

@@ -23,8 +23,7 @@ from limes.models._documents import Document, TextModel, transform
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked
-from limes.models.readers.sklearn_text import text_form
-from limes.models.readers.word_rows import WordRows, word_rows
+from limes.models.readers.sklearn_text import WordRows, text_form, word_rows
 
 # Name of a split that is no regular expression, and of one way to tell words apart
 _SENTENCE, _SPELLING = "sentence", "spelling"

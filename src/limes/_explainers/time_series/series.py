@@ -14,12 +14,13 @@ from limes._arrays import Bools, Floats, Ints, Objects
 from limes._explainers.time_series.segments import Fill, Segment, band_edges, bands_of
 from limes._explanation.wording import count as counted
 from limes.exceptions import InputError
+from limes.models._algebra import over_switches
 from limes.models._calling.networks import columns
 from limes.models._hidden import changed, relabelled
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
+from limes.models.forms._presence import Switches
 from limes.models.forms._reducible import Linear
-from limes.models.forms._switches import Switches, over_switches
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models._folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, numbers
-from limes.models._folding.operations import ModelColumn
+from limes.models._folding.feature_maps import CurveMap, LookupMap, ModelColumn, MonotoneMap, StepMap, numbers
 from limes.models._reading import CannotRead
 from limes.models._tree_rewriting import Alternation, interval_splits
 from limes.models.forms._trees import Forest

@@ -17,8 +17,15 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._functions import Function, Lookup, SmoothFunctions, Stacked
-from limes.models._folding.feature_maps import CurveMap, LookupMap, MonotoneMap, StepMap, Values, numbers
-from limes.models._folding.operations import ModelColumn
+from limes.models._folding.feature_maps import (
+    CurveMap,
+    LookupMap,
+    ModelColumn,
+    MonotoneMap,
+    StepMap,
+    Values,
+    numbers,
+)
 from limes.models.forms._base import Reduced, Sum
 
 _LARGEST = float(np.finfo(np.float64).max)

@@ -22,11 +22,9 @@
 
 from limes.models.forms._base import BlackBox, Combination, Form, Reduced
 from limes.models.forms._linked import Linked, Ridges
-from limes.models.forms._normalized_linear import NormalizedLinear
-from limes.models.forms._presence import PresenceProducts
+from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts
 from limes.models.forms._reducible import Additive, Boxes, GaussianKernels, Linear, Multiplicative, Quadratic
 from limes.models.forms._softmax import Softmax
-from limes.models.forms._switches import SwitchProducts
 from limes.models.forms._trees import Forest
 
 __all__ = [

@@ -20,7 +20,7 @@ from limes.models.forms._activations import CURVES
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
 from limes.models.forms._links import Link
 from limes.models.forms._margins import Margin, as_margin
-from limes.models.forms._normalized_linear import NormalizedLinear
+from limes.models.forms._presence import NormalizedLinear
 from limes.models.forms._reducible import Linear
 
 

@@ -12,23 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from limes.models._folding.components import expand_components
-from limes.models._folding.feature_maps import LookupMap, MonotoneMap, identity_map, is_blank, is_number
-from limes.models._folding.fold import fold
+from limes.models._folding.feature_maps import (
+    Codebook,
+    LookupMap,
+    ModelColumn,
+    MonotoneMap,
+    identity_map,
+    is_blank,
+    is_number,
+)
+from limes.models._folding.fold import expand_components, fold
 from limes.models._folding.guards import EVERYTHING, Accepted, Guard
-from limes.models._folding.operations import Codebook, ModelColumn
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
 from limes.models.forms._reducible import Linear
 from limes.models.forms._softmax import Softmax
-from limes.models.readers import sklearn_encoders as encoders
-from limes.models.readers import sklearn_expansions as expansions
-from limes.models.readers import sklearn_functions as functions
 from limes.models.readers import sklearn_transformers as transformers
-from limes.models.readers.sklearn_expansions import Expand
-from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Fold, StepColumns, linear_map
+from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Expand, Fold, StepColumns, linear_map
 
 _NOTHING = (None, "passthrough")
 
@@ -139,10 +141,10 @@ def _read_expansion(
 
 
 _EXPANSIONS: Mapping[str, Expand] = {
-    "sklearn.Nystroem": expansions.nystroem,
-    "sklearn.PolynomialFeatures": expansions.polynomial_features,
-    "sklearn.RBFSampler": expansions.fourier_features,
-    "sklearn.SkewedChi2Sampler": expansions.skewed_chi2_features,
+    "sklearn.Nystroem": transformers.nystroem,
+    "sklearn.PolynomialFeatures": transformers.polynomial_features,
+    "sklearn.RBFSampler": transformers.fourier_features,
+    "sklearn.SkewedChi2Sampler": transformers.skewed_chi2_features,
 }
 
 
@@ -256,21 +258,21 @@ _FOLDS: Mapping[str, Fold] = {
     "sklearn.Binarizer": transformers.binarizer,
     "sklearn.ColumnTransformer": _column_transformer,
     "sklearn.FeatureUnion": _feature_union,
-    "sklearn.FunctionTransformer": functions.function_transformer,
-    "sklearn.KBinsDiscretizer": encoders.k_bins_discretizer,
+    "sklearn.FunctionTransformer": transformers.function_transformer,
+    "sklearn.KBinsDiscretizer": transformers.k_bins_discretizer,
     "sklearn.MaxAbsScaler": transformers.max_abs_scaler,
     "sklearn.MinMaxScaler": transformers.min_max_scaler,
     "sklearn.MissingIndicator": transformers.missing_indicator,
-    "sklearn.OneHotEncoder": encoders.one_hot_encoder,
-    "sklearn.OrdinalEncoder": encoders.ordinal_encoder,
+    "sklearn.OneHotEncoder": transformers.one_hot_encoder,
+    "sklearn.OrdinalEncoder": transformers.ordinal_encoder,
     "sklearn.Pipeline": _nested,
-    "sklearn.PowerTransformer": functions.power_transformer,
-    "sklearn.QuantileTransformer": functions.quantile_transformer,
+    "sklearn.PowerTransformer": transformers.power_transformer,
+    "sklearn.QuantileTransformer": transformers.quantile_transformer,
     "sklearn.RobustScaler": transformers.robust_scaler,
     "sklearn.SimpleImputer": transformers.simple_imputer,
-    "sklearn.SplineTransformer": functions.spline_transformer,
+    "sklearn.SplineTransformer": transformers.spline_transformer,
     "sklearn.StandardScaler": transformers.standard_scaler,
-    "sklearn.TargetEncoder": encoders.target_encoder,
+    "sklearn.TargetEncoder": transformers.target_encoder,
     **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
     **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS},
 }

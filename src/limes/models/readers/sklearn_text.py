@@ -1,29 +1,428 @@
-r"""Models behind scikit-learn's vectorizers, as forms over the words of one text.
+"""Models behind scikit-learn's vectorizers, as forms over the kept words z of one text.
 
-With x(z) = φ(z) R, over its norm if there is one (``word_rows.py``), a linear model on x is a form over z by
-its coefficients times R, and a tree on x tests which words are kept.
+Rows of a vectorizer are x(z) = φ(z) R, over their norm if any. R has a row for each word of the text, the
+vectorizer's output for that word alone, before the norm; φ(z) = z. With n-grams R has a row for every product
+of words that makes one appear, and φ(z) are these products: an n-gram of tokens i_1 < ... < i_n appears where
+they are kept and all tokens between them are removed (a word that stands between two of its occurrences keeps
+them apart). That holds where the tokens of a perturbed text are the tokens of its kept words, and where rows
+of R that share a column add up there; both are checked here.
+
+A linear model on x is a form over z by its coefficients times R, and a tree on x tests which words are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from limes._arrays import Bools, Floats, Ints
 from limes.exceptions import InputError
-from limes.models._documents import transform
+from limes.models._documents import VECTORIZERS, Document, transform
 from limes.models._identity import qualified_name
-from limes.models._reading import CannotRead, read_form
+from limes.models._reading import CannotRead, read_form, refuse_replaced_methods
 from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked
-from limes.models.forms._normalized_linear import LARGEST_GROUP, NormalizedLinear, shared_words
-from limes.models.forms._presence import presence_of_columns
+from limes.models.forms._presence import (
+    LARGEST_GROUP,
+    NormalizedLinear,
+    PresenceProducts,
+    presence_of_columns,
+    shared_words,
+)
 from limes.models.forms._reducible import Boxes, Linear
 from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
-from limes.models.readers.word_rows import WordRows, is_single
+
+# Most tokens that are tried to extend runs, and most factors of products: both take about a second
+_MOST_TRIED, _MOST_FACTORS = 4_000_000, 3_000_000
+
+# A token, and which of the text's words it belongs to
+Token: TypeAlias = tuple[str, int]
+_Words: TypeAlias = frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """Products of the words of a text, and the n-gram that appears where each of them is 1.
+
+    Attributes
+    ----------
+    texts
+        (G,) the n-grams.
+    counts
+        (G,) how often each then appears.
+    product, word, present
+        (L,) for each factor, as in :class:`limes.models.forms.PresenceProducts`.
+    """
+
+    texts: tuple[str, ...]
+    counts: Ints
+    product: Ints
+    word: Ints
+    present: Bools
+
+    @classmethod
+    def from_tokens(cls, tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
+        """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one.
+
+        Raises
+        ------
+        CannotRead
+            If there are too many.
+        """
+        counts: Counter[tuple[str, _Words, _Words]] = Counter()
+        factors = 0
+        prefixes = None if vocabulary is None else _prefixes(vocabulary)
+        for run in _Runs(tokens, sizes[-1], prefixes):
+            if run.length in sizes and (vocabulary is None or run.text in vocabulary):
+                counts[run.text, frozenset(run.kept), frozenset(run.removed)] += 1
+                factors += len(run.kept) + len(run.removed)
+            if factors > _MOST_FACTORS:
+                raise _too_many(tokens)
+        return cls._from_counts(counts)
+
+    def products(self, coef: Floats, intercept: Floats, words: int) -> PresenceProducts:
+        """The form intercept + Σ_g coef[g] φ_g over the words; coef (G,) or (G, k)."""
+        return PresenceProducts.from_factors(self.product, self.word, self.present, coef, intercept, words)
+
+    @classmethod
+    def _from_counts(cls, counts: Counter[tuple[str, _Words, _Words]]) -> Grams:
+        sides = [side for _, kept, removed in counts for side in (kept, removed)]
+        side_of = np.repeat(np.arange(len(sides)), [len(side) for side in sides])
+        return cls(
+            texts=tuple(text for text, _, _ in counts),
+            counts=np.array(list(counts.values()), dtype=np.int64),
+            product=side_of // 2,
+            word=np.array([word for side in sides for word in side], dtype=np.int64),
+            present=side_of % 2 == 0,
+        )
+
+
+def _prefixes(vocabulary: Collection[str]) -> set[str]:
+    """The n-grams of a vocabulary and all of their prefixes."""
+    prefixes = set(vocabulary)
+    for gram in vocabulary:
+        while " " in gram:
+            gram = gram.rpartition(" ")[0]
+            if gram in prefixes:
+                break
+            prefixes.add(gram)
+    return prefixes
+
+
+class _Run(NamedTuple):
+    """Tokens that are neighbours in some perturbed text."""
+
+    text: str
+    length: int
+    last: int
+    kept: set[int]
+    removed: set[int]
+
+
+class _Runs:
+    """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None.
+
+    A run is valid until the next one is yielded.
+    """
+
+    def __init__(self, tokens: Sequence[Token], longest: int, prefixes: set[str] | None) -> None:
+        self._tokens, self._longest, self._prefixes = tokens, longest, prefixes
+        self._tried = 0
+
+    def __iter__(self) -> Iterator[_Run]:
+        for first, (token, word) in enumerate(self._tokens):
+            if self._prefixes is None or token in self._prefixes:
+                yield from self._with_longer(_Run(token, 1, first, {word}, set()))
+
+    def _with_longer(self, run: _Run) -> Iterator[_Run]:
+        """Yield the run itself, and those that begin with it; the words between its tokens are removed."""
+        yield run
+        if run.length == self._longest:
+            return
+        removed = set(run.removed)
+        for i in range(run.last + 1, len(self._tokens)):
+            token, word = self._tokens[i]
+            self._tried += 1
+            if word not in removed:
+                text = f"{run.text} {token}"
+                if self._prefixes is None or text in self._prefixes:
+                    longer = _Run(text, run.length + 1, i, run.kept | {word}, removed)
+                    yield from self._with_longer(longer)
+            if word in run.kept:
+                break
+            removed.add(word)
+        if self._tried > _MOST_TRIED:
+            raise _too_many(self._tokens)
+
+
+def _too_many(tokens: Sequence[Token]) -> CannotRead:
+    return CannotRead(f"a text of {len(tokens)} words has too many n-grams once some are removed")
+
+
+_WEIGHING = "sklearn.TfidfTransformer"
+_NORMS = (None, "l1", "l2")
+
+
+@dataclass(frozen=True, eq=False)
+class WordRows:
+    """The rows of a text's words after vectorizing steps.
+
+    Attributes
+    ----------
+    matrix
+        R, sparse (d, V), or (G, V) with n-grams.
+    words
+        d.
+    grams
+        The products φ of n-grams; None where φ(z) = z.
+    norm
+        None, "l1" or "l2".
+    single
+        Whether no two rows of R share a column.
+    steps
+        Number of the model's steps that are vectorizing.
+    single_precision
+        Whether the vectorizer adds in float32.
+    kind
+        The class of the vectorizer's sparse rows, as some models accept one class only.
+    """
+
+    matrix: Any
+    words: int
+    grams: Grams | None
+    norm: str | None
+    single: bool
+    steps: int
+    single_precision: bool
+    kind: type
+
+    def rows(self, z: Floats) -> Any:
+        """x(z), sparse (n, V), at rows z (n, d), where there are no n-grams."""
+        from scipy.sparse import csr_array
+        from sklearn.preprocessing import normalize
+
+        rows = self.kind(csr_array(z) @ self.matrix)
+        return rows if self.norm is None else normalize(rows, norm=self.norm)
+
+
+def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
+    """Read the first steps of a model of texts, on one document.
+
+    Raises
+    ------
+    CannotRead
+        If the text cannot be read, with the reason.
+    """
+    if not steps:
+        raise CannotRead("the model takes texts as they are, and can only be called")
+    vectorizer = steps[0]
+    if qualified_name(type(vectorizer)) not in VECTORIZERS:
+        raise CannotRead(f"limes does not know how {type(vectorizer).__qualname__} treats single words")
+    refuse_replaced_methods(vectorizer)
+    _check_local(vectorizer, document)
+    rows = _counts(vectorizer, document)
+    if vectorizer.binary and not rows.single:
+        raise CannotRead("binary counts of words that share a column of the vectorizer do not add up")
+    rows = _WEIGHTS[qualified_name(type(vectorizer))](rows, vectorizer)
+    if len(steps) > 1 and qualified_name(type(steps[1])) == _WEIGHING:
+        if rows.norm is not None:
+            raise CannotRead("TF-IDF weights on counts that are normalised already")
+        rows = replace(_weighted(rows, steps[1]), steps=2)
+    return rows
+
+
+# -- counts --------------------------------------------------------------------------------------------------
+
+
+def _counts(vectorizer: Any, document: Document) -> WordRows:
+    """Counts, without weights and norm."""
+    from scipy.sparse import csr_array
+
+    count = _COUNTERS[qualified_name(type(vectorizer))]
+    if tuple(vectorizer.ngram_range) == (1, 1):
+        if document.mask and count(vectorizer, [document.mask]).nnz:
+            raise CannotRead(f"the mask {document.mask!r} is a token of the vectorizer")
+        grams, rows = None, count(vectorizer, document.word_texts())
+        counts = csr_array(rows).astype(np.float64)
+    else:
+        grams = _grams(vectorizer, document)
+        rows = _GRAMS[qualified_name(type(vectorizer))](vectorizer, grams.texts)
+        counts = csr_array(csr_array(rows).astype(np.float64).multiply(grams.counts[:, None]))
+    if vectorizer.binary:
+        counts.data = np.sign(counts.data)
+    single_precision = vectorizer.dtype == np.float32
+    return WordRows(counts, document.size, grams, None, is_single(counts), 1, single_precision, type(rows))
+
+
+def _grams(vectorizer: Any, document: Document) -> Grams:
+    tokens = _tokens(vectorizer)
+    if tokens(document.mask):
+        raise CannotRead(f"the mask {document.mask!r} stands between the words of n-grams")
+    smallest, largest = vectorizer.ngram_range
+    each: list[Token] = [
+        (token, word)
+        for occurrence, word in zip(document.occurrences, document.word.tolist(), strict=True)
+        for token in tokens(occurrence)
+    ]
+    vocabulary = getattr(vectorizer, "vocabulary_", None)
+    return Grams.from_tokens(each, range(smallest, largest + 1), vocabulary)
+
+
+def _tokens(vectorizer: Any) -> Callable[[str], list[str]]:
+    """Tokens of a piece of text, without stop words."""
+    clean, cut = vectorizer.build_preprocessor(), vectorizer.build_tokenizer()
+    stop = vectorizer.get_stop_words() or frozenset()
+    return lambda text: [token for token in cut(clean(text)) if token not in stop]
+
+
+def _count(vectorizer: Any, texts: Sequence[str]) -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer.transform(vectorizer, list(texts))
+
+
+def _hash(vectorizer: Any, texts: Sequence[str]) -> Any:
+    from sklearn.base import clone
+
+    return clone(vectorizer).set_params(norm=None).transform(list(texts))
+
+
+def _count_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+    """Rows of whole n-grams, which are all in the vocabulary."""
+    from scipy.sparse import csr_matrix
+
+    columns = [vectorizer.vocabulary_[gram] for gram in grams]
+    shape = (len(grams), len(vectorizer.vocabulary_))
+    return csr_matrix((np.ones(len(grams)), columns, np.arange(len(grams) + 1)), shape=shape)
+
+
+def _hash_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+    from scipy.sparse import csr_matrix
+    from sklearn.base import clone
+
+    if not grams:
+        return csr_matrix((0, vectorizer.n_features))
+    whole = clone(vectorizer).set_params(norm=None, ngram_range=(1, 1), analyzer=lambda gram: [gram])
+    return whole.transform(list(grams))
+
+
+_Counter = Callable[[Any, Sequence[str]], Any]
+_COUNTERS: Mapping[str, _Counter] = dict(zip(VECTORIZERS, (_count, _count, _hash), strict=True))
+_GRAMS: Mapping[str, _Counter] = dict(
+    zip(VECTORIZERS, (_count_grams, _count_grams, _hash_grams), strict=True)
+)
+
+
+def is_single(counts: Any) -> bool:
+    """Return whether no two rows share a column."""
+    return bool(np.bincount(counts.indices).max(initial=0) <= 1)
+
+
+# -- weights and norms ---------------------------------------------------------------------------------------
+
+
+def _weighted(rows: WordRows, weights: Any) -> WordRows:
+    """TF-IDF: logarithms and inverse document frequencies, then the norm."""
+    if weights.sublinear_tf and not rows.single:
+        raise CannotRead("logarithms of counts that several words of the text share do not add up")
+    matrix = rows.matrix.copy()
+    if weights.sublinear_tf:
+        matrix.data = np.log(matrix.data) + 1.0
+    if weights.use_idf:
+        matrix.data *= weights.idf_[matrix.indices]
+    return _normalised(replace(rows, matrix=matrix), weights.norm)
+
+
+def _normalised(rows: WordRows, norm: str | None) -> WordRows:
+    if norm not in _NORMS:
+        raise CannotRead(f"limes does not know the norm {norm!r}")
+    if norm is not None and rows.grams is not None:
+        raise CannotRead("the norm of a text's n-grams is not a sum over its words; norm=None can be read")
+    if norm is not None and not rows.single and (rows.matrix.data < 0).any():
+        raise CannotRead("words of different signs share a column of the vectorizer")
+    return replace(rows, norm=norm)
+
+
+_WEIGHTS: Mapping[str, Callable[[WordRows, Any], WordRows]] = {
+    "sklearn.CountVectorizer": lambda rows, vectorizer: rows,  # noqa: ARG005 - counts as they are
+    "sklearn.TfidfVectorizer": _weighted,
+    "sklearn.HashingVectorizer": lambda rows, vectorizer: _normalised(rows, vectorizer.norm),
+}
+
+
+# -- whether the vectorizer reads each word by itself -------------------------------------------------------
+
+# Patterns of word characters and edges of words only
+_OF_WORD_CHARACTERS = re.compile(
+    r"(?:\(\?[aiu]+\)|\\[bwd]|\[(?:\\[wd]|[a-z]-[a-z]|[A-Z]-[A-Z]|\d-\d|\w)+\]|\(\?:|[()|+*?]|\{\d*,?\d*\}|\w)+"
+)
+
+
+def _check_local(vectorizer: Any, document: Document) -> None:
+    """Refuse vectorizers whose tokens of a text are not the tokens of its words.
+
+    Raises
+    ------
+    CannotRead
+        If a vectorizer is refused, with the reason.
+    """
+    _check_options(vectorizer)
+    clean = vectorizer.build_preprocessor()
+    if vectorizer.lowercase and "Σ" in document.text:
+        raise CannotRead("how the Greek letter Σ is written in lower case depends on its neighbours")
+    gaps = [clean(gap) for gap in dict.fromkeys(document.gaps)]
+    letters = [gap for gap in gaps if re.search(r"\w", gap)]
+    if letters and not _are_ignored(vectorizer, document, letters):
+        raise CannotRead("the split leaves letters between the words, which may be tokens of the vectorizer")
+    between = {clean(gap) for gap in dict.fromkeys(document.gaps[1:-1])}
+    if "" in between:
+        raise CannotRead("words of this split touch each other, and the vectorizer may join them")
+
+
+def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
+    """Return whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
+    before, behind = document.gaps[:-1], document.gaps[1:]
+    touching = any(re.search(r"\w$", gap) for gap in before) or any(re.match(r"\w", gap) for gap in behind)
+    return not touching and tuple(vectorizer.ngram_range) == (1, 1) and not vectorizer.transform(gaps).nnz
+
+
+def _check_options(vectorizer: Any) -> None:
+    if vectorizer.input != "content":
+        raise CannotRead(f"the vectorizer reads texts from input={vectorizer.input!r}")
+    if vectorizer.analyzer != "word":
+        raise CannotRead(f"the vectorizer's analyzer={vectorizer.analyzer!r} does not read single words")
+    for name in ("preprocessor", "tokenizer"):
+        if getattr(vectorizer, name) is not None:
+            raise CannotRead(f"the vectorizer has its own {name}, which may do anything")
+    if callable(vectorizer.strip_accents):
+        raise CannotRead("the vectorizer has its own strip_accents, which may do anything")
+    pattern = vectorizer.token_pattern
+    if not _OF_WORD_CHARACTERS.fullmatch(pattern) or _matches_empty(pattern):
+        raise CannotRead(f"token_pattern={pattern!r} may match more than the characters of one word")
+
+
+def _matches_empty(pattern: str) -> bool:
+    return any(not match.group() for match in re.finditer(pattern, "a1 _!"))
+
+
+def word_normalizer(steps: Sequence[Any]) -> Any:
+    """The preprocessor of a vectorizer: words that it maps to one string are the same; None if unknown."""
+    if not steps or qualified_name(type(steps[0])) not in VECTORIZERS:
+        return None
+    vectorizer = steps[0]
+    if vectorizer.preprocessor is not None or vectorizer.analyzer not in ("word", "char", "char_wb"):
+        return None
+    return vectorizer.build_preprocessor()
+
+
+# -- models behind the vectorizer ------------------------------------------------------------------------
+
 
 # Linear steps: the sum of rows becomes the sum of their images
 _SELECTORS = (
@@ -67,11 +466,11 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
         parts = [_over_words(part, word_rows, columns) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
     if isinstance(form, Linear):
-        return _linear(form, word_rows, columns)
+        return _linear_over_words(form, word_rows, columns)
     if isinstance(form, Forest | Boxes):
-        return _presence(form, word_rows, columns)
+        return _trees_on_words(form, word_rows, columns)
     if isinstance(form, Linked):
-        return _linked(form, word_rows, columns)
+        return _linked_over_words(form, word_rows, columns)
     if isinstance(form, Softmax):
         raise CannotRead(
             "probabilities of three classes over words have no exact expectation; output='margin' has"
@@ -79,7 +478,7 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 
-def _linked(form: Linked, word_rows: WordRows, columns: Any) -> Form:
+def _linked_over_words(form: Linked, word_rows: WordRows, columns: Any) -> Form:
     margin = _over_words(form.margin, word_rows, columns)
     try:
         return replace(form, margin=margin)
@@ -89,7 +488,7 @@ def _linked(form: Linked, word_rows: WordRows, columns: Any) -> Form:
         ) from error
 
 
-def _linear(form: Linear, word_rows: WordRows, columns: Any) -> Form:
+def _linear_over_words(form: Linear, word_rows: WordRows, columns: Any) -> Form:
     coef = np.asarray(columns @ form.coef)
     if word_rows.grams is not None:
         return word_rows.grams.products(coef, form.intercept, word_rows.words)
@@ -105,7 +504,7 @@ def _linear(form: Linear, word_rows: WordRows, columns: Any) -> Form:
     return NormalizedLinear(coef, total, "l2", form.intercept, shared)
 
 
-def _presence(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> Form:
+def _trees_on_words(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> Form:
     if word_rows.norm is not None:
         raise CannotRead("trees on normalised texts test how many words are kept, not which")
     if word_rows.grams is not None:

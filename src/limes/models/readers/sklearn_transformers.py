@@ -2,22 +2,33 @@
 
 A *fold* maps a fitted transformer and its input columns, each a function of one column of the user's, to its
 output columns. Only the exact class counts: a subclass may do something else.
+
+Every encoder is a codebook: a code for each category of training, one for a missing value, and one for any
+other category, or its refusal. Expansions are functions of several columns before a linear model: products of
+two columns make it quadratic; random Fourier features make it a sum of cosines of sums, whose expectations
+are products of characteristic functions; Nystroem's make it a kernel machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes.models._folding.components import Component, LinearMap
+from limes.exceptions import InputError
 from limes.models._folding.feature_maps import (
     Affine,
+    Codebook,
+    CurveMap,
+    ModelColumn,
     MonotoneMap,
+    Operation,
+    Pointwise,
     StepMap,
     Values,
     identity_map,
@@ -26,9 +37,13 @@ from limes.models._folding.feature_maps import (
     is_number,
     numbers,
 )
-from limes.models._folding.guards import Guard
-from limes.models._folding.operations import ModelColumn, Operation, Pointwise
+from limes.models._folding.fold import Component, LinearMap
+from limes.models._folding.guards import Accepted, Guard
 from limes.models._reading import CannotRead
+from limes.models.forms._base import Form
+from limes.models.forms._linked import Ridges
+from limes.models.forms._reducible import Linear, from_polynomial_features
+from limes.models.readers.sklearn_kernels import Machine, machine_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,3 +280,392 @@ def linear_map(step: Any, columns: StepColumns) -> StepColumns:
 def _transform(step: Any, rows: Floats) -> Floats:
     output = step.transform(rows)
     return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)
+
+
+# -- encoders and bins -----------------------------------------------------------------------------------
+
+
+# The slot of a category without a column
+_NOWHERE = -1.0
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """Categories of one column in their order, and the position of the missing value among them, if any."""
+
+    values: list[Any]
+    missing: int | None
+
+    @classmethod
+    def from_array(cls, categories: Any) -> _Categories:
+        values = np.asarray(categories).tolist()
+        blank = [i for i, value in enumerate(values) if is_blank(value)]
+        if len(blank) > 1:
+            raise CannotRead(
+                "it distinguishes None from NaN in one column, and limes takes both as missing; use one of "
+                "them"
+            )
+        return cls(values, blank[0] if blank else None)
+
+    def position(self, value: Any) -> int:
+        """The position of a category."""
+        if is_blank(value) and self.missing is not None:
+            return self.missing
+        return self.values.index(value)
+
+    def codebook(self, codes: Sequence[float], *, other: float | None) -> Codebook:
+        """A code for each category; a missing value that is not among them counts as any other value."""
+        by_value = {
+            v: float(c) for i, (v, c) in enumerate(zip(self.values, codes, strict=True)) if i != self.missing
+        }
+        return Codebook(by_value, other if self.missing is None else float(codes[self.missing]), other)
+
+    def grouped(self, infrequent: Any, left_out: int | None = None) -> list[float]:
+        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones.
+
+        ``left_out`` is the position of a category without a number.
+        """
+        rare = set() if infrequent is None else {self.position(v) for v in np.asarray(infrequent).tolist()}
+        frequent = [i for i in range(len(self.values)) if i not in rare and i != left_out]
+        code = {position: float(number) for number, position in enumerate(frequent)}
+        return [code.get(i, float(len(frequent))) for i in range(len(self.values))]
+
+
+def one_hot_encoder(step: Any, columns: StepColumns) -> StepColumns:
+    """A column for each category that is neither dropped nor in the common column of infrequent ones."""
+    columns.expect(len(step.categories_))
+    dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
+    outputs: list[ModelColumn] = []
+    for column, values, rare, drop in zip(
+        columns.columns, step.categories_, _infrequent(step), dropped, strict=True
+    ):
+        categories = _Categories.from_array(values)
+        slots = categories.grouped(rare)
+        unknown = _look_up(_one_hot_unknown(slots, rare), step.handle_unknown)
+        if drop is not None:
+            dropped_slot = slots[int(drop)]
+            unknown = None if unknown is None else _without(unknown, dropped_slot)
+            slots = [_without(slot, dropped_slot) for slot in slots]
+        outputs += _flags(column.then(categories.codebook(slots, other=unknown)), int(max(slots)) + 1)
+    return StepColumns(tuple(outputs), bool(step.sparse_output))
+
+
+def _one_hot_unknown(slots: list[float], rare: Any) -> Mapping[str, float | None]:
+    shared = _NOWHERE if rare is None else max(slots)
+    return {"error": None, "ignore": _NOWHERE, "infrequent_if_exist": shared, "warn": shared}
+
+
+def _without(slot: float, dropped: float) -> float:
+    return _NOWHERE if slot == dropped else slot - (slot > dropped)
+
+
+def _flags(column: ModelColumn, count: int) -> list[ModelColumn]:
+    """One column for each slot: 1 in it, 0 elsewhere."""
+
+    def flag(slot: int) -> Pointwise:
+        return Pointwise(lambda values: _is_slot(numbers(values), slot))
+
+    return [column.then(flag(slot)) for slot in range(count)]
+
+
+def _is_slot(values: Floats, slot: int) -> Values:
+    flags: Values = values == slot
+    undefined = np.isnan(values)
+    return np.where(undefined, np.nan, flags) if undefined.any() else flags
+
+
+def ordinal_encoder(step: Any, columns: StepColumns) -> StepColumns:
+    """The number of a category; separate codes for NaN and for unknown categories."""
+    unknown = _look_up({"error": None, "use_encoded_value": step.unknown_value}, step.handle_unknown)
+    codebooks = []
+    for values, rare in zip(step.categories_, _infrequent(step), strict=True):
+        categories = _Categories.from_array(values)
+        missing = categories.missing if categories.missing is not None and values[-1] is not None else None
+        codes = categories.grouped(rare, left_out=missing)
+        if missing is not None:
+            codes[missing] = float(step.encoded_missing_value)
+        codebooks.append(categories.codebook(codes, other=None if unknown is None else float(unknown)))
+    return StepColumns(columns.each(codebooks).columns)
+
+
+def target_encoder(step: Any, columns: StepColumns) -> StepColumns:
+    """The mean target of a category, or of all rows if unknown; a column for each of several classes."""
+    columns.expect(len(step.categories_))
+    unknown = np.atleast_1d(np.asarray(step.target_mean_, dtype=np.float64))
+    outputs = []
+    for j, (column, values) in enumerate(zip(columns.columns, step.categories_, strict=True)):
+        categories = _Categories.from_array(values)
+        for k, mean in enumerate(unknown):
+            codes = step.encodings_[j * unknown.size + k].tolist()
+            outputs.append(column.then(categories.codebook(codes, other=float(mean))))
+    return StepColumns(tuple(outputs))
+
+
+def k_bins_discretizer(step: Any, columns: StepColumns) -> StepColumns:
+    """The bin [edge, next edge) of a number, or a column for each bin."""
+    single = MonotoneMap(lambda values: numbers(values).astype(np.float32).astype(np.float64))
+    outputs: list[ModelColumn] = []
+    columns.expect(len(step.bin_edges_))
+    for column, edges, count in zip(columns.columns, step.bin_edges_, step.n_bins_.tolist(), strict=True):
+        inner = np.asarray(edges[1:-1], dtype=np.float64)
+        bins = StepMap(np.nextafter(inner, -np.inf), np.arange(inner.size + 1.0), np.nan)
+        binned = (column.then(single) if step.dtype is np.float32 else column).then(bins)
+        outputs += [binned] if step.encode == "ordinal" else _flags(binned, count)
+    return StepColumns(tuple(outputs), step.encode == "onehot")
+
+
+def _infrequent(step: Any) -> Sequence[Any]:
+    if step.min_frequency is None and step.max_categories is None:
+        return [None] * len(step.categories_)
+    rare: Sequence[Any] = step.infrequent_categories_
+    return rare
+
+
+def _look_up(choices: Mapping[str, Any], choice: str) -> Any:
+    if choice not in choices:
+        raise CannotRead(f"limes does not know handle_unknown={choice!r}")
+    return choices[choice]
+
+
+# -- functions of numpy ----------------------------------------------------------------------------------
+
+
+# -- functions of numpy -----------------------------------------------------------------------------------
+
+# Rising functions: the start of their domain, and where they are not smooth
+_RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
+    "log": (0.0, ()),
+    "log2": (0.0, ()),
+    "log10": (0.0, ()),
+    "log1p": (-1.0, ()),
+    "sqrt": (0.0, ()),
+    "exp": (-np.inf, ()),
+    "exp2": (-np.inf, ()),
+    "expm1": (-np.inf, ()),
+    "arcsinh": (-np.inf, ()),
+    "arctan": (-np.inf, ()),
+    "cbrt": (-np.inf, (0.0,)),
+    "sinh": (-np.inf, ()),
+    "tanh": (-np.inf, ()),
+}
+# Other functions: where they are not smooth, and whether they are even and rise with x > 0
+_NON_MONOTONE: Mapping[str, tuple[tuple[float, ...], bool]] = {
+    "absolute": ((0.0,), True),
+    "fabs": ((0.0,), True),
+    "square": ((), True),
+    "cosh": ((), False),
+    "cos": ((), False),
+    "sin": ((), False),
+}
+_OTHERS: Mapping[str, Operation] = {
+    "negative": MonotoneMap(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
+    "sign": StepMap(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
+    "isnan": StepMap(np.zeros(0), np.zeros(1), 1.0),
+}
+
+
+def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """A transformer without a function, or with one of numpy's."""
+    if step.func is None:
+        return columns
+    name = getattr(step.func, "__name__", type(step.func).__name__)
+    if step.func is not getattr(np, name, None) or step.kw_args:
+        raise CannotRead(_unknown(name))
+    refuse_sparse(columns)
+    return columns.each([_operation(name, step.func)] * len(columns.columns))
+
+
+def _operation(name: str, function: Any) -> Operation:
+    label = f"FunctionTransformer({name})"
+    if name in _RISING:
+        start, kinks = _RISING[name]
+        return MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
+    if name in _NON_MONOTONE:
+        kinks, even = _NON_MONOTONE[name]
+        return CurveMap(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
+    if name in _OTHERS:
+        return _OTHERS[name]
+    raise CannotRead(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    return (
+        f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
+        f"{', '.join((*_RISING, *_NON_MONOTONE, *_OTHERS))}"
+    )
+
+
+# -- powers and ranks -------------------------------------------------------------------------------------
+
+
+def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
+    refuse_sparse(columns)
+    columns.expect(int(step.n_features_in_))
+    boxcox = step.method == "box-cox"
+    start = float(np.nextafter(0.0, 1.0)) if boxcox else -np.inf
+    label = f"PowerTransformer({step.method})"
+    operations = []
+    for j in range(step.n_features_in_):
+        # standardised below: the transformer's scaler refuses the infinity that a huge number may become
+        one = plain_copy(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
+        kinks = () if boxcox else (0.0,)
+        operations.append(MonotoneMap(_Powers(one, start), start=start, kinks=kinks, name=label))
+    powered = columns.each(operations)
+    if boxcox:
+        positive = Accepted(missing=True, lower=start)
+        powered = powered.with_guards(*(Guard(column, positive, label) for column in columns.columns))
+    if not step.standardize:
+        return powered
+    return standard_scaler(step._scaler, powered).with_guards(*powered.guards)  # noqa: SLF001
+
+
+class _Powers:
+    """The output of a power transformer of one column; NaN below its start, where it raises."""
+
+    def __init__(self, step: Any, start: float) -> None:
+        self._step, self._start = step, start
+
+    def __call__(self, values: Values) -> Floats:
+        x = numbers(values)
+        powers = np.full(x.shape, np.nan)
+        valid = x >= self._start
+        if valid.any():
+            powers[valid] = np.asarray(self._step.transform(x[valid][:, None]), dtype=np.float64)[:, 0]
+        return powers
+
+
+# scikit-learn's: this close to the ends of the ranks a normal output jumps to its smallest or largest value
+_BOUNDS_THRESHOLD = 1e-7
+
+
+def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """Ranks, as the transformer computes them, one column at a time."""
+    refuse_sparse(columns)
+    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform also checks its input
+    label = "QuantileTransformer"
+
+    def ranks(quantiles: Floats) -> MonotoneMap:
+        ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
+        kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
+        return MonotoneMap(
+            lambda values: np.asarray(of_column(numbers(values).copy(), quantiles, False)),
+            kinks=tuple(kinks.tolist()),
+            name=label,
+        )
+
+    return columns.each([ranks(np.array(quantiles)) for quantiles in step.quantiles_.T])
+
+
+# -- splines ----------------------------------------------------------------------------------------------
+
+# Periods on both sides of the first whose knots are breaks of the quadrature
+_PERIODS = 20
+
+
+def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """B-splines of each column, as the transformer computes them."""
+    columns.expect(int(step.n_features_in_))
+    outputs: list[ModelColumn] = []
+    guards: list[Guard] = []
+    for column, spline in zip(columns.columns, step.bsplines_, strict=True):
+        count = spline.c.shape[1] - (not step.include_bias)
+        one = plain_copy(
+            step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False
+        )
+        basis = _Splines(one, count)
+        first = column.then(CurveMap(basis, kinks=_knots(step, spline), name="SplineTransformer"))
+        outputs += [_with_index(first, column, basis, k) for k in range(count)]
+        if step.extrapolation == "error":
+            within = Accepted(missing=True, lower=basis.low, upper=basis.high)
+            guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
+    return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
+
+
+def _with_index(first: ModelColumn, column: ModelColumn, basis: _Splines, index: int) -> ModelColumn:
+    """Another spline of the same column, which shares the basis."""
+    if isinstance(first.map, CurveMap):
+        return replace(first, map=replace(first.map, index=index))
+    return column.then(CurveMap(basis, index))
+
+
+def _knots(step: Any, spline: Any) -> tuple[float, ...]:
+    knots = np.unique(spline.t)
+    if step.extrapolation == "periodic":
+        first, last = spline.t[spline.k], spline.t[-spline.k - 1]
+        turns = np.arange(-_PERIODS, _PERIODS + 1) * (last - first)
+        knots = np.unique(knots[(first <= knots) & (knots <= last)] + turns[:, None])
+    return tuple(knots.tolist())
+
+
+class _Splines:
+    """The splines of one column, (n,) -> (K, n); NaN where the transformer raises."""
+
+    def __init__(self, step: Any, count: int) -> None:
+        self._step, self._count = step, count
+        spline = step.bsplines_[0]
+        whole = step.extrapolation != "error"
+        self.low = -np.inf if whole else float(spline.t[spline.k])
+        self.high = np.inf if whole else float(spline.t[-spline.k - 1])
+        self._missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
+
+    def __call__(self, y: Floats) -> Floats:
+        basis = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
+        valid = np.isfinite(y) & (y >= self.low) & (y <= self.high)
+        if valid.any():
+            basis[:, valid] = np.asarray(self._step.transform(y[valid][:, None]), dtype=np.float64).T
+        return basis
+
+
+# -- functions of several columns, before linear models --------------------------------------------------
+
+
+# (fitted transformer, input columns, linear form over its outputs) -> form over its columns, and these
+Expand = Callable[[Any, StepColumns, Linear], tuple[Form, StepColumns]]
+
+
+def polynomial_features(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
+    """Products of two columns, squares, and columns."""
+    try:
+        return from_polynomial_features(np.asarray(step.powers_), form.coef, form.intercept), columns
+    except InputError as error:
+        raise CannotRead(f"PolynomialFeatures of degree 2 is read: {error}") from error
+
+
+def fourier_features(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
+    """√(2/m) cos(w_h·x + b_h)."""
+    scale = np.sqrt(2.0 / step.n_components)
+    weights, offsets = np.asarray(step.random_weights_), np.asarray(step.random_offset_)
+    return Ridges(weights.T, offsets, scale * form.coef, "cos", form.intercept), columns
+
+
+def skewed_chi2_features(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
+    """√(2/m) cos(w_h·log(x + skewedness) + b_h); the transformer raises from -skewedness downwards."""
+    refuse_sparse(columns)
+    skewedness = float(step.skewedness)
+    start = float(np.nextafter(-skewedness, np.inf))
+    label = type(step).__qualname__
+    log = MonotoneMap(partial(_shifted_log, skewedness), start=start, kinks=(), name=label)
+    guards = (Guard(column, Accepted(lower=start), label) for column in columns.columns)
+    logarithms = columns.each([log] * len(columns.columns)).with_guards(*columns.guards, *guards)
+    return fourier_features(step, logarithms, form)
+
+
+def _shifted_log(shift: float, values: Values) -> Floats:
+    return np.asarray(np.log(numbers(values) + shift))
+
+
+def nystroem(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
+    """K(x, components) normalizationᵀ: a kernel machine with the components as centers."""
+    gamma = 1.0 / step.n_features_in_ if step.gamma is None else step.gamma
+    if step.kernel_params:
+        raise CannotRead("kernel_params= is for kernels that limes does not read")
+    machine = Machine(
+        centers=np.asarray(step.components_, dtype=np.float64),
+        coef=np.asarray(step.normalization_, dtype=np.float64).T @ form.coef,
+        intercept=form.intercept,
+        gamma=float(gamma),
+        degree=3.0 if step.degree is None else step.degree,
+        coef0=1.0 if step.coef0 is None else step.coef0,
+    )
+    return machine_form(step.kernel, machine), columns
