@@ -128,14 +128,10 @@ NAMES = {
     "limes.evaluate._repetition": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
-    "limes.models._calling.caller": "ModelCaller",
-    "limes.models._calling.direct": "direct_question",
-    "limes.models._calling.evaluating": "_modes evaluating",
-    "limes.models._calling.networks": "Preprocess flat",
-    "limes.models._calling.outputs": "prediction_method resolve",
-    "limes.models._calling.repetition": "CHECK_CALLS",
-    "limes.models._calling.rowwise": "RowwisePredictions",
-    "limes.models._calling.transforms": "preprocess_like",
+    "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
+    "limes.models._calling.methods": "_modes direct_question evaluating prediction_method",
+    "limes.models._calling.networks": "Preprocess flat preprocess_like",
+    "limes.models._calling.outputs": "resolve",
     "limes.models._folding.feature_maps": (
         "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap Pointwise StepMap _float_of _key_of "
         "identity_map then"

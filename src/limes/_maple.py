@@ -28,10 +28,14 @@ from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread
 from limes._variance import r_squared
 from limes.exceptions import InputError
-from limes.models._calling.bound_methods import behind_method
-from limes.models._calling.caller import ModelCaller, OneOutput
-from limes.models._calling.outputs import resolve
-from limes.models._calling.repetition import few_inputs, repetition_warnings, spread_of_answers
+from limes.models._calling.caller import (
+    ModelCaller,
+    OneOutput,
+    few_inputs,
+    repetition_warnings,
+    spread_of_answers,
+)
+from limes.models._calling.outputs import behind_method, resolve
 from limes.models._reading import watch
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows

@@ -24,7 +24,7 @@ from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
-from limes.models._calling.repetition import few_inputs, few_subsets
+from limes.models._calling.caller import few_inputs, few_subsets
 
 if TYPE_CHECKING:
     from limes._diagnostics.source import SampledSource

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from limes._diagnostics.context import DiagnosticContext
 from limes._diagnostics.finding import Finding, Measure
-from limes.models._calling.repetition import spread_of_answers
+from limes.models._calling.caller import spread_of_answers
 
 
 @dataclass(frozen=True)

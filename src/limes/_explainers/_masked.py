@@ -52,7 +52,7 @@ from limes._threads import LRUCache, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
-from limes.models._calling.repetition import CHECK_CALLS, few_subsets, repetition_warnings, spread_of_answers
+from limes.models._calling.caller import CHECK_CALLS, few_subsets, repetition_warnings, spread_of_answers
 from limes.models._identity import REFIT_ROUNDING
 from limes.models.forms._base import BlackBox, Form
 

@@ -38,8 +38,7 @@ from limes.exceptions import InputError
 from limes.models._algebra import over_switches
 from limes.models._calling.caller import Retry
 from limes.models._calling.hugging_face import adapted
-from limes.models._calling.networks import Preprocess, composer_of, flat
-from limes.models._calling.transforms import preprocess_like
+from limes.models._calling.networks import Preprocess, composer_of, flat, preprocess_like
 from limes.models._images import Compose, SwitchedImage
 from limes.models.forms._base import Form
 from limes.models.forms._presence import Switches

@@ -39,9 +39,8 @@ from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
-from limes.models._calling.bound_methods import behind_method
-from limes.models._calling.caller import Retry
-from limes.models._calling.repetition import repetition_warnings
+from limes.models._calling.caller import Retry, repetition_warnings
+from limes.models._calling.outputs import behind_method
 from limes.models._identity import few_rows
 
 

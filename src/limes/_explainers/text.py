@@ -27,11 +27,9 @@ from limes._explainers.warnings import text_warnings
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._calling.bound_methods import behind_method
 from limes.models._calling.caller import Retry
-from limes.models._calling.clusters import replaced_labels
 from limes.models._calling.hugging_face import Estimator, adapted
-from limes.models._calling.outputs import resolve
+from limes.models._calling.outputs import behind_method, replaced_labels, resolve
 from limes.models._documents import Document, TextModel
 from limes.models.readers.sklearn_text import word_normalizer
 

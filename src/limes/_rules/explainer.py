@@ -41,10 +41,16 @@ from limes._rules.rule import (
 from limes._rules.solvers import SOLVERS, search_options
 from limes._threads import LRUCache, one_blas_thread
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.bound_methods import behind_method
-from limes.models._calling.caller import ModelCaller, OneOutput, Retry
-from limes.models._calling.outputs import resolve
-from limes.models._calling.repetition import CHECK_CALLS, few_inputs, repetition_warnings, spread_of_answers
+from limes.models._calling.caller import (
+    CHECK_CALLS,
+    ModelCaller,
+    OneOutput,
+    Retry,
+    few_inputs,
+    repetition_warnings,
+    spread_of_answers,
+)
+from limes.models._calling.outputs import behind_method, resolve
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "

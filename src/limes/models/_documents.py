@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Ints, Objects
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.exits import FAILURES, failure_text
+from limes.models._calling.caller import FAILURES, failure_text
 from limes.models._identity import qualified_name
 
 # Occurrences whose deletions are enumerated, if there are more rows than deletions

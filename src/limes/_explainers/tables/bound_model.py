@@ -38,13 +38,15 @@ from limes._pipeline import Expectation
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.models._calling.bound_methods import is_log_odds
-from limes.models._calling.caller import ModelCaller
-from limes.models._calling.clusters import noted
-from limes.models._calling.direct import direct_question
-from limes.models._calling.outputs import Output
-from limes.models._calling.repetition import CHECK_CALLS, few_inputs, spread_of_answers
-from limes.models._calling.rowwise import RowwisePredictions
+from limes.models._calling.caller import (
+    CHECK_CALLS,
+    ModelCaller,
+    RowwisePredictions,
+    few_inputs,
+    spread_of_answers,
+)
+from limes.models._calling.methods import direct_question
+from limes.models._calling.outputs import Output, is_log_odds, noted
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
 from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, tolerance_of, watch

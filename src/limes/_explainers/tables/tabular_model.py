@@ -35,9 +35,8 @@ from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.clusters import label_remark, replaced_labels
-from limes.models._calling.outputs import add_up_to_one, resolve
-from limes.models._calling.repetition import repetition_warnings
+from limes.models._calling.caller import repetition_warnings
+from limes.models._calling.outputs import add_up_to_one, label_remark, replaced_labels, resolve
 from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared

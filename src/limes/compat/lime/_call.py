@@ -35,9 +35,8 @@ from limes.compat.lime.lime_base import (
     default_kernel,
 )
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.clusters import clusters_of
-from limes.models._calling.exits import FAILURES, failure_text
-from limes.models._calling.outputs import prediction_method
+from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.methods import clusters_of, prediction_method
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"

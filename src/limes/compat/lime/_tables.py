@@ -24,7 +24,7 @@ from limes.compat.lime.explanation import DomainMapper, Pairs
 from limes.compat.lime.lime_base import LocalFit
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
-from limes.models._calling.outputs import prediction_method
+from limes.models._calling.methods import prediction_method
 
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # Rows drawn from statistics, where there are no training data to check a model on

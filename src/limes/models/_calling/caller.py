@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
+from threading import current_thread, main_thread
+from traceback import walk_tb
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,8 +20,9 @@ import numpy as np
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.exits import FAILURES, failure_text
-from limes.models._calling.outputs import Output, prediction_method
+from limes.models._calling.methods import prediction_method
+from limes.models._calling.outputs import Output
+from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]
@@ -281,3 +286,161 @@ class OneOutput:
                 "output="
             )
         return answer
+
+
+# -- is it a function? -----------------------------------------------------------------------------------
+
+
+# Inputs that are asked twice: once together, once in parts, in another order and other company
+_INPUTS = 4
+_PARTS = (np.array([2, 3, 1]), np.array([0]))
+# Rows that the check asks about
+CHECK_CALLS = 2 * _INPUTS
+
+
+def few_inputs(rows: Floats) -> Floats:
+    """Return four of the rows (n, d), evenly spread."""
+    return rows[np.linspace(0, len(rows) - 1, _INPUTS).astype(np.int64)]
+
+
+def few_subsets(d: int) -> Floats:
+    """Return four subsets of d features: all, either half, and none."""
+    half = np.arange(d) % 2.0
+    return np.stack([np.ones(d), half, 1.0 - half, np.zeros(d)])
+
+
+def spread_of_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> float:
+    """Return the largest difference of two answers to one of four inputs (4, d); 0 if it is rounding.
+
+    Raises
+    ------
+    ModelError
+        If the model fails.
+    """
+    together = with_retries(ask, inputs, retry).reshape(_INPUTS, -1)
+    again = np.empty_like(together)
+    for part in _PARTS:
+        again[part] = with_retries(ask, inputs[part], retry).reshape(len(part), -1)
+    difference = np.abs(again - together).max(axis=0)
+    rounding = REFIT_ROUNDING * np.abs(together).max(axis=0)
+    return float(np.where(difference > rounding, difference, 0.0).max())
+
+
+def repetition_warnings(spread: float) -> tuple[str, ...]:
+    """Return the warning about a model whose answers to one input differ by ``spread``; () for a function."""
+    if spread == 0.0:
+        return ()
+    return (
+        f"the model answered differently for the same input (up to {spread:.3g}): errors contain that "
+        "spread, and the next call gives other numbers; call model.eval() if it is a network, else fix its "
+        "seed, or what it learns from the batch",
+    )
+
+
+# -- rows in blocks --------------------------------------------------------------------------------------
+
+
+# Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
+_BLOCK = 48
+# Orders of two blocks that are compared: a difference between two places is missed only if it rounds away in
+# all of them
+_ORDERS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class RowwisePredictions:
+    """A model (n, d) -> (n,) or (n, k) whose prediction of a row is the same in any call, to the last bit.
+
+    ``background`` (m, d) are rows that the model can predict.
+    """
+
+    predict: Callable[[Floats], Floats]
+    background: Floats
+
+    @cached_property
+    def in_blocks(self) -> bool:
+        """Whether a row's prediction in a block depends on the row alone.
+
+        Raises
+        ------
+        ModelError
+            If the model fails.
+        """
+        rows = np.resize(
+            self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
+            (2 * _BLOCK, self.background.shape[1]),
+        )
+        rng, first = np.random.default_rng(0), self._blocks(rows)
+        for _ in range(1, _ORDERS):
+            order = rng.permutation(len(rows))
+            if self._blocks(rows[order]).tobytes() != first[order].tobytes():
+                return False
+        return True
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Predict rows (n, d).
+
+        Raises
+        ------
+        ModelError
+            If the model fails.
+        """
+        if self.in_blocks:
+            return self._blocks(rows)
+        return np.concatenate([self.predict(rows[i : i + 1]) for i in range(len(rows))])
+
+    def _blocks(self, rows: Floats) -> Floats:
+        def block(start: int) -> Floats:
+            some = rows[start : start + _BLOCK]
+            return self.predict(np.resize(some, (_BLOCK, rows.shape[1])))[: len(some)]
+
+        return np.concatenate([block(start) for start in range(0, len(rows), _BLOCK)])
+
+
+# -- errors and exits ------------------------------------------------------------------------------------
+
+
+# What a call of the user's code may raise on its own account
+FAILURES = (Exception, SystemExit, GeneratorExit, KeyboardInterrupt)
+
+
+def failure_text(error: BaseException, place: str = "") -> str:
+    """Return what the user's code did: "raised KeyError on a batch of 3 rows: 'age'".
+
+    Raises
+    ------
+    BaseException
+        The error itself, if it is an exit that the program was sent by a signal.
+    """
+    place = place and f" {place}"
+    if isinstance(error, Exception):
+        return f"raised {type(error).__name__}{place}: {error}"
+    if _is_of_signal(error):
+        raise error
+    if isinstance(error, SystemExit):
+        code = "" if error.code is None else repr(error.code)
+        return f"called sys.exit({code}){place}"
+    return f"raised {type(error).__name__}{place}"
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Return whether a handler of a signal raised an exit; only the main thread runs handlers.
+
+    Python's handler of Ctrl-C has no frame: while it is in force, a KeyboardInterrupt is the user's.
+    """
+    if current_thread() is not main_thread():
+        return False
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    if isinstance(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
+        return True
+    codes = {_code(handler) for handler in handlers if callable(handler)}
+    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))
+
+
+def _code(handler: Any) -> CodeType | None:
+    while isinstance(handler, partial):
+        handler = handler.func
+    if not isinstance(handler, FunctionType | MethodType):
+        handler = type(handler).__call__  # an object; it has no code if it is of C
+    code: CodeType | None = getattr(handler, "__code__", None)
+    return code

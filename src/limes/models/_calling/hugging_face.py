@@ -19,7 +19,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.evaluating import evaluating
+from limes.models._calling.methods import evaluating
 from limes.models._identity import qualified_name
 
 # Larger numbers are not lengths: tokenizers without a limit report 10^30

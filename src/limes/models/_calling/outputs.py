@@ -1,239 +1,26 @@
-"""The output of a model that is explained: its method, the callable behind it, and columns of its result.
+"""The output of a model that is explained: its method, and columns of its result.
 
 For classifiers of several targets scikit-learn returns one array (n, classes) a target; here these lie side
 by side, and each column is called "target: class", with targets counted from 0.
 
-scikit-learn has three methods: predict, predict_proba, decision_function. Boosting libraries have the last
-one under other names, and one of them needs its own kind of table; networks are called with tensors. The
-callable is looked up by the class or a base of it, as readers are, so that no library is imported for it.
+Numbers of clusters and labels are names, and what is explained does not depend on them: the answer of a
+clusterer is its membership, a column a cluster, 1 where ``predict`` names it, 0 elsewhere. Mixtures have
+probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
-from importlib import import_module
-from inspect import signature
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes.exceptions import InputError, ModelError
-from limes.models._calling.clusters import MEMBERSHIP, cluster_answers, clusters_of, membership
-from limes.models._calling.evaluating import evaluating
-from limes.models._calling.targets import target_columns
-from limes.models._identity import qualified_name
-
-# table -> predictions
-Predict = Callable[[Any], Any]
-
-
-def prediction_method(model: Any, method: str) -> Predict | None:
-    """Return table -> predictions of a model's method, "" for the model itself; None if it has none."""
-    if method == MEMBERSHIP:
-        return membership(model)
-    for kind in type(model).__mro__:
-        find = _METHODS.get((qualified_name(kind), method))
-        if find is not None:
-            return find(model)
-        if method in vars(kind):
-            break  # a subclass that overrides the method
-    if not method:
-        return model if callable(model) else None
-    return getattr(model, method, None)
-
-
-def _torch_module(model: Any) -> Predict:
-    """A network on numbers: evaluated on the network's device and in its precision, without gradients."""
-    torch = import_module("torch")
-
-    def predict(table: Any) -> Any:
-        weight = next(model.parameters(), None)
-        # a tensor shares its memory with an array, which torch wants to be writable: pandas' need not be
-        rows = torch.as_tensor(table if torch.is_tensor(table) else np.require(table, np.float64, ["W"]))
-        rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
-        with evaluating(model), torch.inference_mode():
-            return _one_column(model(rows).double().cpu().numpy())
-
-    return predict
-
-
-def _onnx_session(model: Any) -> Predict:
-    """A session with one input of numbers, or an input for each column; its last output of numbers."""
-    inputs, outputs = model.get_inputs(), model.get_outputs()
-    numeric = [output.name for output in outputs if "float" in output.type or "double" in output.type]
-    if not numeric:
-        raise ModelError(
-            f"the ONNX model has no output of numbers, but {[output.type for output in outputs]}: convert it "
-            "with probabilities as a tensor (zipmap=False)"
-        )
-
-    def predict(table: Any) -> Any:
-        rows = np.asarray(table)
-        columns = list(rows.T[..., None]) if len(inputs) > 1 else [rows]
-        if len(columns) != len(inputs):
-            raise ValueError(f"the ONNX model has {len(inputs)} inputs, the table {len(columns)} columns")
-        feed = {
-            entry.name: column.astype(ONNX_TYPES.get(entry.type, np.float32), copy=False)
-            for entry, column in zip(inputs, columns, strict=True)
-        }
-        return _one_column(_in_parts(partial(_run, model, numeric[-1]), feed, inputs[0].shape))
-
-    return predict
-
-
-ONNX_TYPES: Mapping[str, Any] = {
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(uint8)": np.uint8,
-    "tensor(string)": np.str_,
-}
-
-
-def _run(session: Any, output: str, feed: Mapping[str, Any]) -> Any:
-    return session.run([output], feed)[0]
-
-
-def _in_parts(run: Callable[[Mapping[str, Any]], Any], feed: Mapping[str, Any], shape: Any) -> Any:
-    """Run in parts if the model accepts batches of one size only; the last part repeats its last row."""
-    size = shape[0] if shape and isinstance(shape[0], int) else 0
-    rows = len(next(iter(feed.values())))
-    if size < 1 or size == rows:
-        return run(feed)
-    parts = []
-    for start in range(0, rows, size):
-        positions = np.minimum(np.arange(start, start + size), rows - 1)
-        parts.append(run({name: column[positions] for name, column in feed.items()}))
-    return np.concatenate(parts)[:rows]
-
-
-def _one_column(predictions: Any) -> Any:
-    """Drop the axis of one output: networks often return (n, 1)."""
-    single = predictions.ndim == 2 and predictions.shape[1] == 1
-    return predictions[:, 0] if single else predictions
-
-
-def _xgboost_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, output_margin=True)
-
-
-def _xgboost_booster(model: Any) -> Predict:
-    return lambda table: model.predict(_matrix(model, table))
-
-
-def _xgboost_booster_margin(model: Any) -> Predict:
-    return lambda table: model.predict(_matrix(model, table), output_margin=True)
-
-
-def _matrix(model: Any, table: Any) -> Any:
-    """Convert a table to XGBoost's; columns without names are matched by position."""
-    matrix = import_module("xgboost").DMatrix
-    if isinstance(table, np.ndarray):
-        return matrix(table, feature_names=model.feature_names, feature_types=model.feature_types)
-    return matrix(table, enable_categorical=True)
-
-
-def _lightgbm_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, raw_score=True)
-
-
-def _catboost_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, prediction_type="RawFormulaVal")
-
-
-def _pipeline_margin(model: Any) -> Predict | None:
-    method: Predict | None = getattr(model, "decision_function", None)
-    if method is not None or len(model.steps) < 2:
-        return method or prediction_method(model.steps[-1][1], "decision_function")
-    last = prediction_method(model.steps[-1][1], "decision_function")
-    return None if last is None else lambda table: last(model[:-1].transform(table))
-
-
-def _frozen_margin(model: Any) -> Predict | None:
-    return prediction_method(model.estimator, "decision_function")
-
-
-def _search_margin(model: Any) -> Predict | None:
-    best = getattr(model, "best_estimator_", None)
-    return None if best is None else prediction_method(best, "decision_function")
-
-
-def _log_of_prediction(model: Any) -> Predict:
-    """The sum behind a log link; -inf where the prediction is 0 in float64."""
-
-    def predict(table: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            return np.log(model.predict(table))
-
-    return predict
-
-
-def has_identity_link(model: Any) -> bool:
-    """Return whether a generalised linear model of scikit-learn predicts its margin itself."""
-    link = getattr(model, "link", "log")  # only TweedieRegressor has other links
-    return bool(link == "identity" or (link == "auto" and model.power <= 0))
-
-
-def _generalized_margin(model: Any) -> Predict:
-    return model.predict if has_identity_link(model) else _log_of_prediction(model)
-
-
-def _histogram_margin(model: Any) -> Predict:
-    return _log_of_prediction(model) if model.loss in ("poisson", "gamma") else model.predict
-
-
-def _joint_log_likelihood(model: Any) -> Predict:
-    """The log odds (n,) of two classes; the joint log-likelihoods (n, k) of several."""
-
-    def predict(table: Any) -> Any:
-        joint = np.asarray(model.predict_joint_log_proba(table))
-        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
-
-    return predict
-
-
-def _network_margin(model: Any) -> Predict:
-    """The sums of the output layer, before the logistic function or the softmax."""
-    plain = copy(model)
-    plain.out_activation_ = "identity"
-    return lambda table: _one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
-
-
-def _linear_predictor(model: Any) -> Predict:
-    """The sum behind a result of statsmodels; models without a curve have no such option."""
-    options = signature(model.model.predict).parameters
-    return partial(model.predict, **({"which": "linear"} if "which" in options else {}))
-
-
-_METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
-    ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
-    ("xgboost.Booster", "predict"): _xgboost_booster,
-    ("xgboost.Booster", "decision_function"): _xgboost_booster_margin,
-    ("lightgbm.LGBMModel", "decision_function"): _lightgbm_margin,
-    ("lightgbm.Booster", "decision_function"): _lightgbm_margin,
-    ("catboost.CatBoost", "decision_function"): _catboost_margin,
-    ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
-    ("sklearn.FrozenEstimator", "decision_function"): _frozen_margin,
-    ("sklearn.BaseSearchCV", "decision_function"): _search_margin,
-    ("sklearn.GammaRegressor", "decision_function"): _generalized_margin,
-    ("sklearn.PoissonRegressor", "decision_function"): _generalized_margin,
-    ("sklearn.TweedieRegressor", "decision_function"): _generalized_margin,
-    ("sklearn.HistGradientBoostingRegressor", "decision_function"): _histogram_margin,
-    ("sklearn.BernoulliNB", "decision_function"): _joint_log_likelihood,
-    ("sklearn.ComplementNB", "decision_function"): _joint_log_likelihood,
-    ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
-    ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
-    ("sklearn.MLPClassifier", "decision_function"): _network_margin,
-    ("statsmodels.ResultsWrapper", "decision_function"): _linear_predictor,
-    ("torch.Module", ""): _torch_module,
-    ("onnxruntime.InferenceSession", ""): _onnx_session,
-}
+from limes.exceptions import InputError
+from limes.models._calling.methods import MEMBERSHIP, clusters_of, kind_of, prediction_method
 
 
 @dataclass(frozen=True)
@@ -412,3 +199,242 @@ def _column(label: Any, candidates: Sequence[Any]) -> int:
         f"output={label!r} is not a class of the model{advice}; pass one of {[str(c) for c in candidates]}, "
         "or 'probability' or 'margin'"
     )
+
+
+# -- several targets -------------------------------------------------------------------------------------
+
+
+def target_columns(
+    model: Any, classes: Sequence[Any], output: Any
+) -> tuple[int | list[int] | None, tuple[str, ...]]:
+    """Resolve the option ``output`` of a classifier of several targets: columns (as of ``Output``) and names.
+
+    Parameters
+    ----------
+    model
+        A classifier whose ``classes_`` is a list.
+    classes
+        The list ``classes_``: the labels of each target.
+    output
+        None or "probability" for all; a pair (target, label), or its name; a list of these.
+
+    Raises
+    ------
+    InputError
+        If the model has no probabilities, or no such target or label.
+    """
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            f"{type(model).__name__} predicts several targets, and has no probabilities: explain the "
+            "classifier of one target, or pass a callable"
+        )
+    pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
+    names = [f"{target}: {label}" for target, label in pairs]
+    if output is None or (isinstance(output, str) and output == "probability"):
+        return None, tuple(names)
+    if not isinstance(output, list):
+        column = _target_column(output, pairs, names)
+        return column, (names[column],)
+    columns = [_target_column(each, pairs, names) for each in output]
+    if not columns:
+        raise InputError("output=[] names no class")
+    return columns, tuple(names[column] for column in columns)
+
+
+def _target_column(output: Any, pairs: Sequence[tuple[int, Any]], names: Sequence[str]) -> int:
+    """The column of the probability of a pair (target, label), or of its name."""
+    if isinstance(output, str) and output in names:
+        return names.index(output)
+    if isinstance(output, tuple) and len(output) == 2:
+        for column, (target, label) in enumerate(pairs):
+            if str(output[0]) == str(target) and (output[1] == label or str(output[1]) == str(label)):
+                return column
+    raise InputError(
+        f"output={output!r}: the model predicts several targets at once, so output may be a pair (target, "
+        f"label), such as {(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: "
+        f"{list(names)}"
+    )
+
+
+# -- clusters --------------------------------------------------------------------------------------------
+
+
+# Distinct whole numbers that are probably classes or clusters
+_FEWEST, _MOST = 3, 20
+
+
+def cluster_answers(
+    model: Any, clusters: tuple[Any, ...], output: Any
+) -> tuple[str, int | list[int] | None, tuple[str, ...]]:
+    """Resolve the option ``output`` of a clusterer: method, columns (as of ``Output``) and names.
+
+    Raises
+    ------
+    InputError
+        If there is no such cluster.
+    """
+    method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
+    names = tuple(f"cluster {cluster}" for cluster in clusters)
+    if output is None or (isinstance(output, str) and output == "probability"):
+        return method, None, names
+    several = isinstance(output, list | tuple)
+    columns = [_column_of_cluster(one, clusters, names) for one in (output if several else [output])]
+    if not columns:
+        raise InputError("output=[] names no cluster")
+    return method, columns if several else columns[0], tuple(names[k] for k in columns)
+
+
+def _column_of_cluster(output: Any, clusters: tuple[Any, ...], names: tuple[str, ...]) -> int:
+    for position, (cluster, name) in enumerate(zip(clusters, names, strict=True)):
+        if np.ndim(output) == 0 and str(output) in (str(cluster), name):
+            return position
+    raise InputError(f"output={output!r} is no cluster of the model: pass one of {list(clusters)}")
+
+
+# -- warnings ------------------------------------------------------------------------------------------------
+
+
+def replaced_labels(model: Any, method: str, *, by_predict: bool) -> str:
+    """Return a warning about labels: that a ``method`` is explained in the place of ``predict``, or "".
+
+    ``by_predict`` says whether the user passed the model's ``predict``, and not the model.
+    """
+    name = type(model).__name__
+    if method == "predict" and kind_of(model) == "outlier_detector":
+        return (
+            f"{name}.predict answers 1 for inliers and -1 for outliers, which are explained as amounts: "
+            "output='margin' explains the score behind them (decision_function)"
+        )
+    if method == "predict" or not by_predict:
+        return ""
+    if method == MEMBERSHIP:
+        return (
+            f"{name}.predict answers numbers of clusters, which are no amounts: membership of each "
+            "cluster (1 inside, 0 outside) is explained in their place"
+        )
+    return f"{name}.predict answers labels, which are no amounts: {method} is explained in their place"
+
+
+@dataclass(eq=False)
+class NotedAnswers:
+    """A model (n, d) -> (n,) or (n, k), and whether all answers so far look like numbers of labels.
+
+    It notes answers that are asked for anyway, so that no row is asked about for a warning.
+    """
+
+    ask: Callable[[Floats], Floats]
+    _distinct: frozenset[float] = frozenset()
+    _are_labels: bool = True
+
+    def __call__(self, x: Floats) -> Floats:
+        """Answer rows (n, d)."""
+        answers = self.ask(x)
+        if self._are_labels:
+            whole = answers.ndim == 1 and bool((answers == np.rint(answers)).all())
+            # replaced whole: threads may lose answers of one batch, and never see half of a change
+            self._distinct |= frozenset(np.unique(answers).tolist() if whole else ())
+            self._are_labels = whole and len(self._distinct) <= _MOST
+        return answers
+
+    @property
+    def remark(self) -> str:
+        """A warning if the answers look like numbers of classes or clusters, or ""."""
+        distinct = sorted(map(int, self._distinct)) if self._are_labels else []
+        if distinct == [-1, 1]:
+            return (
+                "the model answers -1 and 1 alone, which are explained as amounts: if it tells outliers or "
+                "classes, pass a function of its decision_function or predict_proba"
+            )
+        if len(distinct) < _FEWEST or distinct[0] not in (-1, 0, 1):
+            return ""
+        return (
+            f"the model answers whole numbers from {distinct[0]} to {distinct[-1]} alone, which are "
+            "explained as amounts: if they are classes or clusters, pass the fitted model itself, or a "
+            "function of probabilities or distances"
+        )
+
+
+def noted(ask: Callable[[Floats], Floats], model: Any, method: str) -> Callable[[Floats], Floats]:
+    """Return what calls a model's ``method``, with notes of its answers if these may be labels."""
+    # amounts of a regressor may be whole numbers
+    is_amount = method not in ("", "predict") or kind_of(model) == "regressor"
+    return ask if is_amount else NotedAnswers(ask)
+
+
+def label_remark(predict: Callable[[Floats], Floats]) -> str:
+    """Return the warning about answers of a model that `noted` returned, or ""."""
+    return predict.remark if isinstance(predict, NotedAnswers) else ""
+
+
+# -- bound methods ---------------------------------------------------------------------------------------
+
+
+def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
+    """Return the estimator and output behind a bound method, such as ``model.predict_proba``.
+
+    A model that can be read is read, and its classes keep their names. Positions of columns, which a
+    callable is passed, become labels. ``predict`` of a classifier or clusterer, whose labels are no amounts,
+    becomes what is explained of the model itself. Anything else is returned as it is: functions, methods that
+    an instance replaces.
+    """
+    owner, name = getattr(model, "__self__", None), getattr(model, "__name__", "")
+    if name not in _BEHIND or not hasattr(owner, "predict") or getattr(owner, name, None) != model:
+        return model, output
+    translated = _BEHIND[name](getattr(owner, "classes_", None), output)
+    try:
+        same = translated is not None and resolve(owner, translated[0]).method in (name, *_IN_PLACE_OF[name])
+    except InputError:
+        return model, output
+    return (owner, translated[0]) if translated is not None and same else (model, output)
+
+
+def _behind_predict(classes: Any, output: Any) -> tuple[Any] | None:  # noqa: ARG001 - one signature
+    return (output,)
+
+
+def _behind_probabilities(classes: Any, output: Any) -> tuple[Any] | None:
+    """Turn positions into labels; positions run through the labels of several targets."""
+    if classes is None or isinstance(classes, list):
+        return None
+    several = isinstance(output, list)
+    positions = output if several else [output]
+    if output is None or not all(is_position(i) and i < len(classes) for i in positions):
+        return (output,)
+    labels = [classes[i] for i in positions]
+    return (labels if several else labels[0],)
+
+
+def _behind_margin(classes: Any, output: Any) -> tuple[Any] | None:  # noqa: ARG001 - one signature
+    return ("margin",) if output is None else None
+
+
+_BEHIND: Mapping[str, Callable[[Any, Any], tuple[Any] | None]] = {
+    "predict": _behind_predict,
+    "predict_proba": _behind_probabilities,
+    "decision_function": _behind_margin,
+}
+
+
+# Methods that are explained in the place of one that answers labels
+_IN_PLACE_OF: Mapping[str, tuple[str, ...]] = {
+    "predict": ("predict_proba", "decision_function", MEMBERSHIP),
+    "predict_proba": (),
+    "decision_function": (),
+}
+
+
+def is_log_odds(model: Any, output: Output, table: Any) -> bool:
+    """Return whether a margin is the log-odds of the second of two classes, by predictions for a table."""
+    if output.method != "decision_function" or len(output.labels or ()) != 1:
+        return False
+    from scipy.special import expit
+
+    margin, probability = (prediction_method(model, name) for name in ("decision_function", "predict_proba"))
+    if margin is None or probability is None:
+        return False
+    odds = expit(np.asarray(margin(table), dtype=np.float64))
+    return np.allclose(odds, np.asarray(probability(table))[:, -1], rtol=0.0, atol=_SAME_PROBABILITY)
+
+
+# Probabilities in single precision differ by less
+_SAME_PROBABILITY = 1e-5

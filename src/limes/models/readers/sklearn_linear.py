@@ -15,7 +15,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Polynomial
-from limes.models._calling.outputs import has_identity_link
+from limes.models._calling.methods import has_identity_link
 from limes.models._folding.feature_maps import Affine, ModelColumn, MonotoneMap
 from limes.models._folding.fold import fold
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
