@@ -6,7 +6,7 @@ c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
 
-Columns are summed out one after the other (``models/forms/_interactions.py``). The message of a step, what
+Columns are summed out one after the other (``models/forms/_margins.py``). The message of a step, what
 remains, depends on the row by the cells of the columns summed out so far, and is cached.
 """
 

@@ -1,4 +1,4 @@
-r"""Var_w f of links of sums: the square of a link is a link, too (``models/forms/_squares.py``).
+r"""Var_w f of links of sums: the square of a link is a link, too (``models/forms/_links.py``).
 
     Var link(S) = E link²(S) - (E link(S))²,    Var Σ_h v_h cos S_h by cosines of sums and differences.
 

@@ -7,12 +7,12 @@ something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
 from limes.models._identity import Predict, Watch, qualified_name, replaced_method
 from limes.models.forms._base import BlackBox, Form
+from limes.models.readers import EXACT_TOLERANCE, READERS, Entry
 
 
 class CannotRead(Exception):  # noqa: N818 - caught inside this package, never seen by users
@@ -200,131 +201,3 @@ def _why_not(kind: type) -> str:
         if qualified_name(base) in READERS:
             return f"{kind.__qualname__} is a subclass of {base.__qualname__}, and may predict something else"
     return f"limes cannot read {kind.__qualname__} yet"
-
-
-# -- the registry: readers by ``library.Class``, so that no library is imported -----------------------------
-
-# Sums of a thousand terms in another order differ by less than this, relative to the largest prediction.
-EXACT_TOLERANCE = 1e-9
-# Tolerance where tables or libraries are in float32.
-SINGLE_TOLERANCE = 1e-5
-# XGBoost adds in float32: each of a thousand sums is off by up to 6e-8 of itself, in random directions.
-_FLOAT32 = 1e-5
-
-# Kernel machines add up terms that are thousands of times larger than their sum.
-_CANCELLING = 1e-6
-
-
-class Entry(NamedTuple):
-    """A reader, ``module:function`` in ``limes.models.readers``, and the rounding error of the library."""
-
-    reader: str
-    tolerance: float = EXACT_TOLERANCE
-
-
-def _entries(library: str, reader: str, names: str, tolerance: float = EXACT_TOLERANCE) -> dict[str, Entry]:
-    return {f"{library}.{name}": Entry(reader, tolerance) for name in names.split()}
-
-
-READERS: Mapping[str, Entry] = {
-    **_entries(
-        "sklearn",
-        "sklearn_linear:regressor",
-        "LinearRegression Ridge RidgeCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC Lars "
-        "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet "
-        "MultiTaskElasticNetCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge "
-        "ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
-        "PassiveAggressiveRegressor LinearSVR",
-    ),
-    **_entries("sklearn", "sklearn_linear:generalized", "GammaRegressor PoissonRegressor TweedieRegressor"),
-    **_entries("sklearn", "sklearn_linear:partial_least_squares", "CCA PLSCanonical PLSRegression"),
-    **_entries("sklearn", "sklearn_linear:one_class", "SGDOneClassSVM"),
-    **_entries(
-        "sklearn",
-        "sklearn_linear:classifier",
-        "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
-        "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
-    ),
-    **_entries("sklearn", "sklearn_linear:quadratic", "QuadraticDiscriminantAnalysis"),
-    **_entries("sklearn", "sklearn_linear:counts", "MultinomialNB ComplementNB"),
-    **_entries("sklearn", "sklearn_linear:binary", "BernoulliNB"),
-    **_entries("sklearn", "sklearn_linear:normal", "GaussianNB"),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:tree",
-        "DecisionTreeRegressor DecisionTreeClassifier ExtraTreeRegressor ExtraTreeClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:forest",
-        "RandomForestRegressor RandomForestClassifier ExtraTreesRegressor ExtraTreesClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:boosting",
-        "GradientBoostingRegressor GradientBoostingClassifier",
-    ),
-    **_entries("sklearn", "sklearn_kernels:regressor", "SVR NuSVR", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:classifier", "SVC NuSVC", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:one_class", "OneClassSVM", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:ridge", "KernelRidge", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:gaussian_process", "GaussianProcessRegressor", _CANCELLING),
-    **_entries("sklearn", "networks:regressor", "MLPRegressor"),
-    **_entries("sklearn", "networks:classifier", "MLPClassifier"),
-    **_entries("onnxruntime", "onnx:session", "InferenceSession", SINGLE_TOLERANCE),
-    **_entries("torch", "networks:sequential", "Sequential", SINGLE_TOLERANCE),
-    **_entries("sklearn", "sklearn_ensembles:bagging", "BaggingRegressor BaggingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
-    **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor"),
-    **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
-    **_entries(
-        "sklearn",
-        "sklearn_ensembles:search",
-        "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_ensembles:refused",
-        "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
-        "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
-    ),
-    **_entries("sklearn", "sklearn_ensembles:frozen", "FrozenEstimator"),
-    **_entries("sklearn", "sklearn_ensembles:inliers", "RANSACRegressor"),
-    **_entries("sklearn", "sklearn_ensembles:one_vs_rest", "OneVsRestClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:class_targets", "MultiOutputClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:dummy_regressor", "DummyRegressor"),
-    **_entries("sklearn", "sklearn_ensembles:dummy_classifier", "DummyClassifier"),
-    **_entries(
-        "interpret",
-        "interpret:machine",
-        "ExplainableBoostingRegressor ExplainableBoostingClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:histogram",
-        "HistGradientBoostingRegressor HistGradientBoostingClassifier",
-    ),
-    **_entries(
-        "xgboost",
-        "xgboost:booster",
-        "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker",
-        _FLOAT32,
-    ),
-    **_entries("lightgbm", "lightgbm:booster", "Booster LGBMRegressor LGBMClassifier LGBMRanker"),
-    **_entries(
-        "catboost", "catboost:booster", "CatBoost CatBoostRegressor CatBoostClassifier CatBoostRanker"
-    ),
-    **_entries(
-        "statsmodels",
-        "statsmodels:result",
-        "BinaryResultsWrapper GLMResultsWrapper GeneralizedPoissonResultsWrapper L1BinaryResultsWrapper "
-        "L1PoissonResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
-        "PoissonResultsWrapper RLMResultsWrapper RegressionResultsWrapper RegularizedResultsWrapper",
-    ),
-    **_entries("sklearn", "sklearn_trees:isolation", "IsolationForest"),
-    **_entries("limes", "sklearn_trees:path_lengths", "PathLength"),
-    **_entries("sklearn", "sklearn_pipeline:pipeline", "Pipeline"),
-}

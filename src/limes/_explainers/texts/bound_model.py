@@ -20,9 +20,10 @@ from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._documents import Document, TextModel, transform
-from limes.models._reading import EXACT_TOLERANCE, SINGLE_TOLERANCE, CannotRead, tolerance_of
+from limes.models._reading import CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked
+from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.readers.sklearn_text import WordRows, text_form, word_rows
 
 # Name of a split that is no regular expression, and of one way to tell words apart

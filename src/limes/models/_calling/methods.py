@@ -2,7 +2,8 @@
 
 scikit-learn has three methods: predict, predict_proba, decision_function. Boosting libraries have the last
 one under other names, and one of them needs its own kind of table; networks are called with tensors. The
-callable is looked up by the class or a base of it, as readers are, so that no library is imported for it.
+callable is looked up by the class or a base of it, as readers are, so that no library is imported for it:
+``METHODS`` of the library's reader (``readers/__init__.py``), or the table below.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from inspect import signature
 from threading import RLock, get_ident
 from typing import Any
 
@@ -24,10 +24,13 @@ import numpy as np
 from limes._arrays import Floats
 from limes.exceptions import ModelError
 from limes.models._identity import qualified_name
+from limes.models.readers import LIBRARIES
 
 MEMBERSHIP = "membership"
 # table -> predictions
 Predict = Callable[[Any], Any]
+# (class or a base of it, method) -> find(model), None if it has none
+Methods = Mapping[tuple[str, str], Callable[[Any], Predict | None]]
 
 
 def prediction_method(model: Any, method: str) -> Predict | None:
@@ -35,14 +38,32 @@ def prediction_method(model: Any, method: str) -> Predict | None:
     if method == MEMBERSHIP:
         return membership(model)
     for kind in type(model).__mro__:
-        find = _METHODS.get((qualified_name(kind), method))
+        name = qualified_name(kind)
+        find = _declared(name, "METHODS", _METHODS).get((name, method))
         if find is not None:
-            return find(model)
+            predict: Predict | None = find(model)
+            return predict
         if method in vars(kind):
             break  # a subclass that overrides the method
     if not method:
         return model if callable(model) else None
     return getattr(model, method, None)
+
+
+def direct_question(model: Any, method: str) -> Predict | None:
+    """Return a function that predicts like a method, by the model's booster; None if that saves nothing."""
+    name = qualified_name(type(model))
+    find = _declared(name, "DIRECT", {}).get((name, method))
+    direct: Predict | None = None if find is None else find(model, method)
+    return direct
+
+
+def _declared(name: str, table: str, default: Mapping[tuple[str, str], Any]) -> Mapping[tuple[str, str], Any]:
+    """A table of the reader's module of a class's library, or the one for other libraries."""
+    library = name.split(".")[0]
+    if library not in LIBRARIES:
+        return default
+    return getattr(import_module(f"limes.models.readers.{library}"), table, {})
 
 
 def _torch_module(model: Any) -> Predict:
@@ -116,34 +137,6 @@ def _one_column(predictions: Any) -> Any:
     return predictions[:, 0] if single else predictions
 
 
-def _xgboost_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, output_margin=True)
-
-
-def _xgboost_booster(model: Any) -> Predict:
-    return lambda table: model.predict(_matrix(model, table))
-
-
-def _xgboost_booster_margin(model: Any) -> Predict:
-    return lambda table: model.predict(_matrix(model, table), output_margin=True)
-
-
-def _matrix(model: Any, table: Any) -> Any:
-    """Convert a table to XGBoost's; columns without names are matched by position."""
-    matrix = import_module("xgboost").DMatrix
-    if isinstance(table, np.ndarray):
-        return matrix(table, feature_names=model.feature_names, feature_types=model.feature_types)
-    return matrix(table, enable_categorical=True)
-
-
-def _lightgbm_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, raw_score=True)
-
-
-def _catboost_margin(model: Any) -> Predict:
-    return lambda table: model.predict(table, prediction_type="RawFormulaVal")
-
-
 def _pipeline_margin(model: Any) -> Predict | None:
     method: Predict | None = getattr(model, "decision_function", None)
     if method is not None or len(model.steps) < 2:
@@ -202,19 +195,7 @@ def _network_margin(model: Any) -> Predict:
     return lambda table: _one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
 
 
-def _linear_predictor(model: Any) -> Predict:
-    """The sum behind a result of statsmodels; models without a curve have no such option."""
-    options = signature(model.model.predict).parameters
-    return partial(model.predict, **({"which": "linear"} if "which" in options else {}))
-
-
-_METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
-    ("xgboost.XGBModel", "decision_function"): _xgboost_margin,
-    ("xgboost.Booster", "predict"): _xgboost_booster,
-    ("xgboost.Booster", "decision_function"): _xgboost_booster_margin,
-    ("lightgbm.LGBMModel", "decision_function"): _lightgbm_margin,
-    ("lightgbm.Booster", "decision_function"): _lightgbm_margin,
-    ("catboost.CatBoost", "decision_function"): _catboost_margin,
+_METHODS: Methods = {
     ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
     ("sklearn.FrozenEstimator", "decision_function"): _frozen_margin,
     ("sklearn.BaseSearchCV", "decision_function"): _search_margin,
@@ -227,7 +208,6 @@ _METHODS: Mapping[tuple[str, str], Callable[[Any], Predict | None]] = {
     ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
     ("sklearn.MLPClassifier", "decision_function"): _network_margin,
-    ("statsmodels.ResultsWrapper", "decision_function"): _linear_predictor,
     ("torch.Module", ""): _torch_module,
     ("onnxruntime.InferenceSession", ""): _onnx_session,
 }
@@ -288,46 +268,6 @@ def membership(model: Any) -> Callable[[Any], Floats] | None:
         return np.asarray(of_cluster, dtype=np.float64)
 
     return predict
-
-
-# -- boosters without the checks of their estimators -----------------------------------------------------
-
-
-# rows (n, d) of numbers -> answers
-Direct = Callable[[Floats], Floats]
-
-
-def direct_question(model: Any, method: str) -> Direct | None:
-    """Return a function that predicts like a method, by the model's booster; None if that saves nothing."""
-    find = _BOOSTERS.get((qualified_name(type(model)), method))
-    return None if find is None else find(model, method)
-
-
-def _lightgbm(model: Any, method: str) -> Direct:
-    is_margin, threads = method == "decision_function", _lightgbm_threads(model.n_jobs)
-
-    def ask(rows: Floats) -> Floats:
-        return np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
-
-    return ask
-
-
-def _lightgbm_threads(n_jobs: int | None) -> int:
-    """Return the estimator's own number of threads: LightGBM keeps the last one for its next training."""
-    from joblib import cpu_count
-
-    if n_jobs is None:
-        return int(cpu_count(only_physical_cores=True))
-    return max(int(cpu_count()) + 1 + n_jobs, 1) if n_jobs < 0 else n_jobs
-
-
-_BOOSTERS: Mapping[tuple[str, str], Callable[[Any, str], Direct]] = {
-    ("lightgbm.LGBMRegressor", "predict"): _lightgbm,
-    ("lightgbm.LGBMRegressor", "decision_function"): _lightgbm,
-    ("lightgbm.LGBMRanker", "predict"): _lightgbm,
-    ("lightgbm.LGBMRanker", "decision_function"): _lightgbm,
-    ("lightgbm.LGBMClassifier", "decision_function"): _lightgbm,
-}
 
 
 # -- evaluation mode of torch's networks -----------------------------------------------------------------

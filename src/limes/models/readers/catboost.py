@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.models._calling.methods import Methods
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
@@ -234,3 +235,10 @@ def _nested(stored: Description, columns: _SplitReader, outputs: int) -> Booster
         value=np.array([node[1] for node in nodes], dtype=np.float64),
         members={i: np.array([s.category]) for i, s in enumerate(splits) if s.category is not None},
     )
+
+
+METHODS: Methods = {
+    ("catboost.CatBoost", "decision_function"): lambda model: partial(
+        model.predict, prediction_type="RawFormulaVal"
+    ),
+}

@@ -7,13 +7,14 @@ Categories of a node's set go left, all others right.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
+from limes.models._calling.methods import Methods, Predict
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._trees import Forest
@@ -195,3 +196,37 @@ def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | N
         "which: store these categories as texts, or as plain whole numbers named in "
         "categorical_feature=, and fit again"
     )
+
+
+# -- methods ----------------------------------------------------------------------------------------------
+
+
+def _margin(model: Any) -> Predict:
+    return partial(model.predict, raw_score=True)
+
+
+def _direct(model: Any, method: str) -> Predict:
+    is_margin, threads = method == "decision_function", _threads(model.n_jobs)
+    return lambda rows: np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
+
+
+def _threads(n_jobs: int | None) -> int:
+    """Return the estimator's own number of threads: LightGBM keeps the last one for its next training."""
+    from joblib import cpu_count
+
+    if n_jobs is None:
+        return int(cpu_count(only_physical_cores=True))
+    return max(int(cpu_count()) + 1 + n_jobs, 1) if n_jobs < 0 else n_jobs
+
+
+METHODS: Methods = {
+    ("lightgbm.Booster", "decision_function"): _margin,
+    ("lightgbm.LGBMModel", "decision_function"): _margin,
+}
+DIRECT: Mapping[tuple[str, str], Callable[[Any, str], Predict]] = {
+    ("lightgbm.LGBMClassifier", "decision_function"): _direct,
+    ("lightgbm.LGBMRanker", "decision_function"): _direct,
+    ("lightgbm.LGBMRanker", "predict"): _direct,
+    ("lightgbm.LGBMRegressor", "decision_function"): _direct,
+    ("lightgbm.LGBMRegressor", "predict"): _direct,
+}

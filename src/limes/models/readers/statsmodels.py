@@ -8,35 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity, Lookup
+from limes.models._calling.methods import Methods, Predict
 from limes.models._identity import qualified_name, replaced_method
 from limes.models._reading import CannotRead, Schema
 from limes.models.forms._base import Form, Reduced, Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._reducible import Linear
 
-# The curve of a model's class; for a generalised linear model its link decides
+# The curve of a model's class, or of the link of a generalised linear model
 _CURVES: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("statsmodels.GLS", "statsmodels.GLSAR", "statsmodels.OLS", "statsmodels.WLS"), "identity"
-    ),
-    **dict.fromkeys(("statsmodels.QuantReg", "statsmodels.RLM"), "identity"),
-    **dict.fromkeys(("statsmodels.NegativeBinomial", "statsmodels.NegativeBinomialP"), "exp"),
-    **dict.fromkeys(("statsmodels.GeneralizedPoisson", "statsmodels.Poisson"), "exp"),
-    "statsmodels.Logit": "logistic",
-    "statsmodels.Probit": "probit",
-}
-_LINKS: Mapping[str, str] = {
-    "statsmodels.CLogLog": "cloglog",
-    "statsmodels.Identity": "identity",
-    "statsmodels.Log": "exp",
-    "statsmodels.Logit": "logistic",
-    "statsmodels.Probit": "probit",
+    f"statsmodels.{name}": curve
+    for curve, names in {
+        "identity": "GLS GLSAR OLS QuantReg RLM WLS Identity",
+        "exp": "GeneralizedPoisson NegativeBinomial NegativeBinomialP Poisson Log",
+        "logistic": "Logit",
+        "probit": "Probit",
+        "cloglog": "CLogLog",
+    }.items()
+    for name in names.split()
 }
 # g[T.b], C(g)[b]: 1 where column g is b
 _LEVEL = re.compile(r"^(?:C\((?P<factor>[^(),]+)\)|(?P<column>[^()\[\]:]+))\[(?:T\.)?(?P<level>[^\]]*)\]$")
@@ -61,7 +58,7 @@ def _curve(fitted: Any) -> str:
     name = qualified_name(type(fitted))
     if name == "statsmodels.GLM":
         link = fitted.family.link
-        curve = _LINKS.get(qualified_name(type(link)))
+        curve = _CURVES.get(qualified_name(type(link)))
         if curve is None:
             raise CannotRead(
                 f"GLM with the link {type(link).__name__}: identity, log, logit, probit and cloglog are read"
@@ -121,3 +118,12 @@ def _term(line: float, levels: Mapping[float, float]) -> tuple[Function | None, 
     keys = np.array(sorted(key for key in levels if not np.isnan(key)))
     values = np.array([[levels[key] for key in keys]])
     return Lookup(keys, values, np.full(1, np.nan), np.zeros(1)), np.ones(1)
+
+
+def _linear_predictor(model: Any) -> Predict:
+    """The sum behind a result; models without a curve have no such option."""
+    options = signature(model.model.predict).parameters
+    return partial(model.predict, **({"which": "linear"} if "which" in options else {}))
+
+
+METHODS: Methods = {("statsmodels.ResultsWrapper", "decision_function"): _linear_predictor}

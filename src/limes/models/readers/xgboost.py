@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes.models._calling.methods import Methods
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._reducible import Linear
@@ -288,3 +290,23 @@ def _cut_short(label: str) -> str:
         f"{label} has categories with letters beyond ASCII, whose names XGBoost itself stores cut short: "
         "rename these categories with ASCII letters, and fit again"
     )
+
+
+# -- methods ----------------------------------------------------------------------------------------------
+
+
+def _matrix(model: Any, table: Any) -> Any:
+    """Convert a table to XGBoost's; columns without names are matched by position."""
+    matrix = import_module("xgboost").DMatrix
+    if isinstance(table, np.ndarray):
+        return matrix(table, feature_names=model.feature_names, feature_types=model.feature_types)
+    return matrix(table, enable_categorical=True)
+
+
+METHODS: Methods = {
+    ("xgboost.XGBModel", "decision_function"): lambda model: partial(model.predict, output_margin=True),
+    ("xgboost.Booster", "predict"): lambda model: lambda table: model.predict(_matrix(model, table)),
+    ("xgboost.Booster", "decision_function"): lambda model: (
+        lambda table: model.predict(_matrix(model, table), output_margin=True)
+    ),
+}
