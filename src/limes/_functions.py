@@ -261,13 +261,6 @@ class SmoothFunctions:
             return np.asarray(self.shape(x), dtype=np.float64)
 
     def integrate(self, density: Density) -> Floats:
-        """Integrate by quadrature.
-
-        Raises
-        ------
-        ModelError
-            If the density reaches a place where a function is not finite, or where quadrature fails.
-        """
         try:
             return density.quadrature(self._checked, self.breaks)
         except InputError as error:

@@ -62,7 +62,6 @@ def _plain(form: Form) -> tuple[list[Form], Floats]:
 
 
 def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
-    """The form whose outputs are changed by a linear map."""
     if isinstance(form, Reduced):
         return Reduced(_each(form.terms, change))
     changed: Form = _each(form, change)
@@ -91,13 +90,7 @@ def map_outputs(form: Form, matrix: ArrayLike) -> Form:
 
 
 def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercept: ArrayLike = 0.0) -> Form:
-    """Σ_i weights[i] · parts[i] + intercept, in as few parts as possible.
-
-    Raises
-    ------
-    InputError
-        See :class:`Combination`.
-    """
+    """Σ_i weights[i] · parts[i] + intercept, in as few parts as possible."""
     factors = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
     flat, constant = _plain(Combination(parts, factors, np.asarray(intercept, dtype=np.float64)))
     merged = [form for group in _groups(flat) for form in _merge(group)]
@@ -151,13 +144,7 @@ _MERGE: Mapping[type, Callable[..., Form]] = {
 
 
 def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
-    """The form of f(x[:, columns]) over x with ``size`` columns; a column may occur twice.
-
-    Raises
-    ------
-    InputError
-        If a column occurs twice, and the form cannot read it twice.
-    """
+    """The form of f(x[:, columns]) over x with ``size`` columns; a column may occur twice."""
     positions = np.asarray(columns, dtype=np.int64)
     parts, constant = _plain(form)
     moves: list[Callable[..., Form]] = [_MOVE.get(type(part), _move_reduced) for part in parts]
@@ -258,11 +245,6 @@ def over_switches(form: Form, switches: Switches) -> Form:
 
     Linear: coef_j = Σ over the pixels p of j of λ_p (shown_p - fill_p), intercept c + Σ_p λ_p fill_p.
     Trees and boxes: products of superpixels that are on or off. Links: of these forms of their margins.
-
-    Raises
-    ------
-    InputError
-        If the form is of another type, or reads another number of columns.
 
     Examples
     --------

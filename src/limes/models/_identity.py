@@ -33,7 +33,6 @@ _METHODS = (
 
 
 def _library_of(module: str) -> str:
-    """The package that a module belongs to."""
     return module.split(".")[0]
 
 

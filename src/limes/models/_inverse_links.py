@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from limes._arrays import Floats
+from limes.models.forms._links import LINKS
 
 # Margins (n,) or (n, K) -> predictions (n,) or (n, classes); None where the curve does not apply
 Curve = Callable[[Floats], Floats | None]
@@ -48,20 +49,12 @@ def _several(margins: Floats) -> bool:
     return margins.ndim == 2 and margins.shape[1] > 1
 
 
-def _logistic(margins: Floats) -> Floats | None:
-    return np.asarray(expit(margins))
-
-
-def _exponential(margins: Floats) -> Floats | None:
-    with np.errstate(over="ignore"):
-        return np.exp(margins)
-
-
-CURVES: tuple[Curve, ...] = (
+# In the order in which they are tried
+_RESPONSES: tuple[Curve, ...] = (
     _two_classes,
     _softmax,
-    _logistic,
-    _exponential,
+    LINKS["logistic"].function,
+    LINKS["exp"].function,
     partial(_two_classes, factor=2.0),  # boosting of the exponential loss
     _one_against_the_rest,
     _flat_softmax,
@@ -75,7 +68,7 @@ def matching_curve(
 
     ``pick`` selects the outputs that are explained among all predictions; answers may differ by ``allowed``.
     """
-    for curve in CURVES:
+    for curve in _RESPONSES:
         predictions = curve(margins)
         if predictions is None:
             continue

@@ -106,13 +106,7 @@ def read_output(
 
 
 def read_form(model: Any, method: str, schema: Schema | None) -> Form:
-    """Read all outputs of one method of a model; readers of composed models call this for their parts.
-
-    Raises
-    ------
-    CannotRead
-        If the model cannot be read, with the reason.
-    """
+    """Read all outputs of one method of a model; readers of composed models call this for their parts."""
     module, function = _entry(type(model)).reader.split(":")
     refuse_replaced_methods(model)
     _check_fitted(model)
@@ -121,13 +115,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def refuse_replaced_methods(model: Any) -> None:
-    """Refuse a model whose methods are not those of its library.
-
-    Raises
-    ------
-    CannotRead
-        If a method was replaced, naming it.
-    """
+    """Refuse a model whose methods are not those of its library."""
     method = replaced_method(model)
     if method is not None:
         raise CannotRead(
@@ -137,18 +125,17 @@ def refuse_replaced_methods(model: Any) -> None:
 
 
 def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
-    """Refuse the methods of a classifier that are not sums of ``terms``, as its margin is.
-
-    Raises
-    ------
-    CannotRead
-        If the method is another, naming it.
-    """
+    """Refuse the methods of a classifier that are not sums of ``terms``, as its margin is."""
     if method != "decision_function":
         raise CannotRead(
             f"{method} of {type(model).__name__} is not a sum of {terms}; its margin is read exactly with "
             "output='margin'"
         )
+
+
+def dense(matrix: Any) -> Floats:
+    """Return the numbers of a matrix, which may be stored sparse."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
 def tolerance_of(model: Any) -> float:

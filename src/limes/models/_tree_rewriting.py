@@ -143,13 +143,7 @@ class _Task(NamedTuple):
 
 
 def interval_splits(forest: Forest, alternating: Mapping[int, Alternation]) -> Forest:
-    """Write out the alternating nodes of a forest as nodes with one threshold each.
-
-    Raises
-    ------
-    CannotRead
-        If the forest would grow too large.
-    """
+    """Write out the alternating nodes of a forest as nodes with one threshold each."""
     return _IntervalSplits(forest, alternating).run()
 
 
@@ -266,11 +260,6 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
         Whether each inner node, numbered first, sends the numbers of the window where it sends NaN.
     window
         The numbers that count as missing.
-
-    Raises
-    ------
-    CannotRead
-        If the tree becomes too large.
     """
     inner = np.zeros(tree.feature.size, dtype=np.bool_)
     inner[: concerned.size] = concerned

@@ -40,14 +40,7 @@ class ModelCaller:
     decode: Callable[[Floats], Any]
 
     def __call__(self, x: Floats) -> Floats:
-        """Predictions (n,) or (n, k) at rows (n, d).
-
-        Raises
-        ------
-        ModelError
-            If the model raises, calls ``sys.exit``, or returns a wrong number of rows, too many axes, or NaN
-            or inf.
-        """
+        """Predictions (n,) or (n, k) at rows (n, d)."""
         name = self._name
         call = prediction_method(self.model, self.output.method)
         if call is None:
@@ -129,13 +122,7 @@ def _check_classes(predictions: Floats, classes: int, name: str) -> None:
 
 
 def _join_targets(predictions: Any, classes: Sequence[Any], name: str) -> Any:
-    """Join the arrays (n, classes) that a model returns, one for each target, into (n, all classes).
-
-    Raises
-    ------
-    ModelError
-        If the model returned something else.
-    """
+    """Join the arrays (n, classes) that a model returns, one for each target, into (n, all classes)."""
     widths = [len(labels) for labels in classes]
     shapes = [np.shape(target)[1:] for target in predictions] if isinstance(predictions, list) else None
     if shapes != [(width,) for width in widths]:
@@ -193,7 +180,6 @@ class Calls:
         return of if self._is_function else partial(of, seen=Counter())
 
     def __len__(self) -> int:
-        """Number of rows in the cache."""
         return len(self._cache)
 
     def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:
@@ -222,13 +208,7 @@ class Calls:
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
-    """Predictions at a batch (n, d), repeated as long as ``retry`` returns a time to wait.
-
-    Raises
-    ------
-    ModelError
-        The error of the last attempt.
-    """
+    """Predictions at a batch (n, d), repeated as long as ``retry`` returns a time to wait."""
     for attempt in count(1):
         try:
             return predict(batch)
@@ -310,13 +290,7 @@ def few_subsets(d: int) -> Floats:
 
 
 def spread_of_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> float:
-    """Return the largest difference of two answers to one of four inputs (4, d); 0 if it is rounding.
-
-    Raises
-    ------
-    ModelError
-        If the model fails.
-    """
+    """Return the largest difference of two answers to one of four inputs (4, d); 0 if it is rounding."""
     together = with_retries(ask, inputs, retry).reshape(_INPUTS, -1)
     again = np.empty_like(together)
     for part in _PARTS:
@@ -359,13 +333,7 @@ class RowwisePredictions:
 
     @cached_property
     def in_blocks(self) -> bool:
-        """Whether a row's prediction in a block depends on the row alone.
-
-        Raises
-        ------
-        ModelError
-            If the model fails.
-        """
+        """Whether a row's prediction in a block depends on the row alone."""
         rows = np.resize(
             self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
             (2 * _BLOCK, self.background.shape[1]),
@@ -378,13 +346,7 @@ class RowwisePredictions:
         return True
 
     def __call__(self, rows: Floats) -> Floats:
-        """Predict rows (n, d).
-
-        Raises
-        ------
-        ModelError
-            If the model fails.
-        """
+        """Predict rows (n, d)."""
         if self.in_blocks:
             return self._blocks(rows)
         return np.concatenate([self.predict(rows[i : i + 1]) for i in range(len(rows))])
@@ -405,13 +367,7 @@ FAILURES = (Exception, SystemExit, GeneratorExit, KeyboardInterrupt)
 
 
 def failure_text(error: BaseException, place: str = "") -> str:
-    """Return what the user's code did: "raised KeyError on a batch of 3 rows: 'age'".
-
-    Raises
-    ------
-    BaseException
-        The error itself, if it is an exit that the program was sent by a signal.
-    """
+    """Return what the user's code did: "raised KeyError on a batch of 3 rows: 'age'"."""
     place = place and f" {place}"
     if isinstance(error, Exception):
         return f"raised {type(error).__name__}{place}: {error}"

@@ -31,13 +31,7 @@ _NO_NAME = re.compile(r"LABEL_\d+")
 
 
 def adapted(model: Any) -> Any:
-    """Return a pipeline, or a pair (network, tokenizer or image processor), as an estimator; else the model.
-
-    Raises
-    ------
-    InputError
-        If it is a pipeline or pair without labels, or whose logits have an unknown function.
-    """
+    """Return a pipeline, or a pair (network, tokenizer or image processor), as an estimator."""
     source: LabelledNetwork
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
         source = NetworkScores(*model)
@@ -54,11 +48,6 @@ def function_of(config: Any, applied: Any) -> str:
     A function that is ``applied`` explicitly, or that of the ``problem_type`` ("regression": none;
     "multi_label_classification": the logistic function), or that of the number of labels. The softmax of one
     logit is 1 whatever the network answers: one label has the logistic function, several have the softmax.
-
-    Raises
-    ------
-    InputError
-        If there is no such function.
     """
     problem = getattr(config, "problem_type", None)
     if applied is not None:
@@ -84,11 +73,6 @@ class LabelledNetwork(ABC):
         The objects that ``from_pretrained`` returns; an image processor in place of a tokenizer, or None.
     applied
         The function that is put on the logits, where it is set explicitly.
-
-    Raises
-    ------
-    InputError
-        If the network has no labels.
     """
 
     def __init__(self, network: Any, tokenizer: Any, applied: Any) -> None:
@@ -128,13 +112,7 @@ class PipelineScores(LabelledNetwork):
         self._pipeline = pipeline
 
     def scores(self, inputs: Any) -> Floats:
-        """Return the pipeline's scores of each label, (n, labels).
-
-        Raises
-        ------
-        InputError
-            If it returns other labels than its network's.
-        """
+        """Return the pipeline's scores of each label, (n, labels)."""
         of_texts = self.tokenizer is not None
         items = list(inputs) if of_texts else [_picture(image) for image in inputs]
         # None means all labels of a text, and five of an image
@@ -154,13 +132,7 @@ class PipelineScores(LabelledNetwork):
 
 
 class NetworkScores(LabelledNetwork):
-    """A network of transformers with its tokenizer, or with its image processor.
-
-    Raises
-    ------
-    InputError
-        If the network has no labels, or the tokenizer cannot be called.
-    """
+    """A network of transformers with its tokenizer, or with its image processor."""
 
     def __init__(self, network: Any, tokenizer: Any) -> None:
         if not callable(tokenizer):
@@ -170,13 +142,7 @@ class NetworkScores(LabelledNetwork):
         super().__init__(network, tokenizer, getattr(network.config, "function_to_apply", None))
 
     def scores(self, inputs: Any) -> Floats:
-        """Return the function of the logits.
-
-        Raises
-        ------
-        ModelError
-            If the network has other logits than one for each label.
-        """
+        """Return the function of the logits."""
         torch = import_module("torch")
         if _takes_texts(self.tokenizer):
             batch = self.tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)
@@ -193,7 +159,6 @@ class NetworkScores(LabelledNetwork):
 
 
 def _applied(function: str, logits: Floats) -> Floats:
-    """Put a function on logits (n, labels)."""
     from scipy.special import expit, softmax
 
     if function == _NONE:

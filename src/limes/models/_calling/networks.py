@@ -160,13 +160,7 @@ def _height_width(size: Any) -> tuple[int, int]:
 
 
 def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
-    """The composer of a model's input at rows z, by the class of the model or a base of it.
-
-    Raises
-    ------
-    InputError
-        If the model does not accept the image; the message has the reason.
-    """
+    """The composer of a model's input at rows z, by the class of the model or a base of it."""
     make = _composer_maker(model)
     if make is not None:
         return make(model, image, preprocess)
@@ -275,7 +269,6 @@ _KINDS: Mapping[str, _MakeComposer] = {
 
 
 def _composer_maker(model: Any) -> _MakeComposer | None:
-    """The composer of a network, by its class or a base of it."""
     makers = (_KINDS.get(qualified_name(kind)) for kind in type(model).__mro__)
     return next((make for make in makers if make is not None), None)
 
@@ -313,13 +306,7 @@ class _Steps:
     resample: str = "bilinear"
 
     def preprocess(self) -> Preprocess:
-        """Return the steps as a `Preprocess`.
-
-        Raises
-        ------
-        InputError
-            If the size of the result is not fixed, or the middle has other proportions.
-        """
+        """Return the steps as a `Preprocess`."""
         whole = isinstance(self.resize, tuple)
         before = self.resize if isinstance(self.resize, tuple) else (self.resize, self.resize)
         size = self.crop or (self.resize if whole else None)
@@ -339,13 +326,7 @@ class _Steps:
 
 
 def preprocess_like(transform: Any) -> Preprocess | None:
-    """Return another library's preprocessing as a `Preprocess`; None for objects of any other kind.
-
-    Raises
-    ------
-    InputError
-        If it does something else than to resize, crop, scale and normalise.
-    """
+    """Return another library's preprocessing as a `Preprocess`; None for objects of any other kind."""
     if isinstance(transform, Preprocess):
         return transform
     for names, read in _READERS:
@@ -390,7 +371,6 @@ def _composition(transform: Any) -> _Steps:
 
 
 def _processor(transform: Any) -> _Steps:
-    """Read an image processor of transformers."""
     steps = _Steps(factor=float(transform.rescale_factor) if transform.do_rescale else 1.0)
     if transform.do_normalize:
         steps = replace(steps, mean=_list(transform.image_mean), std=_list(transform.image_std))

@@ -64,11 +64,6 @@ def resolve(model: Any, output: Any = None) -> Output:
     A bare Booster (of XGBoost or LightGBM) is no classifier, whatever its objective: None is its own
     ``predict``, which for an objective with a link is the probability or the mean, and "margin" is the sum of
     its trees. The same holds for regressors with a link, such as Poisson's, of these libraries.
-
-    Raises
-    ------
-    InputError
-        If the model has no such method or no such class.
     """
     output = output.tolist() if isinstance(output, np.ndarray) else output
     if isinstance(model, type):
@@ -128,7 +123,6 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
 
 
 def _lacks(model: Any, method: str, output: Any) -> str:
-    """Return advice for a model that lacks the method."""
     name = type(model).__name__
     if hasattr(model, "predict_proba") or prediction_method(model, "decision_function") is not None:
         return f"output={output!r} needs {name}.{method}, which it does not have"
@@ -217,11 +211,6 @@ def target_columns(
         The list ``classes_``: the labels of each target.
     output
         None or "probability" for all; a pair (target, label), or its name; a list of these.
-
-    Raises
-    ------
-    InputError
-        If the model has no probabilities, or no such target or label.
     """
     if not hasattr(model, "predict_proba"):
         raise InputError(
@@ -266,13 +255,7 @@ _FEWEST, _MOST = 3, 20
 def cluster_answers(
     model: Any, clusters: tuple[Any, ...], output: Any
 ) -> tuple[str, int | list[int] | None, tuple[str, ...]]:
-    """Resolve the option ``output`` of a clusterer: method, columns (as of ``Output``) and names.
-
-    Raises
-    ------
-    InputError
-        If there is no such cluster.
-    """
+    """Resolve the option ``output`` of a clusterer: method, columns (as of ``Output``) and names."""
     method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
     names = tuple(f"cluster {cluster}" for cluster in clusters)
     if output is None or (isinstance(output, str) and output == "probability"):
@@ -327,7 +310,6 @@ class NotedAnswers:
     _are_labels: bool = True
 
     def __call__(self, x: Floats) -> Floats:
-        """Answer rows (n, d)."""
         answers = self.ask(x)
         if self._are_labels:
             whole = answers.ndim == 1 and bool((answers == np.rint(answers)).all())
@@ -378,9 +360,9 @@ def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
     an instance replaces.
     """
     owner, name = getattr(model, "__self__", None), getattr(model, "__name__", "")
-    if name not in _BEHIND or not hasattr(owner, "predict") or getattr(owner, name, None) != model:
+    if name not in _IN_PLACE_OF or not hasattr(owner, "predict") or getattr(owner, name, None) != model:
         return model, output
-    translated = _BEHIND[name](getattr(owner, "classes_", None), output)
+    translated = _output_of_model(name, getattr(owner, "classes_", None), output)
     try:
         same = translated is not None and resolve(owner, translated[0]).method in (name, *_IN_PLACE_OF[name])
     except InputError:
@@ -388,13 +370,13 @@ def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
     return (owner, translated[0]) if translated is not None and same else (model, output)
 
 
-def _behind_predict(classes: Any, output: Any) -> tuple[Any] | None:  # noqa: ARG001 - one signature
-    return (output,)
-
-
-def _behind_probabilities(classes: Any, output: Any) -> tuple[Any] | None:
-    """Turn positions into labels; positions run through the labels of several targets."""
-    if classes is None or isinstance(classes, list):
+def _output_of_model(name: str, classes: Any, output: Any) -> tuple[Any] | None:
+    """The option ``output`` of a model for that of its method, in a tuple; None without one."""
+    if name == "decision_function":
+        return ("margin",) if output is None else None
+    if name == "predict":
+        return (output,)
+    if classes is None or isinstance(classes, list):  # positions run through the labels of several targets
         return None
     several = isinstance(output, list)
     positions = output if several else [output]
@@ -402,17 +384,6 @@ def _behind_probabilities(classes: Any, output: Any) -> tuple[Any] | None:
         return (output,)
     labels = [classes[i] for i in positions]
     return (labels if several else labels[0],)
-
-
-def _behind_margin(classes: Any, output: Any) -> tuple[Any] | None:  # noqa: ARG001 - one signature
-    return ("margin",) if output is None else None
-
-
-_BEHIND: Mapping[str, Callable[[Any, Any], tuple[Any] | None]] = {
-    "predict": _behind_predict,
-    "predict_proba": _behind_probabilities,
-    "decision_function": _behind_margin,
-}
 
 
 # Methods that are explained in the place of one that answers labels

@@ -41,13 +41,7 @@ _DECAY_POINTS = np.array([-45.0, -9.0, 0.0, 9.0, 45.0])
 
 
 def compose(function: Function, phi: MonotoneMap | CurveMap) -> Function:
-    """g(φ(x)).
-
-    Raises
-    ------
-    CannotRead
-        If limes has no such function.
-    """
+    """g(φ(x))."""
     if isinstance(phi, CurveMap):
         if not isinstance(function, _SMOOTH):
             raise CannotRead(f"behind {phi.name} scalers and linear models are read only")
@@ -209,13 +203,7 @@ _COMPOSE: Mapping[type, Callable[[Any, MonotoneMap], Function]] = {
 
 
 def product_of(functions: Sequence[Function]) -> Function:
-    """The product of families of one size, function by function.
-
-    Raises
-    ------
-    CannotRead
-        If limes has no such function.
-    """
+    """The product of families of one size, function by function."""
     return reduce(_times, functions)
 
 

@@ -28,13 +28,7 @@ Values = Floats | Objects
 
 
 def numbers(values: Values) -> Floats:
-    """Convert to float64, None to NaN.
-
-    Raises
-    ------
-    CannotRead
-        If the column holds text.
-    """
+    """Convert to float64, None to NaN."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -107,18 +101,12 @@ class MonotoneMap:
 
     @property
     def at_missing(self) -> float:
-        """φ(NaN)."""
         return float(self(np.array([np.nan]))[0])
 
     def cut(self, levels: Floats) -> Floats:
         """Return where φ crosses levels: φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
 
         The cuts (m,) are ±inf where φ never crosses. x runs from ``start`` on.
-
-        Raises
-        ------
-        CannotRead
-            If φ crosses a level several times, in its last digit.
         """
         cuts, multiple_crossings = self.crossings(levels)
         if multiple_crossings:
@@ -139,13 +127,7 @@ class MonotoneMap:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Points where φ is not smooth.
-
-        Raises
-        ------
-        CannotRead
-            If they are unknown.
-        """
+        """Points where φ is not smooth."""
         if self.kinks is None:
             raise CannotRead("it is read in front of trees only: its integrals are not known")
         return self.kinks
@@ -236,7 +218,6 @@ class CurveMap:
 
     @property
     def at_missing(self) -> float:
-        """φ(NaN)."""
         return float(self(np.array([np.nan]))[0])
 
     @property
@@ -287,11 +268,6 @@ def crossings(
     -------
     cuts, multiple_crossings
         (m,); and all cuts, an odd number, of levels that are crossed several times, by position.
-
-    Raises
-    ------
-    CannotRead
-        If a level is crossed again further away than a few last digits.
     """
     levels = np.asarray(levels, dtype=np.float64)
     first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
@@ -393,13 +369,7 @@ class ModelColumn:
 
 
 def then(first: FeatureMap, second: Operation) -> FeatureMap:
-    """Compose: first the map, then the operation.
-
-    Raises
-    ------
-    CannotRead
-        If the composition is not of one of the four kinds.
-    """
+    """Compose: first the map, then the operation."""
     if isinstance(first, LookupMap):
         return _after_finite(first, second)
     if isinstance(first, StepMap):

@@ -80,11 +80,6 @@ def fold(
         (d,) names of the user's columns.
     guards
         The values that steps of the model refuse.
-
-    Raises
-    ------
-    CannotRead
-        If the result is no form; the message names the column.
     """
     if form.size != len(columns):
         raise CannotRead(f"the model reads {form.size} columns and is given {len(columns)}")
@@ -274,7 +269,6 @@ def _fold_products(
 
 
 def _product(factors: Sequence[_Effect]) -> Function | None:
-    """The factors of one source as one factor."""
     families = [compose(e.function, e.map) for e in factors if isinstance(e.map, MonotoneMap | CurveMap)]
     tables = [e for e in factors if not isinstance(e.map, MonotoneMap | CurveMap)]
     if tables:
@@ -409,11 +403,6 @@ def expand_components(
         The model's columns, some of them components.
     model
         Class of the model that the form was read off, for messages.
-
-    Raises
-    ------
-    CannotRead
-        If the form is not linear or quadratic, or something else than a scaler follows a linear map.
     """
     while any(isinstance(column, Component) for column in columns):
         matrix, shift, columns = _base_of(columns)

@@ -199,5 +199,4 @@ def _codes(keys: Floats) -> Ints:
 
 
 def _beyond(cuts: Floats) -> float:
-    """A number behind the last cut."""
     return float(np.nextafter(cuts[-1], np.inf)) if cuts.size else 0.0

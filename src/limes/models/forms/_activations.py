@@ -62,7 +62,6 @@ class Cosine(Activation):
     """cos s = Re e^{is}."""
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """One exponential on any range."""
         one = np.ones(1, dtype=np.complex128)
         return ExponentialSum(1j * one, one, np.zeros(1), 1, 0.0, 0.0, 0.0, 0.0)
 
@@ -75,13 +74,6 @@ class Centred(Activation):
     inner: float = 2.0
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
-        """The link's exponentials, rescaled.
-
-        Raises
-        ------
-        InputError
-            If that takes too many nodes.
-        """
         rule = self.link.sum(self.inner * lower, self.inner * upper, tilt, decay)
         return replace(
             rule,
@@ -105,13 +97,6 @@ class Bend(Activation):
     reach: float = 1.0
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """Return as many exponentials as the range requires.
-
-        Raises
-        ------
-        InputError
-            If these are too many.
-        """
         period = max(-lower, upper, 0.0) + self.reach
         count = int(np.ceil(period * self.height / (2.0 * np.pi)))
         if count > MOST_NODES:
@@ -161,13 +146,6 @@ class Rectifier(Activation):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """Return as many terms as ``decay`` requires.
-
-        Raises
-        ------
-        InputError
-            If these are too many.
-        """
         if lower >= 0.0 or upper <= 0.0:
             nothing = np.zeros(0)
             nodes = nothing.astype(np.complex128)

@@ -54,7 +54,6 @@ class SumOfProducts:
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         step = max(1, _BLOCK // max(1, len(self.coef)))
         blocks = [self._predict(x[start : start + step]) for start in range(0, len(x), step)]
         return np.concatenate(blocks) if blocks else self._predict(x)
@@ -171,15 +170,12 @@ class ReducibleForm(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         raise NotImplementedError
 
     def reduce(self) -> Sum | SumOfProducts:
-        """The sum, or the sum of products."""
         raise NotImplementedError
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         return self.reduce().predict(check_rows(x, self.size))
 
 
@@ -273,16 +269,13 @@ class Combination:
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return self.parts[0].size
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         values = [w * part.predict(x) for w, part in zip(self.weights, self.parts, strict=True)]
         return np.asarray(self.intercept + sum(values))
 
     def select(self, outputs: int | list[int]) -> Combination:
-        """Return the form of one or several outputs."""
         return Combination(
             tuple(part.select(outputs) for part in self.parts), self.weights, self.intercept[outputs]
         )
@@ -309,7 +302,6 @@ class Reduced(ReducibleForm):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return len(self.terms.functions)
 
     @property
@@ -322,7 +314,6 @@ class Reduced(ReducibleForm):
         return self.terms
 
     def select(self, outputs: int | list[int]) -> Reduced:
-        """Return the form of one or several outputs."""
         terms = self.terms
         intercept = terms.intercept[outputs]
         if isinstance(terms, SumOfProducts):

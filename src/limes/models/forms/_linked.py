@@ -18,7 +18,7 @@ from limes._checks import finite_array
 from limes.exceptions import InputError
 from limes.models.forms._activations import CURVES
 from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
-from limes.models.forms._links import Link
+from limes.models.forms._links import LINKS, SQUARES, Link
 from limes.models.forms._margins import Margin, as_margin
 from limes.models.forms._presence import NormalizedLinear
 from limes.models.forms._reducible import Linear
@@ -77,7 +77,6 @@ class Linked(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return self.margin.size
 
     @property
@@ -117,7 +116,6 @@ class Linked(FormBase):
         return self.curve.tilts == (0.0,) or bool((terms > 1).any())
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         margins = self.margin.predict(x)
         assert self.coef is not None  # noqa: S101 - set by __post_init__
         return np.asarray(
@@ -128,8 +126,8 @@ class Linked(FormBase):
 # -- networks with one hidden layer ----------------------------------------------------------------------
 
 
-# Without the identity, which is no curve
-ACTIVATIONS = ("cos", "erf", "gelu", "identity", "logistic", "relu", "silu", "softplus", "tanh")
+# The identity is no curve, and of the links one is an activation
+ACTIVATIONS = tuple(sorted({"identity", "logistic"} | CURVES.keys() - LINKS.keys() - SQUARES.keys()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +186,6 @@ class Ridges(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return int(self.weights.shape[1])
 
     @cached_property
@@ -199,5 +196,4 @@ class Ridges(FormBase):
         return Linked(Linear(self.weights.T, self.offsets), self.activation, self.scales, self.intercept)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         return self.expanded.predict(x)

@@ -157,13 +157,6 @@ class Contour:
         return np.array([*ends, min(poles), max(poles)], dtype=np.complex128)
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """The sum of exponentials on [lower, upper], whatever the law of s.
-
-        Raises
-        ------
-        InputError
-            If that takes too many nodes.
-        """
         period = self.period(lower, upper, tilt)
         if not period * self.height / (2.0 * np.pi) < MOST_NODES:
             raise InputError(
@@ -267,7 +260,6 @@ class Exponential:
         return _ONE
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
-        """e^s on any range."""
         return _ITSELF
 
 

@@ -29,13 +29,7 @@ from limes.models.forms._trees import Forest
 
 
 def as_sum(form: Form) -> Sum:
-    """Write a form as Σ_j f_j(x_j).
-
-    Raises
-    ------
-    InputError
-        If it is no such sum: it has products of functions of two columns, or trees that test two columns.
-    """
+    """Write a form as Σ_j f_j(x_j)."""
     if isinstance(form, Combination):
         parts = [(weight, as_sum(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
         return add_sums(parts, form.intercept)
@@ -67,13 +61,7 @@ def add_sums(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
 
 
 def _single_words(form: PresenceProducts) -> Sum:
-    """Products of one word each, or of none.
-
-    Raises
-    ------
-    InputError
-        If a product has several words.
-    """
+    """Products of one word each, or of none."""
     count = np.bincount(form.product, minlength=len(form.coef))
     if (count > 1).any():
         raise InputError("the products are not a sum of words: some have two")
@@ -113,13 +101,7 @@ def _stumps(form: Forest) -> Sum:
 
 
 def _columns_of_trees(form: Forest) -> Floats:
-    """The column that each tree tests, (T,), -1 for a constant.
-
-    Raises
-    ------
-    InputError
-        If a tree tests two columns.
-    """
+    """The column that each tree tests, (T,), -1 for a constant."""
     ends = np.append(form.roots[1:], form.feature.size)
     columns = np.full(form.roots.size, -1)
     if not (form.roots[:-1] < form.roots[1:]).all():
@@ -195,13 +177,7 @@ class Elimination(NamedTuple):
 
 
 def as_margin(form: Form) -> Margin:
-    """Write a form as Σ_j f_j(x_j) and interactions.
-
-    Raises
-    ------
-    InputError
-        If it has products of other functions, or its interactions join more columns than can be summed over.
-    """
+    """Write a form as Σ_j f_j(x_j) and interactions."""
     margin = _margin(form)
     steps_of_groups(margin.interactions, {j: _pieces(margin, j) for j in columns_of(margin.interactions)})
     return margin
@@ -218,11 +194,6 @@ def steps_of_groups(
     """The groups of columns that interactions join, each as the order in which its columns are summed out.
 
     ``sizes`` are the numbers of cells of each column.
-
-    Raises
-    ------
-    InputError
-        If a group's tables have too many cells.
     """
     groups: list[set[int]] = []
     for each in interactions:

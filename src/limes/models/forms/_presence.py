@@ -150,7 +150,6 @@ class PresenceProducts(FormBase):
         return np.asarray(np.tensordot(values, self.coef, axes=(0, 0)) + self.intercept)
 
     def select(self, outputs: int | list[int]) -> PresenceProducts:
-        """Return the form of one or several outputs."""
         intercept = select_outputs(self.intercept, outputs)
         coef = self.coef[:, outputs]
         return self.from_factors(self.product, self.word, self.present, coef, intercept, self.size)

@@ -58,7 +58,6 @@ class Linear(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return len(self.coef)
 
     def reduce(self) -> Sum:
@@ -66,7 +65,6 @@ class Linear(FormBase):
         return Sum((Identity(),) * self.size, tuple(self.coef[:, None]), self.intercept)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         return np.asarray(times(check_rows(x, self.size), self.coef) + self.intercept)
 
 
@@ -103,7 +101,6 @@ class Additive(ReducibleForm):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return len(self.functions)
 
     def reduce(self) -> Sum:
@@ -137,7 +134,6 @@ class Multiplicative(ReducibleForm):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return len(self.functions)
 
     def reduce(self) -> SumOfProducts:
@@ -206,7 +202,6 @@ class Boxes(ReducibleForm):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return int(self.lower.shape[1])
 
     def reduce(self) -> SumOfProducts:
@@ -266,7 +261,6 @@ class Quadratic(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return len(self.coef)
 
     def reduce(self) -> SumOfProducts:
@@ -284,7 +278,6 @@ class Quadratic(FormBase):
         return SumOfProducts(functions, coef, self.intercept)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         x = check_rows(x, self.size)
         slope = self.coef + times(x, self.matrix)  # (n, d, ...)
         sums = [(x * output).sum(axis=1) for output in np.moveaxis(slope.reshape(*x.shape, -1), -1, 0)]
@@ -401,7 +394,6 @@ class GaussianKernels(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return int(self.centers.shape[1])
 
     @property
@@ -418,7 +410,6 @@ class GaussianKernels(FormBase):
         return SumOfProducts(functions, self.coef, self.intercept)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         from scipy.spatial.distance import cdist
 
         read = np.isfinite(self.scales)

@@ -92,7 +92,6 @@ class Softmax(FormBase):
 
     @property
     def size(self) -> int:
-        """Number of columns d."""
         return self.margin.size
 
     @cached_property
@@ -101,7 +100,6 @@ class Softmax(FormBase):
         return as_sum(self.margin)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         assert self.coef is not None  # noqa: S101 - set by __post_init__
         margins = self.margin.predict(x)
         return np.asarray(self.intercept + times(softmax(margins, axis=1), self.coef))

@@ -154,7 +154,6 @@ class Forest(FormBase):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         x = np.ascontiguousarray(check_rows(x, self.size))
         value = self.value.reshape(self.value.shape[0], -1)
         total, trees = np.zeros((len(x), value.shape[1])), self.trees

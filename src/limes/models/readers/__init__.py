@@ -91,12 +91,13 @@ READERS: Mapping[str, Entry] = {
     **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
     **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
     **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
-    **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor"),
+    **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor MultiOutputClassifier"),
     **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
     **_entries(
         "sklearn",
-        "sklearn_ensembles:search",
-        "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
+        "sklearn_ensembles:wrapper",
+        "FrozenEstimator GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RANSACRegressor "
+        "RandomizedSearchCV",
     ),
     **_entries(
         "sklearn",
@@ -104,10 +105,7 @@ READERS: Mapping[str, Entry] = {
         "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
         "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
     ),
-    **_entries("sklearn", "sklearn_ensembles:frozen", "FrozenEstimator"),
-    **_entries("sklearn", "sklearn_ensembles:inliers", "RANSACRegressor"),
     **_entries("sklearn", "sklearn_ensembles:one_vs_rest", "OneVsRestClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:class_targets", "MultiOutputClassifier"),
     **_entries("sklearn", "sklearn_ensembles:dummy_regressor", "DummyRegressor"),
     **_entries("sklearn", "sklearn_ensembles:dummy_classifier", "DummyClassifier"),
     **_entries(

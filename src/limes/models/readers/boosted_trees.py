@@ -66,11 +66,6 @@ def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats
     """The library's number of each code that column j may hold, (L,), NaN if it has no number.
 
     ``categories`` are the model's, in the order of their numbers.
-
-    Raises
-    ------
-    CannotRead
-        If the column holds numbers itself, and these are no codes 0, 1, 2, ...
     """
     number = {value: float(i) for i, value in enumerate(categories) if value == value and value is not None}
     levels = () if schema is None else schema.levels[j]
@@ -126,13 +121,7 @@ class CategoryCodes:
 def join_trees(
     trees: Sequence[BoosterTree], categories: CategoryCodes, *, intercept: Floats, size: int
 ) -> Forest:
-    """One forest over ``size`` columns.
-
-    Raises
-    ------
-    CannotRead
-        If the model splits a column of texts without storing the texts, or has too many categories.
-    """
+    """One forest over ``size`` columns."""
     nodes, roots = _joined(trees)
     order, first = _reachable(nodes, roots)
     position = np.full(nodes.feature.size + 1, -1)  # its last entry is the position of "no child"

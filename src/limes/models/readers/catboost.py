@@ -164,7 +164,6 @@ class _SplitReader:
 
 
 def _constant(outputs: int) -> BoosterTree:
-    """A tree without effect, for a model without trees."""
     return _in_levels([], np.zeros(1 if outputs == 1 else (1, outputs)))
 
 

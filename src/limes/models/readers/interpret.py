@@ -59,7 +59,6 @@ def machine(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def _order(term: tuple[tuple[int, ...], Any]) -> tuple[int, tuple[int, ...]]:
-    """Sort interactions by their order, and then by their columns."""
     return len(term[0]), term[0]
 
 
@@ -163,7 +162,6 @@ def _written(number: float) -> str:
 
 
 def _effect(axis: _Axis, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
-    """One function for each output, and its loading on the outputs."""
     loading = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
     return axis.function(table.reshape(len(table), -1).T), loading
 

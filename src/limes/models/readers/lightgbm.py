@@ -44,7 +44,6 @@ Fields = Mapping[str, str]
 
 
 def _head(model: Any) -> Fields:
-    """Return the part of a model's text that concerns all trees."""
     return _sections(getattr(model, "booster_", model).model_to_string(num_iteration=1))[0]
 
 

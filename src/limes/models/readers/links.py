@@ -17,13 +17,7 @@ from limes.models.forms._softmax import CLASSES, Softmax
 
 
 def logistic_of(margin: Form) -> Linked:
-    """The probabilities of two classes, 1 - σ(margin) and σ(margin).
-
-    Raises
-    ------
-    InputError
-        If the margin is not a sum of functions of one column each, or of small groups of columns.
-    """
+    """The probabilities of two classes, 1 - σ(margin) and σ(margin)."""
     return Linked(margin, "logistic", np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
 
 
@@ -69,7 +63,6 @@ def with_probabilities(
 
 
 def _reason(reader: Reader, model: Any, schema: Schema | None) -> str:
-    """Return why the reader does not read the probabilities."""
     try:
         reader(model, "predict_proba", schema)
     except CannotRead as error:

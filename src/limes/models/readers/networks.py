@@ -44,19 +44,12 @@ def _layers(model: Any) -> list[Layer]:
 
 
 def _form(layers: Sequence[Layer], activation: str) -> Form:
-    """The form of layers with one activation between them."""
     steps = [step for layer in layers for step in (activation, layer)]
     return form_of_steps(steps[1:])
 
 
 def form_of_steps(steps: Sequence[NetworkStep]) -> Form:
-    """The form of layers and activations one after the other.
-
-    Raises
-    ------
-    CannotRead
-        If they are more than layer, activation, layer.
-    """
+    """The form of layers and activations one after the other."""
     match _joined(steps):
         case [(weights, offsets)]:
             return Linear(*_outputs(weights, offsets))

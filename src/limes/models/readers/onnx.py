@@ -54,7 +54,6 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
 
 
 def _bytes_of(model: Any) -> bytes:
-    """The file from which the session was made."""
     data, path = getattr(model, "_model_bytes", None), getattr(model, "_model_path", None)
     if isinstance(data, bytes):
         return data
@@ -189,13 +188,7 @@ class Graph:
 
 
 def graph_of(data: bytes) -> Graph:
-    """Parse a file.
-
-    Raises
-    ------
-    CannotRead
-        If it is no ONNX file, or stores its weights elsewhere.
-    """
+    """Parse a file."""
     try:
         (graph,) = _fields(data)[7]
         return _graph(_fields(graph))
@@ -271,7 +264,6 @@ def _whole_numbers(entry: Any) -> list[int]:
 
 
 def _fields(data: bytes) -> _Fields:
-    """The values of every field by its number."""
     fields: dict[int, list[Any]] = defaultdict(list)
     place = 0
     while place < len(data):

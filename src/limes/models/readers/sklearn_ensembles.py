@@ -169,7 +169,7 @@ def calibrated(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def targets(model: Any, method: str, schema: Schema | None) -> Form:
-    """MultiOutputRegressor: one model a target."""
+    """One model a target, of MultiOutputRegressor and MultiOutputClassifier: their outputs side by side."""
     return side_by_side([read_form(part, method, schema) for part in model.estimators_])
 
 
@@ -237,11 +237,6 @@ _INVERSE: Mapping[str, Callable[[Any, tuple[int, ...]], tuple[Floats, Floats]]] 
 }
 
 
-def search(model: Any, method: str, schema: Schema | None) -> Form:
-    """A search predicts by the best estimator, which it refitted."""
-    return read_form(model.best_estimator_, method, schema)
-
-
 def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001
     """Refuse ensembles and wrappers that are no sums, with the reason."""
     raise CannotRead(_REFUSED[type(model).__qualname__])
@@ -265,19 +260,12 @@ _REFUSED: Mapping[str, str] = {
 # -- wrappers, and models that predict a constant --------------------------------------------------------
 
 
-def frozen(model: Any, method: str, schema: Schema | None) -> Form:
-    """A FrozenEstimator predicts as the model inside."""
-    return read_form(model.estimator, method, schema)
+_INSIDE: Mapping[str, str] = {"FrozenEstimator": "estimator", "RANSACRegressor": "estimator_"}
 
 
-def inliers(model: Any, method: str, schema: Schema | None) -> Form:
-    """RANSAC predicts by the model that it fitted on the inliers."""
-    return read_form(model.estimator_, method, schema)
-
-
-def class_targets(model: Any, method: str, schema: Schema | None) -> Form:
-    """MultiOutputClassifier: the probabilities of one classifier a target, one after the other."""
-    return side_by_side([read_form(part, method, schema) for part in model.estimators_])
+def wrapper(model: Any, method: str, schema: Schema | None) -> Form:
+    """The model inside: of a search the best estimator, which it refitted, of RANSAC that of the inliers."""
+    return read_form(getattr(model, _INSIDE.get(type(model).__name__, "best_estimator_")), method, schema)
 
 
 def one_vs_rest(model: Any, method: str, schema: Schema | None) -> Form:
@@ -331,7 +319,6 @@ def _shares(model: Any, size: int) -> Floats:
 
 
 def _columns(model: Any, schema: Schema | None) -> int:
-    """Number of columns."""
     size = getattr(model, "n_features_in_", None) if schema is None else len(schema.names)
     if size is None:
         raise CannotRead(f"{type(model).__name__} does not know how many columns it was fitted on")

@@ -18,7 +18,7 @@ from limes._arrays import Floats, Ints
 from limes._functions import Decay
 from limes.models._algebra import combine, map_outputs
 from limes.models._identity import qualified_name
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema, dense, refuse_all_but_margin
 from limes.models.forms._base import Form, Reduced, SumOfProducts
 from limes.models.forms._reducible import GaussianKernels, Linear, Quadratic
 
@@ -38,7 +38,7 @@ class Machine:
 def regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """SVR and NuSVR."""
     _numbers_only(model, schema)
-    return _support(model, _dense(model.dual_coef_)[0], np.asarray(model.intercept_)[0])
+    return _support(model, dense(model.dual_coef_)[0], np.asarray(model.intercept_)[0])
 
 
 def one_class(model: Any, method: str, schema: Schema | None) -> Form:
@@ -50,14 +50,14 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Form:
         )
     _numbers_only(model, schema)
     start = np.asarray(model.intercept_)[0] + offset[method]
-    return _support(model, _dense(model.dual_coef_)[0], start)
+    return _support(model, dense(model.dual_coef_)[0], start)
 
 
 def classifier(model: Any, method: str, schema: Schema | None) -> Form:
     """Margins of SVC and NuSVC: of two classes, or of each pair of classes."""
     refuse_all_but_margin(model, method, "kernels")
     _numbers_only(model, schema)
-    dual, intercept = _dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
+    dual, intercept = dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
     if len(model.classes_) == 2:
         return _support(model, dual[0], intercept[0])
     if model.decision_function_shape != "ovo":
@@ -85,7 +85,7 @@ def _pairwise(dual: Floats, counts: Ints) -> Floats:
 def _support(model: Any, coef: Floats, intercept: Floats) -> Form:
     as_form = _kernel(model.kernel)
     machine = Machine(
-        centers=_dense(model.support_vectors_).reshape(-1, model.n_features_in_),
+        centers=dense(model.support_vectors_).reshape(-1, model.n_features_in_),
         coef=coef,
         intercept=intercept,
         gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit stores the number here
@@ -100,7 +100,7 @@ def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG0
     _numbers_only(model, schema)
     as_form, coef = _kernel(model.kernel), np.asarray(model.dual_coef_, dtype=np.float64)
     machine = Machine(
-        centers=_dense(model.X_fit_),
+        centers=dense(model.X_fit_),
         coef=coef,
         intercept=np.zeros(coef.shape[1:]),
         gamma=1.0 / model.n_features_in_ if model.gamma is None else float(model.gamma),
@@ -111,13 +111,7 @@ def ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG0
 
 
 def machine_form(name: Any, machine: Machine) -> Form:
-    """The form of a machine, by the name of its kernel.
-
-    Raises
-    ------
-    CannotRead
-        If limes does not read the kernel.
-    """
+    """The form of a machine, by the name of its kernel."""
     return _kernel(name)(machine)
 
 
@@ -200,7 +194,7 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
     if not hasattr(model, "X_train_"):
         raise CannotRead("GaussianProcessRegressor is not fitted: its prior mean is 0 everywhere")
     _numbers_only(model, schema)
-    centers, alpha = _dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
+    centers, alpha = dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
     mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - stored nowhere else
     if alpha.size == len(alpha):  # one target, (n,) or (n, 1)
         alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
@@ -233,10 +227,6 @@ def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
 
 
 # -- input ----------------------------------------------------------------------------------
-
-
-def _dense(matrix: Any) -> Floats:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
 def _numbers_only(model: Any, schema: Schema | None) -> None:
@@ -279,7 +269,6 @@ class _Monomial:
 
 
 def _expand_kernel(kernel: Any, d: int) -> list[_Monomial]:
-    """A kernel as a sum of monomials."""
     kind = type(kernel)
     if not qualified_name(kind) or kind.__qualname__ not in _EXPAND:
         reason = _NO_PRODUCT_KERNELS.get(kind.__qualname__, UNKNOWN)

@@ -18,7 +18,7 @@ from limes._functions import Polynomial
 from limes.models._calling.methods import has_identity_link
 from limes.models._folding.feature_maps import Affine, ModelColumn, MonotoneMap
 from limes.models._folding.fold import fold
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema, dense, refuse_all_but_margin
 from limes.models.forms._base import Form, Reduced, Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._reducible import Linear, Quadratic
@@ -81,17 +81,13 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
             f"{method} of SGDOneClassSVM is the sign of its margin, which is not a sum of effects; the "
             "margin is read exactly with output='margin'"
         )
-    coef = np.asarray(_dense(model.coef_), dtype=np.float64).reshape(-1)
+    coef = dense(model.coef_).reshape(-1)
     return Linear(coef, -np.asarray(model.offset_, dtype=np.float64).reshape(-1)[0])
 
 
 def _coefficients(model: Any) -> tuple[Floats, Floats]:
-    coef = np.asarray(_dense(model.coef_), dtype=np.float64)
+    coef = dense(model.coef_)
     return coef, np.asarray(model.intercept_, dtype=np.float64)
-
-
-def _dense(coef: Any) -> Any:
-    return coef.toarray() if hasattr(coef, "toarray") else coef  # after sparsify()
 
 
 @with_probabilities

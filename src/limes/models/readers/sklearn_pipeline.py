@@ -152,13 +152,7 @@ _EXPANSIONS: Mapping[str, Expand] = {
 
 
 def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
-    """The columns behind one transformer.
-
-    Raises
-    ------
-    CannotRead
-        If the step cannot be read, naming it.
-    """
+    """The columns behind one transformer."""
     if _is_nothing(step):
         return columns
     try:

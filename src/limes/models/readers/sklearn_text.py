@@ -68,13 +68,7 @@ class Grams:
 
     @classmethod
     def from_tokens(cls, tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
-        """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one.
-
-        Raises
-        ------
-        CannotRead
-            If there are too many.
-        """
+        """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one."""
         counts: Counter[tuple[str, _Words, _Words]] = Counter()
         factors = 0
         prefixes = None if vocabulary is None else _prefixes(vocabulary)
@@ -104,7 +98,6 @@ class Grams:
 
 
 def _prefixes(vocabulary: Collection[str]) -> set[str]:
-    """The n-grams of a vocabulary and all of their prefixes."""
     prefixes = set(vocabulary)
     for gram in vocabulary:
         while " " in gram:
@@ -212,13 +205,7 @@ class WordRows:
 
 
 def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
-    """Read the first steps of a model of texts, on one document.
-
-    Raises
-    ------
-    CannotRead
-        If the text cannot be read, with the reason.
-    """
+    """Read the first steps of a model of texts, on one document."""
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be called")
     vectorizer = steps[0]
@@ -365,13 +352,7 @@ _OF_WORD_CHARACTERS = re.compile(
 
 
 def _check_local(vectorizer: Any, document: Document) -> None:
-    """Refuse vectorizers whose tokens of a text are not the tokens of its words.
-
-    Raises
-    ------
-    CannotRead
-        If a vectorizer is refused, with the reason.
-    """
+    """Refuse vectorizers whose tokens of a text are not the tokens of its words."""
     _check_options(vectorizer)
     clean = vectorizer.build_preprocessor()
     if vectorizer.lowercase and "Σ" in document.text:
@@ -432,13 +413,7 @@ _LINEAR = f"{_SELECTORS} MaxAbsScaler StandardScaler TruncatedSVD VarianceThresh
 
 
 def text_form(word_rows: WordRows, rest: Sequence[Any], head: Any, method: str) -> Form:
-    """Return the form over words of the other steps and the head, at x(z).
-
-    Raises
-    ------
-    CannotRead
-        If a step or the head cannot be read, with the reason.
-    """
+    """Return the form over words of the other steps and the head, at x(z)."""
     if qualified_name(type(head)).startswith("xgboost."):
         raise CannotRead("XGBoost takes words that are not in a text as missing, not as 0")
     return _over_words(read_form(head, method, None), word_rows, _after(rest, word_rows))

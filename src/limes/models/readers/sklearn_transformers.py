@@ -39,7 +39,7 @@ from limes.models._folding.feature_maps import (
 )
 from limes.models._folding.fold import Component, LinearMap
 from limes.models._folding.guards import Accepted, Guard
-from limes.models._reading import CannotRead
+from limes.models._reading import CannotRead, dense
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Ridges
 from limes.models.forms._reducible import Linear, from_polynomial_features
@@ -270,16 +270,11 @@ def linear_map(step: Any, columns: StepColumns) -> StepColumns:
     """Shift + matrix @ x, from the step's own output at 0 and at the unit vectors."""
     columns.expect(int(step.n_features_in_))
     plain, width = plain_copy(step), len(columns.columns)
-    shift = _transform(plain, np.zeros((1, width)))[0]
+    shift = dense(plain.transform(np.zeros((1, width))))[0]
     units = [np.eye(min(_BLOCK, width - i), width, i) for i in range(0, width, _BLOCK)]
-    matrix = np.concatenate([_transform(plain, block) - shift for block in units]).T
+    matrix = np.concatenate([dense(plain.transform(block)) - shift for block in units]).T
     mixing = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
     return StepColumns(tuple(Component(k, identity_map(), mixing) for k in range(shift.size)))
-
-
-def _transform(step: Any, rows: Floats) -> Floats:
-    output = step.transform(rows)
-    return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)
 
 
 # -- encoders and bins -----------------------------------------------------------------------------------

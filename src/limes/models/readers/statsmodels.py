@@ -54,7 +54,6 @@ def result(model: Any, method: str, schema: Schema | None) -> Form:
 
 
 def _curve(fitted: Any) -> str:
-    """The curve behind the linear predictor."""
     name = qualified_name(type(fitted))
     if name == "statsmodels.GLM":
         link = fitted.family.link
@@ -70,7 +69,6 @@ def _curve(fitted: Any) -> str:
 
 
 def _of_formula(fitted: Any, params: Floats, schema: Schema | None) -> Form:
-    """The sum over a formula's terms."""
     if schema is None:
         raise CannotRead("a formula names columns: pass the background as a table with names")
     intercept = np.zeros(())

@@ -238,7 +238,6 @@ def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs:
 
 
 def _members(stored: Description) -> dict[int, Ints]:
-    """The categories of each set."""
     categories = np.array(stored["categories"], dtype=np.int64)
     parts = zip(
         stored["categories_nodes"], stored["categories_segments"], stored["categories_sizes"], strict=True
