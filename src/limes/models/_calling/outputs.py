@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -74,7 +75,7 @@ def resolve(model: Any, output: Any = None) -> Output:
         return _positions("", output)
     clusters = clusters_of(model)
     if clusters is not None:
-        return Output(*cluster_answers(model, clusters, output))
+        return _clusters(model, clusters, output)
     classes = getattr(model, "classes_", None)
     if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
         if isinstance(output, str) and output == "margin" and prediction_method(model, "decision_function"):
@@ -107,7 +108,7 @@ def is_position(value: Any) -> bool:
 
 def _classifier(model: Any, classes: Any, output: Any) -> Output:
     if isinstance(classes, list):
-        return Output("predict_proba", *target_columns(model, classes, output))
+        return _targets(model, classes, output)
     names = tuple(str(c) for c in classes) if classes is not None else None
     whole = {
         None: _default_method(model),
@@ -174,16 +175,31 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
             "predict_proba; use output='margin'"
         )
     candidates: Sequence[Any] = [] if classes is None else list(classes)
-    several = isinstance(output, list | tuple)
-    labels = list(output) if several else [output]
-    if not labels:
-        raise InputError("output=[] names no class")
-    columns = [_column(label, candidates) for label in labels]
-    names = tuple(str(candidates[c]) for c in columns)
-    return Output("predict_proba", columns if several else columns[0], names)
+    return _chosen("predict_proba", output, [str(c) for c in candidates], partial(_column, candidates))
 
 
-def _column(label: Any, candidates: Sequence[Any]) -> int:
+def _chosen(
+    method: str,
+    output: Any,
+    names: Sequence[str],
+    column: Callable[[Any], int],
+    *,
+    kind: str = "class",
+    pairs: bool = False,
+) -> Output:
+    """The columns that an option names, one or a list of them; a tuple is a list, unless it is a pair."""
+    several = isinstance(output, list) or (isinstance(output, tuple) and not pairs)
+    columns = [column(one) for one in (output if several else [output])]
+    if not columns:
+        raise InputError(f"output=[] names no {kind}")
+    return Output(method, columns if several else columns[0], tuple(names[k] for k in columns))
+
+
+def _is_all(output: Any) -> bool:
+    return output is None or (isinstance(output, str) and output == "probability")
+
+
+def _column(candidates: Sequence[Any], label: Any) -> int:
     for position, candidate in enumerate(candidates):
         if np.ndim(label) == 0 and (candidate == label or str(candidate) == str(label)):
             return position
@@ -198,20 +214,8 @@ def _column(label: Any, candidates: Sequence[Any]) -> int:
 # -- several targets -------------------------------------------------------------------------------------
 
 
-def target_columns(
-    model: Any, classes: Sequence[Any], output: Any
-) -> tuple[int | list[int] | None, tuple[str, ...]]:
-    """Resolve the option ``output`` of a classifier of several targets: columns (as of ``Output``) and names.
-
-    Parameters
-    ----------
-    model
-        A classifier whose ``classes_`` is a list.
-    classes
-        The list ``classes_``: the labels of each target.
-    output
-        None or "probability" for all; a pair (target, label), or its name; a list of these.
-    """
+def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
+    """All probabilities, or those of pairs (target, label), or of their names."""
     if not hasattr(model, "predict_proba"):
         raise InputError(
             f"{type(model).__name__} predicts several targets, and has no probabilities: explain the "
@@ -219,18 +223,12 @@ def target_columns(
         )
     pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
     names = [f"{target}: {label}" for target, label in pairs]
-    if output is None or (isinstance(output, str) and output == "probability"):
-        return None, tuple(names)
-    if not isinstance(output, list):
-        column = _target_column(output, pairs, names)
-        return column, (names[column],)
-    columns = [_target_column(each, pairs, names) for each in output]
-    if not columns:
-        raise InputError("output=[] names no class")
-    return columns, tuple(names[column] for column in columns)
+    if _is_all(output):
+        return Output("predict_proba", None, tuple(names))
+    return _chosen("predict_proba", output, names, partial(_target_column, pairs, names), pairs=True)
 
 
-def _target_column(output: Any, pairs: Sequence[tuple[int, Any]], names: Sequence[str]) -> int:
+def _target_column(pairs: Sequence[tuple[int, Any]], names: Sequence[str], output: Any) -> int:
     """The column of the probability of a pair (target, label), or of its name."""
     if isinstance(output, str) and output in names:
         return names.index(output)
@@ -252,22 +250,15 @@ def _target_column(output: Any, pairs: Sequence[tuple[int, Any]], names: Sequenc
 _FEWEST, _MOST = 3, 20
 
 
-def cluster_answers(
-    model: Any, clusters: tuple[Any, ...], output: Any
-) -> tuple[str, int | list[int] | None, tuple[str, ...]]:
-    """Resolve the option ``output`` of a clusterer: method, columns (as of ``Output``) and names."""
+def _clusters(model: Any, clusters: tuple[Any, ...], output: Any) -> Output:
     method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
     names = tuple(f"cluster {cluster}" for cluster in clusters)
-    if output is None or (isinstance(output, str) and output == "probability"):
-        return method, None, names
-    several = isinstance(output, list | tuple)
-    columns = [_column_of_cluster(one, clusters, names) for one in (output if several else [output])]
-    if not columns:
-        raise InputError("output=[] names no cluster")
-    return method, columns if several else columns[0], tuple(names[k] for k in columns)
+    if _is_all(output):
+        return Output(method, None, names)
+    return _chosen(method, output, names, partial(_column_of_cluster, clusters, names), kind="cluster")
 
 
-def _column_of_cluster(output: Any, clusters: tuple[Any, ...], names: tuple[str, ...]) -> int:
+def _column_of_cluster(clusters: tuple[Any, ...], names: tuple[str, ...], output: Any) -> int:
     for position, (cluster, name) in enumerate(zip(clusters, names, strict=True)):
         if np.ndim(output) == 0 and str(output) in (str(cluster), name):
             return position

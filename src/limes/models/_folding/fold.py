@@ -149,12 +149,17 @@ def _scalings(form: Any, columns: Sequence[ModelColumn], size: int) -> list[Affi
         return None
     scalings = []
     for column, read in zip(columns, reads, strict=True):
-        phi = column.map
-        affine = phi.affine if isinstance(phi, MonotoneMap) and np.isnan(phi.at_missing) else None
+        affine = _affine_of(column)
         if read and (affine is None or abs(_shift(affine)) > _CLOSED[type(form)]):
             return None
         scalings.append(affine or Affine(1.0))
     return scalings
+
+
+def _affine_of(column: ModelColumn) -> Affine | None:
+    """A scaler that leaves missing values missing."""
+    phi = column.map
+    return phi.affine if isinstance(phi, MonotoneMap) and np.isnan(phi.at_missing) else None
 
 
 def _shift(affine: Affine) -> float:
@@ -424,8 +429,7 @@ def _base_of(columns: Sequence[ModelColumn]) -> tuple[Floats, Floats, Sequence[M
         if id(mixing) not in start:
             start[id(mixing)] = len(base)
             base.extend(mixing.columns)
-        phi = column.map
-        affine = phi.affine if isinstance(phi, MonotoneMap) and np.isnan(phi.at_missing) else None
+        affine = _affine_of(column)
         if affine is None:
             raise CannotRead(f"between {mixing.step} and the model scalers are read only")
         shift = affine.value + affine.slope * (mixing.shift[column.source] - affine.center)

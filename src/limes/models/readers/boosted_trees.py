@@ -84,6 +84,13 @@ def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats
     return codes
 
 
+def bits_of(words: Any) -> Bools:
+    """Bit b of word w is set if category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
+    words = np.asarray(words, dtype=np.uint32)
+    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
+    return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
+
+
 @dataclass(frozen=True, eq=False)
 class CategoryCodes:
     """The user's columns, and the codes of columns whose categories the model numbers itself.

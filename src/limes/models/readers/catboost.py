@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -67,12 +68,9 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
         start = np.atleast_1d(np.asarray(bias, dtype=np.float64))
         trees = [_symmetric(tree, columns, start.size) for tree in stored.get("oblivious_trees", [])]
         trees += [_nested(tree, columns, start.size) for tree in stored.get("trees", [])]
-        scaled = [
-            BoosterTree(t.feature, t.threshold, t.left, t.right, t.missing_left, t.value * scale, t.members)
-            for t in trees or [_constant(start.size)]
-        ]
+        trees = trees or [_in_levels([], np.zeros(1 if start.size == 1 else (1, start.size)))]
         return join_trees(
-            scaled,
+            [replace(tree, value=tree.value * scale) for tree in trees],
             CategoryCodes(schema, columns.codes),
             intercept=start if start.size > 1 else start[0],
             size=len(model.feature_names_),
@@ -161,10 +159,6 @@ class _SplitReader:
         pairs = _exported(self._model, pool)["features_info"]["cat_features_hash"]
         by_text = {pair["value"]: int(pair["hash"]) for pair in pairs}
         return np.array([by_text[text] for text in texts], dtype=np.int64)
-
-
-def _constant(outputs: int) -> BoosterTree:
-    return _in_levels([], np.zeros(1 if outputs == 1 else (1, outputs)))
 
 
 def _symmetric(stored: Description, columns: _SplitReader, outputs: int) -> BoosterTree:

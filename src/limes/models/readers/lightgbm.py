@@ -21,6 +21,7 @@ from limes.models.forms._trees import Forest
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
+    bits_of,
     codes_of,
     join_trees,
     parsing,
@@ -156,13 +157,12 @@ def _children(fields: Fields, key: str, inner: int) -> Any:
 
 
 def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
-    """Bit b of word w of a node's set, which its threshold numbers, is for category 32 w + b."""
+    """The categories of each node's set, which its threshold numbers."""
     if not by_category.any():
         return {}
     bounds = _numbers(fields, "cat_boundaries").astype(np.int64)
     set_of = _numbers(fields, "threshold").astype(np.int64)
-    words = np.array(fields["cat_threshold"].split(), dtype=np.uint32)
-    bits = ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_)
+    bits = bits_of(np.array(fields["cat_threshold"].split(), dtype=np.uint32)[:, None])
     return {
         int(node): np.flatnonzero(bits[bounds[set_of[node]] : bounds[set_of[node] + 1]])
         for node in np.flatnonzero(by_category)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
 from limes.models._identity import qualified_name
 from limes.models._reading import (
@@ -22,6 +22,7 @@ from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
     BoosterTree,
     CategoryCodes,
+    bits_of,
     codes_of,
     join_trees,
     parsing,
@@ -203,7 +204,7 @@ def _histogram_tree(member: Any, columns: Ints, *, class_of: int | None, outputs
     nodes = member.nodes
     leaf = nodes["is_leaf"].astype(np.bool_)
     value = nodes["value"].astype(np.float64)
-    sets = _bits(member.raw_left_cat_bitsets)
+    sets = bits_of(member.raw_left_cat_bitsets)
     by_category = np.flatnonzero(nodes["is_categorical"].astype(np.bool_) & ~leaf)
     return BoosterTree(
         feature=np.where(leaf, -1, columns[np.where(leaf, 0, nodes["feature_idx"])]),
@@ -214,13 +215,6 @@ def _histogram_tree(member: Any, columns: Ints, *, class_of: int | None, outputs
         value=value if class_of is None else np.outer(value, np.eye(outputs)[class_of]),
         members={int(i): np.flatnonzero(sets[nodes["bitset_idx"][i]]) for i in by_category},
     )
-
-
-def _bits(words: Any) -> Bools:
-    """Bit b of word w is set if category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
-    words = np.asarray(words, dtype=np.uint32)
-    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
 
 
 # -- isolation forests -------------------------------------------------------------------------------------

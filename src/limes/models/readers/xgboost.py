@@ -44,26 +44,16 @@ def _logit(probability: Floats) -> Floats:
 
 # objective -> the margin of its base score, and whether its prediction is its margin
 _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
-    **dict.fromkeys(
-        (
-            "reg:squarederror",
-            "reg:linear",
-            "reg:squaredlogerror",
-            "reg:pseudohubererror",
-            "reg:absoluteerror",
-            "reg:quantileerror",
-            "binary:logitraw",
-            "rank:pairwise",
-            "rank:ndcg",
-            "rank:map",
-        ),
-        (_same, True),
-    ),
-    **dict.fromkeys(("binary:hinge", "multi:softmax", "multi:softprob"), (_same, False)),
-    **dict.fromkeys(("binary:logistic", "reg:logistic"), (_logit, False)),
-    **dict.fromkeys(
-        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), (np.log, False)
-    ),
+    objective: (margin, is_margin)
+    for objectives, margin, is_margin in (
+        ("reg:squarederror reg:linear reg:squaredlogerror reg:pseudohubererror", _same, True),
+        ("reg:absoluteerror reg:quantileerror binary:logitraw", _same, True),
+        ("rank:pairwise rank:ndcg rank:map", _same, True),
+        ("binary:hinge multi:softmax multi:softprob", _same, False),
+        ("binary:logistic reg:logistic", _logit, False),
+        ("count:poisson reg:gamma reg:tweedie survival:cox survival:aft", np.log, False),
+    )
+    for objective in objectives.split()
 }
 
 
