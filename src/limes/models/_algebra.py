@@ -124,10 +124,6 @@ def _stack_kernels(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
     return GaussianKernels(centers, np.concatenate([part.coef for part in group]), group[0].scale, intercept)
 
 
-def _join_forests(group: Sequence[Forest], intercept: Floats) -> Form:
-    return Forest.joined(group, intercept=intercept)
-
-
 def _add_arrays(group: Sequence[Any], intercept: Floats) -> Form:
     new = {name: sum(getattr(part, name) for part in group) for name in group[0].output_arrays}
     whole: Form = replace(group[0], **new, intercept=intercept)
@@ -136,7 +132,7 @@ def _add_arrays(group: Sequence[Any], intercept: Floats) -> Form:
 
 # Sums of forms of one kind
 _MERGE: Mapping[type, Callable[..., Form]] = {
-    Forest: _join_forests,
+    Forest: lambda group, intercept: Forest.joined(group, intercept=intercept),
     GaussianKernels: _stack_kernels,
     Linear: _add_arrays,
     Quadratic: _add_arrays,

@@ -145,10 +145,6 @@ def _pipeline_margin(model: Any) -> Predict | None:
     return None if last is None else lambda table: last(model[:-1].transform(table))
 
 
-def _frozen_margin(model: Any) -> Predict | None:
-    return prediction_method(model.estimator, "decision_function")
-
-
 def _search_margin(model: Any) -> Predict | None:
     best = getattr(model, "best_estimator_", None)
     return None if best is None else prediction_method(best, "decision_function")
@@ -197,7 +193,9 @@ def _network_margin(model: Any) -> Predict:
 
 _METHODS: Methods = {
     ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
-    ("sklearn.FrozenEstimator", "decision_function"): _frozen_margin,
+    ("sklearn.FrozenEstimator", "decision_function"): lambda model: prediction_method(
+        model.estimator, "decision_function"
+    ),
     ("sklearn.BaseSearchCV", "decision_function"): _search_margin,
     ("sklearn.GammaRegressor", "decision_function"): _generalized_margin,
     ("sklearn.PoissonRegressor", "decision_function"): _generalized_margin,

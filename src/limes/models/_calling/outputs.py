@@ -111,7 +111,7 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
         return _targets(model, classes, output)
     names = tuple(str(c) for c in classes) if classes is not None else None
     whole = {
-        None: _default_method(model),
+        None: "predict_proba" if hasattr(model, "predict_proba") else "decision_function",
         "probability": "predict_proba",
         "margin": "decision_function",
     }
@@ -162,10 +162,6 @@ def add_up_to_one(model: Any, output: Output) -> bool:
         return False
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     return not (isinstance(getattr(last, "classes_", None), list) or _is_multilabel(last))
-
-
-def _default_method(model: Any) -> str:
-    return "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
 
 
 def _labels(model: Any, classes: Any, output: Any) -> Output:

@@ -181,10 +181,6 @@ def _scaled_ridges(form: Ridges, scaling: Sequence[Affine]) -> Ridges:
     return replace(form, weights=form.weights * slope, offsets=form.offsets + form.weights @ shift)
 
 
-def _scaled_quadratic(form: Quadratic, scaling: Sequence[Affine]) -> Quadratic:
-    return form.affine(*_slopes(scaling))
-
-
 def _scaled_kernels(form: GaussianKernels, scaling: Sequence[Affine]) -> GaussianKernels:
     centers = [a.center + (z - a.value) / a.slope for z, a in zip(form.centers.T, scaling, strict=True)]
     slope, _ = _slopes(scaling)
@@ -193,7 +189,7 @@ def _scaled_kernels(form: GaussianKernels, scaling: Sequence[Affine]) -> Gaussia
 
 _SCALED: Mapping[type, Callable[[Any, Sequence[Affine]], Form]] = {
     Linear: _scaled_linear,
-    Quadratic: _scaled_quadratic,
+    Quadratic: lambda form, scaling: form.affine(*_slopes(scaling)),
     GaussianKernels: _scaled_kernels,
     Ridges: _scaled_ridges,
 }
@@ -302,15 +298,13 @@ def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
     for column in columns:
         sources.setdefault(column.source, []).append(column.map)
     keys = {source: _common_keys(maps) for source, maps in sources.items()}
-    closed = {source: any(_is_closed(m) for m in maps) for source, maps in sources.items()}
+    closed = {
+        source: any(isinstance(m, LookupMap) and m.closed for m in maps) for source, maps in sources.items()
+    }
     return [
         replace(column, map=_on_domain(column.map, keys[column.source], closed=closed[column.source]))
         for column in columns
     ]
-
-
-def _is_closed(phi: FeatureMap) -> bool:
-    return isinstance(phi, LookupMap) and phi.closed
 
 
 def _common_keys(maps: Sequence[FeatureMap]) -> Floats | None:

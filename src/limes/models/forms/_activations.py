@@ -45,10 +45,6 @@ def _unit(tilt: float) -> float:  # noqa: ARG001 - there is one contour
     return 1.0
 
 
-def _rectified(s: Floats) -> Floats:
-    return np.maximum(s, 0.0)
-
-
 @dataclass(frozen=True, eq=False)
 class Activation:
     """A function that needs no other contour than Re z = 0."""
@@ -118,30 +114,6 @@ class Bend(Activation):
         )
 
 
-def _gelu(s: Floats) -> Floats:
-    return np.asarray(s * ndtr(s))
-
-
-def _gelu_kernel(t: Floats) -> Floats:
-    return np.asarray(-np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0))
-
-
-def _silu(s: Floats) -> Floats:
-    return np.asarray(s * expit(s))
-
-
-def _silu_kernel(t: Floats) -> Floats:
-    return np.asarray(-(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2)
-
-
-def _softplus(s: Floats) -> Floats:
-    return np.logaddexp(0.0, s)
-
-
-def _softplus_kernel(t: Floats) -> Floats:
-    return np.asarray(-np.pi / (t * np.sinh(np.pi * t)))
-
-
 class Rectifier(Activation):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
@@ -181,9 +153,24 @@ CURVES: Mapping[str, Link] = {
     **SQUARES,
     "cos": Cosine(np.cos),
     "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
-    "gelu": Bend(_gelu, kernel=_gelu_kernel, height=8.5, reach=9.0),
-    "relu": Rectifier(_rectified),
-    "silu": Bend(_silu, kernel=_silu_kernel, height=11.5, reach=38.0),
-    "softplus": Bend(_softplus, kernel=_softplus_kernel, height=11.0, reach=34.0),
+    "gelu": Bend(
+        lambda s: s * ndtr(s),
+        kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
+        height=8.5,
+        reach=9.0,
+    ),
+    "relu": Rectifier(lambda s: np.maximum(s, 0.0)),
+    "silu": Bend(
+        lambda s: s * expit(s),
+        kernel=lambda t: -(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2,
+        height=11.5,
+        reach=38.0,
+    ),
+    "softplus": Bend(
+        lambda s: np.logaddexp(0.0, s),
+        kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
+        height=11.0,
+        reach=34.0,
+    ),
     "tanh": Centred(np.tanh),
 }

@@ -221,18 +221,6 @@ def _log_log(s: Floats) -> Floats:
     return np.asarray(-np.expm1(-np.exp(np.minimum(s, 700.0))))
 
 
-def _normal_kernel(z: Complexes) -> Complexes:
-    return np.asarray(np.exp(0.5 * z * z) / z)
-
-
-def _log_log_kernel(z: Complexes) -> Complexes:
-    return np.asarray(-gamma(-z))
-
-
-def _logistic_kernel(z: Complexes) -> Complexes:
-    return np.asarray(np.pi / np.sin(np.pi * z))
-
-
 def _unit(tilt: float) -> float:  # noqa: ARG001 - the same for all
     return 1.0
 
@@ -271,7 +259,7 @@ def links(digits: float) -> Mapping[str, Link]:
     return {
         "logistic": Contour(
             function=expit,
-            kernel=_logistic_kernel,
+            kernel=lambda z: np.asarray(np.pi / np.sin(np.pi * z)),
             residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
             tilts=_HALVES,
             height=digits / np.pi,
@@ -281,7 +269,7 @@ def links(digits: float) -> Mapping[str, Link]:
         ),
         "probit": Contour(
             function=ndtr,
-            kernel=_normal_kernel,
+            kernel=lambda z: np.exp(0.5 * z * z) / z,
             residues={},
             tilts=(0.0, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 6.0, -6.0),
             height=float(np.sqrt(2.0 * digits)),
@@ -291,7 +279,7 @@ def links(digits: float) -> Mapping[str, Link]:
         ),
         "cloglog": Contour(
             function=_log_log,
-            kernel=_log_log_kernel,
+            kernel=lambda z: -gamma(-z),
             residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
             tilts=_HALVES,
             height=2.0 * digits / np.pi,
@@ -312,18 +300,6 @@ LINKS: Mapping[str, Link] = links(_DIGITS)
 
 # e^{2s} where a probability is tiny: contours up to there
 _DOUBLED = (0.0, 0.5, 1.0, 1.5, 2.0, -0.5, -1.0)
-
-
-def _logistic_square(z: Complexes) -> Complexes:
-    return np.asarray((1.0 - z) * np.pi / np.sin(np.pi * z))
-
-
-def _normal_square(z: Complexes) -> Complexes:
-    return np.asarray(np.exp(0.25 * z * z) * wofz(0.5j * z) / z)
-
-
-def _log_log_square(z: Complexes) -> Complexes:
-    return np.asarray((2.0**z - 2.0) * gamma(-z))
 
 
 def _of_square(function: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
@@ -362,10 +338,15 @@ def _square(
 
 
 SQUARES: Mapping[str, Link] = {
-    "logistic squared": _square("logistic", _logistic_square, lambda p: 1.0 - p, size=lambda tilt: 6.0),  # noqa: ARG005 - the same
+    "logistic squared": _square(
+        "logistic",
+        lambda z: (1.0 - z) * np.pi / np.sin(np.pi * z),
+        lambda p: 1.0 - p,
+        size=lambda tilt: 6.0,  # noqa: ARG005 - the same
+    ),
     "probit squared": _square(
         "probit",
-        _normal_square,
+        lambda z: np.exp(0.25 * z * z) * wofz(0.5j * z) / z,
         lambda p: 0.0,  # noqa: ARG005 - it has no residues
         tilts=(0.0, 1.0, 2.0, 4.0, 6.0, 8.0, -1.0),
         period=_normal_period,
@@ -374,7 +355,7 @@ SQUARES: Mapping[str, Link] = {
     ),
     "cloglog squared": _square(
         "cloglog",
-        _log_log_square,
+        lambda z: (2.0**z - 2.0) * gamma(-z),
         lambda p: 2.0 - 2.0**p,
         # as large as the link's, times |2^z - 2|
         size=lambda tilt: (2.0 + 2.0**tilt) * LINKS["cloglog"].size(tilt),

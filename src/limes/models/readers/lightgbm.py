@@ -93,12 +93,10 @@ def _sections(text: str) -> list[Fields]:
     """The header and one section a tree, as key=value lines; a line without "=" is a flag."""
     body, _, _ = text.partition("\nend of trees")
     sections = body.split("\nTree=")
-    return [dict(_field(line) for line in section.splitlines() if line) for section in sections]
-
-
-def _field(line: str) -> tuple[str, str]:
-    key, _, value = line.partition("=")
-    return key, value
+    return [
+        {key: value for key, _, value in (line.partition("=") for line in section.splitlines() if line)}
+        for section in sections
+    ]
 
 
 def _refuse_links(head: Fields, name: str, method: str) -> None:
