@@ -269,6 +269,10 @@ class OneOutput:
 
 
 # -- is it a function? -----------------------------------------------------------------------------------
+#
+# Dropout that was left on, randomness without a seed, a scaler that is fitted to each batch: such a model has
+# no limit, and what is computed from its answers has errors even where every input was asked. A function
+# gives the same input, asked twice in other company, the same answer.
 
 
 # Inputs that are asked twice: once together, once in parts, in another order and other company
@@ -312,6 +316,12 @@ def repetition_warnings(spread: float) -> tuple[str, ...]:
 
 
 # -- rows in blocks --------------------------------------------------------------------------------------
+#
+# A matrix product adds up a row in an order that depends on the number of rows, and on the row's place among
+# them: f(X)_i and f(X_i) differ in the last bits. With the number of rows fixed, only the place and the
+# neighbours could matter. This is tested: the model predicts shuffled background rows, and each row must have
+# the same prediction, bit for bit, in all orders. A model that passes is called with blocks of that many
+# rows, the last one filled up with repeated rows; any other model with one row at a time.
 
 
 # Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
@@ -360,6 +370,10 @@ class RowwisePredictions:
 
 
 # -- errors and exits ------------------------------------------------------------------------------------
+#
+# ``SystemExit``, ``GeneratorExit`` and ``KeyboardInterrupt`` pass through ``except Exception``, and end a
+# program without a word. Raised by a model they are failures of the model like any other. Raised by a signal
+# they are the program's: Ctrl-C, or SIGTERM with a handler that calls ``sys.exit``.
 
 
 # What a call of the user's code may raise on its own account

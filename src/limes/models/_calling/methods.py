@@ -269,6 +269,10 @@ def membership(model: Any) -> Callable[[Any], Floats] | None:
 
 
 # -- evaluation mode of torch's networks -----------------------------------------------------------------
+#
+# In training mode dropout and batch statistics make answers random. A mode is a flag of the module, one for
+# all threads: the first thread that calls a module puts it into evaluation mode, and the last one restores
+# it.
 
 
 @dataclass(eq=False)

@@ -274,6 +274,9 @@ def _composer_maker(model: Any) -> _MakeComposer | None:
 
 
 # -- preprocessing of other libraries --------------------------------------------------------------------
+#
+# Read off by attributes; nothing is imported or called. torchvision's presets (``weights.transforms()``),
+# compositions of its transforms, and image processors of transformers all resize, crop, scale and normalise.
 
 
 # Transforms of a composition that only turn bytes into shares of 255, and those that convert nothing

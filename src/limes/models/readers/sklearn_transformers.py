@@ -422,9 +422,6 @@ def _look_up(choices: Mapping[str, Any], choice: str) -> Any:
     return choices[choice]
 
 
-# -- functions of numpy ----------------------------------------------------------------------------------
-
-
 # -- functions of numpy -----------------------------------------------------------------------------------
 
 # Rising functions: the start of their domain, and where they are not smooth
