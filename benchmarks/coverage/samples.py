@@ -11,7 +11,7 @@ import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
 from limes._bars import progress_of
-from limes._explainers._masked import CONTROLS, MaskedModel
+from limes._explainers.masked_model import CONTROLS, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import RARE, sampling_warnings
 from limes._pipeline import fitted_at

@@ -14,19 +14,19 @@ _HOME = {
     "CompositeExplainer": "limes._explainers.composite",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
-    "ImagePart": "limes._explainers.parts",
+    "ImagePart": "limes._explainers.parts.image",
     "LocalSurrogateDisplay": "limes._display",
     "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._calling.networks",
     "SeriesExplainer": "limes._explainers.series",
-    "SeriesPart": "limes._explainers.parts",
+    "SeriesPart": "limes._explainers.parts.series",
     "SparseExplainer": "limes._rules.explainer",
     "Surrogate": "limes.surrogates._linear",
-    "TablePart": "limes._explainers.parts",
+    "TablePart": "limes._explainers.parts.table",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
-    "TextPart": "limes._explainers.parts",
+    "TextPart": "limes._explainers.parts.text",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
@@ -52,7 +52,10 @@ if TYPE_CHECKING:
     from limes._display import LocalSurrogateDisplay
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer
-    from limes._explainers.parts import ImagePart, SeriesPart, TablePart, TextPart
+    from limes._explainers.parts.image import ImagePart
+    from limes._explainers.parts.series import SeriesPart
+    from limes._explainers.parts.table import TablePart
+    from limes._explainers.parts.text import TextPart
     from limes._explainers.series import SeriesExplainer
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer

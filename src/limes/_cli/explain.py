@@ -156,7 +156,7 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
     if data is not None:
         return read_table(data)
     if image is not None:
-        from limes._explainers.images.pixels import read_image
+        from limes._explainers.parts.image import read_image
 
         check_exists(image)
         return read_image(image)
@@ -192,7 +192,7 @@ def _explain_image(
     fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
 ) -> Explanation:
     from limes._explainers.image import ImageExplainer
-    from limes._explainers.images.pixels import preprocess_of
+    from limes._explainers.parts.image import preprocess_of
 
     preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):

@@ -117,7 +117,7 @@ def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # no
 
 
 def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    from limes._explainers.images.pixels import session_of
+    from limes._explainers.parts.image import session_of
 
     return session_of(path)
 

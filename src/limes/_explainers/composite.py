@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Never
+from typing import Any, Never, cast
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, did_you_mean, refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes._explainers.masked import MaskedExplainer
+from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import ImagePart, InputPart, InputPiece, SeriesPart, TextPart
-from limes._explainers.switched_model import SwitchedModel
+from limes._explainers.parts import InputPart, InputPiece
+from limes._explainers.parts.image import ImagePart
+from limes._explainers.parts.series import SeriesPart
+from limes._explainers.parts.text import TextPart
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
@@ -36,7 +39,7 @@ _BY_CONDITION = ("spans", "superpixels", "stretches")
 
 @dataclass(frozen=True, eq=False)
 class CompositeInput:
-    """The inputs of one prediction, each taken apart: see :class:`SwitchedInputs`.
+    """The inputs of one prediction, each taken apart.
 
     Attributes
     ----------
@@ -48,7 +51,6 @@ class CompositeInput:
 
     pieces: Mapping[str, InputPiece]
     kept: Bools | None = None
-    parts: ClassVar[str] = "features"
 
     @cached_property
     def ends(self) -> dict[str, tuple[int, int]]:
@@ -62,12 +64,31 @@ class CompositeInput:
         return max(end for _, end in self.ends.values()) if self.kept is None else int(self.kept.sum())
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return self._joined("names")
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return self._joined("conditions")
+
+    def _joined(self, attribute: str) -> tuple[str, ...]:
+        return tuple(
+            f"{name}: {text}" for name, piece in self.pieces.items() for text in getattr(piece, attribute)
+        )
+
+    @property
+    def data(self) -> Objects:
+        return np.concatenate([piece.data for piece in self.pieces.values()])
+
+    @property
+    def key(self) -> Hashable:
+        return tuple(piece.key for piece in self.pieces.values())
+
+    @property
     def changes(self) -> Bools:
-        """Whether hiding a feature changes the inputs, (d,)."""
         return np.concatenate([_changes(piece) for piece in self.pieces.values()])
 
     def only(self, kept: Bools) -> CompositeInput:
-        """Return the inputs with these features; the others are always shown."""
         return replace(self, kept=kept)
 
     def compose(self, z: Floats) -> dict[str, Any]:
@@ -77,26 +98,10 @@ class CompositeInput:
             z[:, self.kept] = shown
         return {name: piece.compose(z[:, slice(*self.ends[name])]) for name, piece in self.pieces.items()}
 
-    def over(self, form: Form) -> Form:
-        """Refuse: a form reads rows of numbers.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
-        raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
-
-    def joined(self, attribute: str) -> tuple[str, ...]:
-        """Return names or conditions of all features, with the part before each."""
-        return tuple(
-            f"{name}: {text}" for name, piece in self.pieces.items() for text in getattr(piece, attribute)
-        )
-
     @property
-    def picture(self) -> dict[str, Any]:
-        """What pictures are drawn from: of the first part of each kind."""
-        picture: dict[str, Any] = {}
+    def picture(self) -> Mapping[str, Any]:
+        """The features of each part, and the picture of the first part of each kind."""
+        picture: dict[str, Any] = {"parts": {name: list(ends) for name, ends in self.ends.items()}}
         for name, piece in self.pieces.items():
             if not picture.keys() & piece.picture.keys():
                 picture |= {
@@ -188,7 +193,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         options = SamplingOptions(
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._parts = _checked(parts)
+        self._parts = _parts_by_name(parts)
         self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
@@ -237,18 +242,11 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         return CompositeInput({name: _parsed(name, part, raw) for name, part in self._parts.items()})
 
     def _bind(self, item: CompositeInput) -> MaskedModel:
-        return self._model.bind(item)
+        return self._model.bind(item.size, item.compose, _over, self._features)
 
-    def _names(self, item: CompositeInput) -> tuple[str, ...]:
-        return item.joined("names")
 
-    def _key(self, item: CompositeInput) -> Hashable:
-        return tuple(piece.key for piece in item.pieces.values())
-
-    def _describe(self, item: CompositeInput) -> Description:
-        data = np.concatenate([piece.data for piece in item.pieces.values()])[None]
-        parts = {name: list(ends) for name, ends in item.ends.items()}
-        return Description(item.joined("conditions"), data, (), {"parts": parts, **item.picture})
+def _over(form: Form) -> Form:
+    raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
 
 
 def _changes(piece: InputPiece) -> Bools:
@@ -262,7 +260,7 @@ def _changes(piece: InputPiece) -> Bools:
     return np.array([not np.array_equal(batch[0], hidden) for hidden in batch[1:]], dtype=np.bool_)
 
 
-def _checked(parts: Any) -> dict[str, InputPart]:
+def _parts_by_name(parts: Any) -> dict[str, InputPart]:
     if not isinstance(parts, Mapping) or not parts:
         raise InputError(
             f"parts must be a mapping from names to parts, such as {{'text': 'text'}}; got {parts!r}"
@@ -282,8 +280,7 @@ def _part(name: Any, part: Any) -> InputPart:
         raise InputError(
             f"parts[{name!r}] must be one of {list(_BY_NAME)}, or a part, as limes.TextPart(); got {part!r}"
         )
-    checked: InputPart = part
-    return checked
+    return cast(InputPart, part)
 
 
 def _parsed(name: str, part: InputPart, raw: Mapping[str, Any]) -> InputPiece:

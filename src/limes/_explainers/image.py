@@ -1,45 +1,50 @@
-"""Explain images."""
+r"""Explain images, with one fill or several.
+
+The surrogate of several is that of images of which each shows one of m fills, drawn at random.
+
+f_i is the model over z with fill i, and β_i, ρ_i its surrogate and R². As z and the fill are independent,
+Cov(z, f) is the mean of the fills' own, and so are the coefficients:
+
+    β = Σ_i β_i / m,      standard error² = Σ_i error_i² / m²,      spread_j = deviation of β_ij over i,
+
+    1 - R² = Σ_i [(1 - ρ_i) v_i + E_w (g_i - g)²] / Σ_i [v_i + (E_w f_i - mean)²],     v_i = β_iᵀ Σ β_i / ρ_i.
+
+The spread is no error: it says how much depends on what a superpixel is replaced by.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Never
+from typing import Any, Never
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Bools
+from limes._arrays import Floats
 from limes._checks import check_count, refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
-from limes._explainers.images.fills import averaged, fills_of
-from limes._explainers.images.pixels import (
-    MEANING,
-    Photograph,
-    as_list,
-    checked_image,
-    image_areas,
-    image_conditions,
-    image_fingerprint,
-    image_picture,
-    photo_picture,
-    range_remark,
-    superpixel_names,
-)
-from limes._explainers.images.superpixels import filled, segmenter, superpixels
+from limes._explainers.masked import MaskedExplainer
+from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.switched_model import SwitchedModel
-from limes._explainers.unidentified import explained
+from limes._explainers.parts.image import (
+    MEANING,
+    Fill,
+    Photograph,
+    filler,
+    range_remark,
+    segmenter,
+)
+from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
+from limes._variance import ROUNDING, r_squared
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
 from limes.models._calling.caller import Retry
 from limes.models._calling.hugging_face import adapted
 from limes.models._calling.networks import Preprocess, composer_of, flat, preprocess_like
-from limes.models._images import Compose, SwitchedImage
 from limes.models.forms._base import Form
 from limes.models.forms._presence import Switches
 
@@ -47,45 +52,12 @@ _ONE_SUPERPIXEL = (
     "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
     "segments"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ImageInputs:
-    """An image as the input of a model: see :class:`SwitchedInputs`.
-
-    Attributes
-    ----------
-    image, preprocess
-        The image, and what makes the model's input of it.
-    compose
-        Rows z (n, d) -> a batch of n inputs.
-    """
-
-    image: SwitchedImage
-    preprocess: Preprocess | None
-    compose: Compose
-    parts: ClassVar[str] = "superpixels"
-
-    @classmethod
-    def of_model(cls, model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> ImageInputs:
-        """Return the inputs that a class of models takes.
-
-        Raises
-        ------
-        InputError
-            If the model does not take such an image.
-        """
-        return cls(image, preprocess, composer_of(model, image, preprocess))
-
-    @property
-    def size(self) -> int:
-        """Number of superpixels d."""
-        return self.image.size
-
-    def over(self, form: Form) -> Form:
-        """Return the form of an estimator, which takes rows of numbers, over superpixels."""
-        row = flat(self.image, self.preprocess)
-        return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
+# Coefficients of two fills differ where zero is this many standard errors away from both, on other sides
+_CERTAIN = 2.0
+# Superpixels of an output that a warning names
+_MOST_NAMED = 3
+# Smallest R² that a variance is computed from
+_LEAST = 1e-6
 
 
 class ImageExplainer(MaskedExplainer[Photograph]):
@@ -211,7 +183,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         options = SamplingOptions(
             method, tolerance, calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._preprocess = _checked(preprocess)
+        self._preprocess = _preprocess(preprocess)
         name = type(model).__name__
         model = adapted(model)
         self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
@@ -252,53 +224,39 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = as_list(images)
+        several = _as_list(images)
         if several is None:
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
+    def _explain_item(self, item: Photograph, *, progress: bool, changes: Any | None = None) -> Explanation:
         """Explain an image; with several fills, the average over them."""
         explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
-        items = {name: _filled(item, fill) for name, fill in self._fills.items()}
+        items = {name: item.with_fill(fill) for name, fill in self._fills.items()}
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
-        return averaged(by_fill, self._design(int(explained(changes).sum()), self._bandwidth))
+        return averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
 
     def _parse(self, raw: Any) -> Photograph:
-        photo = checked_image(raw)
-        range_remark(photo, self._preprocess)  # refuses before the model is asked
-        framing = (self._preprocess or Preprocess()).framing(photo)
-        pixels = framing.apply(photo)
-        labels = superpixels(self._segment, pixels)
-        first = filled(next(iter(self._fills.values())), pixels, labels)
-        return Photograph(photo, framing, SwitchedImage(pixels, first, labels))
+        return Photograph.parse(raw, self._segment, next(iter(self._fills.values())), self._preprocess)
 
     def _bind(self, item: Photograph) -> MaskedModel:
-        return self._model.bind(ImageInputs.of_model(self._model.model, item.image, self._preprocess))
+        image, preprocess = item.image, self._preprocess
 
-    def _names(self, item: Photograph) -> tuple[str, ...]:
-        return superpixel_names(item.image.size)
+        def over(form: Form) -> Form:
+            # an estimator takes rows of numbers
+            row = flat(image, preprocess)
+            return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
 
-    def _key(self, item: Photograph) -> tuple[int, ...]:
-        return image_fingerprint(item.image)
+        compose = composer_of(self._model.model, image, preprocess)
+        return self._model.bind(image.size, compose, over, self._features)
 
-    def _describe(self, item: Photograph) -> Description:
-        image = item.image
-        conditions = image_conditions(image.labels)
-        remark = range_remark(item.photo, self._preprocess)
-        warnings = (*([remark] if remark else []), *([] if image.size > 1 else [_ONE_SUPERPIXEL]))
-        picture = image_picture(image, conditions) | photo_picture(item)
-        return Description(conditions, image_areas(image.labels), warnings, picture)
-
-
-def _filled(item: Photograph, fill: Any) -> Photograph:
-    """Return the same photograph and superpixels with another fill."""
-    image = item.image
-    return replace(item, image=replace(image, fill=filled(fill, image.shown, image.labels)))
+    def _remarks(self, item: Photograph) -> tuple[str, ...]:
+        one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
+        return tuple(filter(None, (range_remark(item.photo, self._preprocess), one)))
 
 
 def _plain(option: Any) -> Any:
@@ -306,7 +264,7 @@ def _plain(option: Any) -> Any:
     return option if isinstance(option, str | int | float) else type(option).__name__
 
 
-def _checked(preprocess: Any) -> Preprocess | None:
+def _preprocess(preprocess: Any) -> Preprocess | None:
     read = None if preprocess is None else preprocess_like(preprocess)
     if preprocess is not None and read is None:
         raise InputError(
@@ -315,3 +273,129 @@ def _checked(preprocess: Any) -> Preprocess | None:
             "a callable on batches of images is passed as the model itself"
         )
     return read
+
+
+def _as_list(images: Any) -> list[Any] | None:
+    """Return several images as a list, None if it is one image."""
+    if isinstance(images, list | tuple) and any(np.ndim(image) >= 2 for image in images):
+        return list(images)
+    return list(images) if isinstance(images, np.ndarray) and images.ndim == 4 else None
+
+
+# -- several fills -------------------------------------------------------------------------------------------
+
+
+def fills_of(fill: Any) -> dict[str, Fill]:
+    """Return the option ``fill`` as functions by name: one, or those of a list that is no colour."""
+    several = isinstance(fill, list | tuple) and any(
+        not isinstance(one, int | float | np.number) for one in fill
+    )
+    if not several:
+        return {_name(fill, 0): filler(fill)}
+    named = {_name(one, i): filler(one) for i, one in enumerate(fill)}
+    if len(named) < len(fill):
+        raise InputError(f"fill={fill!r} has the same fill twice: pass each once")
+    return named
+
+
+def _name(fill: Any, place: int) -> str:
+    if isinstance(fill, str):
+        return fill
+    if callable(fill) or np.asarray(fill).size > 4:  # no colour
+        return f"{type(fill).__name__} {place}"
+    return str(np.asarray(fill).tolist())
+
+
+def averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> Explanation:
+    """Average explanations of one image by fills; the design is that of its superpixels."""
+    by_fill = list(parts.values())
+    first = by_fill[0]
+    values, errors = (
+        np.stack([getattr(one, name) for one in by_fill]) for name in ("values", "standard_errors")
+    )
+    fidelity, spreads = _fidelity(by_fill, design), values.std(axis=0, ddof=1)
+    sampled = next((one for one in by_fill if one.method == "sampled"), first)
+    return replace(
+        first,
+        values=values.mean(axis=0),
+        standard_errors=_of_mean(errors),
+        intercepts=np.mean([one.intercepts for one in by_fill], axis=0),
+        surrogate_predictions=np.mean([one.surrogate_predictions for one in by_fill], axis=0),
+        surrogate_errors=_of_mean([_or_zero(one.surrogate_errors, one.predictions) for one in by_fill]),
+        fidelity=fidelity[0],
+        fidelity_errors=fidelity[1],
+        method=sampled.method,
+        reason=sampled.reason,
+        calls=np.sum([one.calls for one in by_fill], axis=0),
+        row_converged=np.all([one.row_converged for one in by_fill], axis=0),
+        row_warnings=(_warnings(parts, values, errors),),
+        provenance={
+            **first.provenance,
+            "fill": ", ".join(parts),
+            "by_fill": {name: one.values[0].tolist() for name, one in parts.items()},
+            "fill_spread": spreads[0].tolist(),
+        },
+        shares=None,
+        share_errors=None,
+        controls=None,
+        effective_rows=None,
+        explainer=None,
+        fit=None,
+    )
+
+
+def _of_mean(errors: Any) -> Floats:
+    return np.asarray(np.sqrt((np.asarray(errors) ** 2).sum(axis=0)) / len(errors))
+
+
+def _or_zero(numbers: Any, like: Floats) -> Floats:
+    return np.zeros_like(like) if numbers is None else np.asarray(numbers)
+
+
+def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tuple[Floats, Floats]:
+    """R² of the average, and its standard error, each of the shape of the parts' own."""
+    shape, d = by_fill[0].fidelity.shape, len(by_fill[0].feature_names)
+    coefs = np.stack([one.values[0].reshape(d, -1) for one in by_fill])
+    finite = np.isfinite(coefs).all(axis=(0, 2))
+    # of unknown ones alone the design has one, on which nothing depends
+    coefs = coefs[:, finite] if finite.any() else np.zeros_like(coefs[:, :1])
+    means = np.stack([one.intercepts.ravel() for one in by_fill]) + design.inclusion @ coefs
+    size = np.abs(means).max(axis=0)
+    rest, shift = coefs - coefs.mean(axis=0), means - means.mean(axis=0)
+    variances_of_fits, apart = (
+        np.stack([(c * design.gamma(c)).sum(axis=0) for c in part]) for part in (coefs, rest)
+    )
+
+    def combined(shares: Floats) -> Floats:
+        variances = variances_of_fits / np.maximum(shares, _LEAST)
+        rest_variance = ((1 - shares) * variances + apart + shift**2).sum(axis=0)
+        total = (variances + shift**2).sum(axis=0)
+        return r_squared(total - rest_variance, total, size)[0]
+
+    shares, errors = (
+        np.stack([np.ravel(getattr(one, name)) for one in by_fill])
+        for name in ("fidelity", "fidelity_errors")
+    )
+    best = combined(shares)
+    moved = [
+        combined(shares + np.where(np.arange(len(by_fill))[:, None] == i, errors, 0.0))
+        for i in range(len(by_fill))
+    ]
+    return best.reshape(shape), np.sqrt(((np.stack(moved) - best) ** 2).sum(axis=0)).reshape(shape)
+
+
+def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) -> tuple[str, ...]:
+    """What the fills warn of, and superpixels about which they do not agree, largest first."""
+    texts = [f"{text} (fill {name})" for name, one in parts.items() for text in one.row_warnings[0]]
+    first = next(iter(parts.values()))
+    answers = np.max([np.abs([one.predictions, one.intercepts]) for one in parts.values()], axis=(0, 1))
+    certain = np.abs(values) > np.maximum(_CERTAIN * errors, ROUNDING * answers[:, None])
+    opposed = (certain & (values > 0)).any(axis=0) & (certain & (values < 0)).any(axis=0)
+    sizes = np.where(opposed, np.abs(values).max(axis=0), 0.0)[0].reshape(len(first.feature_names), -1)
+    for k, name in enumerate(first.output_names):
+        worst = [j for j in np.argsort(-sizes[:, k], kind="stable")[:_MOST_NAMED] if sizes[j, k] > 0]
+        if worst:
+            of = f" (output {name})" if len(first.output_names) > 1 else ""
+            named = ", ".join(first.feature_names[j] for j in worst)
+            texts.append(f"the fills do not agree whether these raise or lower the answer: {named}{of}")
+    return tuple(texts)

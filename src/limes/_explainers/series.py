@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Never
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from limes import __version__
 from limes._checks import refuse_unknown
-from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
+from limes._explainers.masked import MaskedExplainer
+from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import SeriesPart
-from limes._explainers.switched_model import SwitchedModel
-from limes._explainers.time_series.series import SeriesInputs, SplitSeries
+from limes._explainers.parts.series import SeriesPart, SplitSeries
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
+from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 from limes.models._calling.networks import columns
 
@@ -168,16 +168,17 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         return self._part.parse(raw)
 
     def _bind(self, item: SplitSeries) -> MaskedModel:
-        inputs = SeriesInputs.of_model(self._model.model, item, first=item.first)
-        return self._model.bind(inputs)
+        model, numbers = self._model.model, item.series.values.size
+        wanted = columns(model)
+        if wanted is not None and wanted != numbers:
+            raise InputError(
+                f"{type(model).__name__} was fitted on {wanted} numbers, and the series has {numbers}: pass "
+                "series of the length and channels that it was fitted on"
+            )
+        compose = item.compose if wanted is None else item.rows
+        return self._model.bind(item.size, compose, item.over, self._features)
 
-    def _names(self, item: SplitSeries) -> tuple[str, ...]:
-        return item.names
-
-    def _key(self, item: SplitSeries) -> Hashable:
-        return item.key
-
-    def _describe(self, item: SplitSeries) -> Description:
+    def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
         warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
         if channels > _MANY_CHANNELS and self._part.layout is None:
@@ -185,7 +186,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
                 f"({steps}, {channels}) is one series of {steps} steps and {channels} channels here: pass "
                 f"list(numpy.asarray(series)) if it is {steps} series, or layout='last' to confirm it"
             )
-        return Description(item.conditions, item.data[None], tuple(warnings), item.picture)
+        return tuple(warnings)
 
 
 def _as_list(series: Any, fitted_on: int | None) -> list[Any] | None:

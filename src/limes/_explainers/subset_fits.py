@@ -1,4 +1,4 @@
-r"""How well the surrogate of one text or image fits, and its effects, computed at first access.
+r"""How well the surrogate of one input with parts fits, and its effects, computed at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Var_w f is β·Γ itself for a sum over words or superpixels, follows from second
 moments for a link of a sum, is exact by enumeration where the 2^d sets are few, and is else estimated on sets
@@ -9,16 +9,20 @@ removed and kept,
 
 and the best sum of functions of the cells is the surrogate. Features are dependent under w: effects do not
 add up to it, as those of a table's columns do. Pairs are what the surrogate leaves (``word_pairs.py``).
+
+A feature that is the same hidden as shown is not in the design (``models/_images.py``). In the explanation it
+has a NaN coefficient with an infinite error, as an effect has that no row informs, and no part of R².
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Floats, power_of_two, streams
+from limes._arrays import Bools, Floats, power_of_two, streams
+from limes._diagnostics.finding import enumerate_names
 from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance
@@ -30,7 +34,7 @@ from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from limes._fitted import Fitted
 
@@ -38,14 +42,60 @@ if TYPE_CHECKING:
 # (sets times features) that these may have
 _STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
 _CELLS = ("removed", "kept")
+# What a feature has that the fit leaves out
+_ABSENT = {"values": np.nan, "standard_errors": np.inf, "shares": 0.0, "share_errors": 0.0}
+# Features that a warning names
+_MOST_NAMED = 5
+
+
+def identified(changes: Bools) -> Bools:
+    """Return the features that the design has: those that hiding changes, or one where none does.
+
+    A design needs a feature. The model is the same with and without that one, so that it changes no number.
+    """
+    return changes if changes.any() else np.arange(changes.size) == 0
+
+
+def among_all(numbers: Floats, changes: Bools, absent: float) -> Floats:
+    """Return numbers of the design's features, (d, ...), at their places among all; ``absent`` of others."""
+    merged = np.full((changes.size, *numbers.shape[1:]), absent)
+    merged[identified(changes)] = numbers
+    merged[~changes] = absent
+    return merged
+
+
+def fields_of_all(fields: Mapping[str, Any], changes: Bools) -> dict[str, Any]:
+    """Return fields of an explanation of some features as those of all, (1, d) or (1, d, k)."""
+    merged = {
+        name: among_all(np.asarray(fields[name])[0], changes, absent)[None]
+        for name, absent in _ABSENT.items()
+        if fields.get(name) is not None
+    }
+    return {**fields, **merged}
+
+
+def identification_warning(names: Sequence[str], changes: Bools, advice: str) -> tuple[str, ...]:
+    """Warn of features that are the same hidden as shown."""
+    same = [names[j] for j in np.flatnonzero(~changes).tolist()]
+    if not same:
+        return ()
+    one = len(same) == 1
+    return (
+        f"{enumerate_names(same, _MOST_NAMED)}: the input stays the same when "
+        f"{'this feature is' if one else 'these features are'} hidden, so that the "
+        f"{'coefficient is' if one else 'coefficients are'} unknown; {advice}",
+    )
 
 
 class SubsetFits:
-    """The fit of one text or image.
+    """The fit of one input; ``RowFits`` of one row.
 
     ``form`` was read, or ``ask`` (m, d) -> (m, ...) is a black box, and ``sampled`` its expectation where not
-    all sets were enumerated.
+    all sets were enumerated. ``changes`` are the features of the design among all, None if it has them all.
     """
+
+    is_quick = True
+    has_curves = False  # present or absent: the coefficient says it all
 
     def __init__(
         self,
@@ -55,29 +105,26 @@ class SubsetFits:
         fitted: Fitted,
         design: ExchangeableDesign,
         seed: int,
+        changes: Bools | None = None,
     ) -> None:
         self._form, self._sampled, self._fitted = form, sampled, fitted
         self._predict = ask if isinstance(form, BlackBox) else form.predict
         self._design, self._seed = design, seed
+        self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
+        self._places = np.flatnonzero(identified(self._changes))
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² and its standard errors, 0 where exact, (k,) each, of the one row there is."""
         return [self._fidelity for _ in rows]
 
     def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² of all effects together and its standard errors, (k,) each, of the one row there is."""
         return [(self._effects.additive, self._effects.additive_errors) for _ in rows]
 
     def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:  # noqa: ARG002 - there is one row
-        """Return what makes the effects of the features' two cells, of the one row there is."""
         return lambda _: self._effects
 
     @cached_property
     def _fidelity(self) -> tuple[Floats, Floats]:
         return self._r_squared(self._per_feature(self._fitted.surrogate.coef))
-
-    is_quick = True
-    has_curves = False  # present or absent: the coefficient says it all
 
     def pairs(
         self,
@@ -86,7 +133,8 @@ class SubsetFits:
         top: int,
         columns: Sequence[int],
     ) -> list[RowPair]:
-        """The ``top`` pairs of these features that explain most beyond the surrogate, largest first."""
+        position = {int(j): i for i, j in enumerate(self._places) if self._changes[j]}
+        columns = [position[j] for j in columns if j in position]
         if self._is_sum or len(columns) < 2:
             return []
         coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
@@ -96,7 +144,7 @@ class SubsetFits:
         unit = self._unit[output]
         return [
             RowPair(
-                pair.columns,
+                (int(self._places[pair.columns[0]]), int(self._places[pair.columns[1]])),
                 pair.values * unit,
                 pair.errors * unit,
                 pair.masses,
@@ -116,13 +164,11 @@ class SubsetFits:
         return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
-        """The cells in words."""
         return _CELLS
 
     @cached_property
     def _effects(self) -> RowEffects:
-        design, d = self._design, self._design.size
-        gamma = self._gamma
+        design, gamma = self._design, self._gamma
         inside = np.array([design.counts.exclusion, design.counts.inclusion])
         safe = np.where(inside > 0, inside, 1.0)
         values = np.stack([-gamma / safe[0], gamma / safe[1]], axis=1)  # (d, 2, k)
@@ -133,12 +179,14 @@ class SubsetFits:
         additive, additive_errors = self._r_squared(coef)
         whole = explained_variance(design, coef, gamma)
         shares = coef * gamma * np.where(whole > 0, additive / np.where(whole > 0, whole, 1.0), 0.0)
+        # others have NaN effects, and are always kept
+        changes = self._changes
         return RowEffects(
-            list(values * self._unit),
-            list(errors * self._unit),
-            [inside] * d,
-            [1] * d,
-            shares,
+            list(among_all(values * self._unit, changes, np.nan)),
+            list(among_all(errors * self._unit, changes, np.inf)),
+            [inside if change else np.array([0.0, 1.0]) for change in changes.tolist()],
+            [1] * changes.size,
+            among_all(shares, changes, 0.0),
             additive,
             additive_errors,
         )

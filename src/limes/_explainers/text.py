@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, Never, overload
 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Ints
+from limes._arrays import Floats, Ints
 from limes._checks import refuse_unknown
 from limes._diagnostics.context import SubsetContext
-from limes._explainers._masked import CONTROLS, Description, MaskedExplainer, MaskedModel
-from limes._explainers.options import SamplingOptions
-from limes._explainers.texts.bound_model import (
-    bind,
-    check_bag,
-    check_mask,
-    parse_text,
-    splitter,
-    word_conditions,
-    word_spans,
+from limes._explainers.masked import MaskedExplainer
+from limes._explainers.masked_model import (
+    CHECKED_ROWS,
+    CONTROLS,
+    MaskedModel,
+    Predict,
+    check_form,
+    read_model,
 )
-from limes._explainers.texts.features import Grouping
+from limes._explainers.options import SamplingOptions
+from limes._explainers.parts.text import Grouping, check_bag, check_mask, parse_text, splitter
+from limes._explainers.verification import subset_rows
 from limes._explainers.warnings import text_warnings
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
-from limes.exceptions import InputError
-from limes.models._calling.caller import Retry
+from limes.exceptions import InputError, ReadMismatchError
+from limes.models._calling.caller import ModelCaller, Retry
 from limes.models._calling.hugging_face import Estimator, adapted
-from limes.models._calling.outputs import behind_method, replaced_labels, resolve
-from limes.models._documents import Document, TextModel
-from limes.models.readers.sklearn_text import word_normalizer
+from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
+from limes.models._documents import Document, TextModel, transform
+from limes.models._reading import EXACT_TOLERANCE, CannotRead, tolerance_of
+from limes.models.forms._base import BlackBox, Form
+from limes.models.readers import SINGLE_TOLERANCE
+from limes.models.readers.sklearn_text import text_form, word_normalizer, word_rows
 
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
@@ -233,20 +238,68 @@ class TextExplainer(MaskedExplainer[Document]):
         )
 
     def _bind(self, item: Document) -> MaskedModel:
-        return bind(self._model, self._output, item)
+        return read_text_model(self._model, self._output, item)
 
-    def _names(self, item: Document) -> tuple[str, ...]:
-        return item.names
-
-    def _key(self, item: Document) -> str:
-        return item.text
-
-    def _describe(self, item: Document) -> Description:
-        conditions = word_conditions(item)
-        places = {"text": item.text, "spans": dict(zip(conditions, word_spans(item), strict=True))}
+    def _remarks(self, item: Document) -> tuple[str, ...]:
         cut = self._model.head.truncation(item.text) if isinstance(self._model.head, Estimator) else ""
-        warnings = tuple(filter(None, (self._remark, *text_warnings(item), cut)))
-        return Description(conditions, item.counts[None].astype(object), warnings, places)
+        return tuple(filter(None, (self._remark, *text_warnings(item), cut)))
+
+
+def read_text_model(model: TextModel, output: Output, document: Document) -> MaskedModel:
+    """Read a model at a text, and compare the form with its answers to deletions of the text.
+
+    A model whose form answers something else is left to sampling.
+    """
+    with_strings = ModelCaller(model.head, output, lambda z: model.encode(document.texts(z)))
+    rows = subset_rows(document.size, CHECKED_ROWS)
+    # a model that is not fitted, or takes no texts, raises its own error here
+    answers = with_strings(rows if model.steps else rows[:1])
+    facts: dict[str, Any] = {
+        "outputs": output.names(answers.shape[1:]),
+        "whole": answers[:1],
+        # texts have many words, and often a linear fit explains all that the calls can show
+        "often_linear": True,
+        "adds_up": add_up_to_one(model.head, output),
+    }
+    try:
+        words = word_rows(model.steps, document)
+    except CannotRead as reason:
+        return MaskedModel(with_strings, BlackBox(with_strings, str(reason)), **facts)
+    tolerance = max(tolerance_of(model.head), SINGLE_TOLERANCE if words.single_precision else EXACT_TOLERANCE)
+    rest = model.steps[words.steps :]
+
+    def where(row: int) -> str:
+        (text,) = document.texts(rows[row : row + 1])
+        return f"the text {text[:200]!r}"
+
+    def check(predict: Predict) -> None:
+        check_form(predict, rows, answers, tolerance, where)
+
+    @cache
+    def chosen() -> Predict:
+        """Return what answers to sparse rows, where it answers as to strings; compared at the first use."""
+        sparse = ModelCaller(model.head, output, lambda z: transform(rest, words.rows(z)))
+        try:
+            check(sparse)
+        except ReadMismatchError:
+            return with_strings
+        return sparse
+
+    def ask_sparse(z: Floats) -> Floats:
+        return chosen()(z)
+
+    ask = ask_sparse if words.grams is None else with_strings
+
+    def read(wanted: Output) -> Form | BlackBox:
+        try:
+            form = text_form(words, rest, model.head, wanted.method)
+        except CannotRead as reason:
+            return BlackBox(ask, str(reason))
+        return form if wanted.columns is None else form.select(wanted.columns)
+
+    bound = read_model(model.head, output, ask, read, check, otherwise=with_strings, **facts)
+    exact = tolerance <= EXACT_TOLERANCE and not isinstance(bound.form, BlackBox)
+    return replace(bound, predict=bound.form.predict) if exact else bound
 
 
 def _as_list(texts: Any) -> list[Any]:

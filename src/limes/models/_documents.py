@@ -7,7 +7,7 @@ numbers, and the estimator behind them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -90,6 +90,39 @@ class Document:
         word = (np.cumsum(kept) - 1)[self.word[places]]
         return replace(self, spans=self.spans[places], word=word, names=names)
 
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """(d,) the conditions of words; words that are spelt alike are distinguished by their positions."""
+        repeated = len(set(self.names)) < self.size
+        _, first = np.unique(self.word, return_index=True)
+        starts = self.spans[first, 0].tolist()
+        return tuple(
+            f'"{name}" at {starts[j]} present' if repeated else f'"{name}" present'
+            for j, name in enumerate(self.names)
+        )
+
+    @property
+    def data(self) -> Objects:
+        """(d,) the number of occurrences, as explanations show it."""
+        return self.counts.astype(object)
+
+    @property
+    def key(self) -> str:
+        """What tells texts apart."""
+        return self.text
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        """The text, and the positions, (start, end) each, of each condition's word."""
+        spans: dict[str, list[list[int]]] = {condition: [] for condition in self.conditions}
+        for j, span in zip(self.word.tolist(), self.spans.tolist(), strict=True):
+            spans[self.conditions[j]].append(span)
+        return {"text": self.text, "spans": spans}
+
+    def compose(self, z: ArrayLike) -> list[str]:
+        """The perturbed texts, as the input of a model."""
+        return self.texts(z)
+
     def texts(self, z: ArrayLike) -> list[str]:
         """The perturbed texts (n,) of rows z (n, d) of kept words."""
         kept = (np.asarray(z) > 0)[:, self.word]
@@ -165,13 +198,7 @@ class TextModel:
 
     @classmethod
     def from_model(cls, model: Any, vectorizer: Any = None) -> TextModel:
-        """Take a Pipeline apart, or put a vectorizer in front of a model.
-
-        Raises
-        ------
-        InputError
-            If the model takes numbers and there is no vectorizer.
-        """
+        """Take a Pipeline apart, or put a vectorizer in front of a model."""
         if vectorizer is not None and (isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")):
             raise InputError(
                 "vectorizer must be fitted and have a transform method, as a TfidfVectorizer has; got "
@@ -192,24 +219,12 @@ class TextModel:
         return cls(steps, head)
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """The input of the head for texts.
-
-        Raises
-        ------
-        ModelError
-            If a step raises.
-        """
+        """The input of the head for texts."""
         return transform(self.steps, list(texts))
 
 
 def transform(steps: Sequence[Any], batch: Any) -> Any:
-    """Apply steps to texts or rows.
-
-    Raises
-    ------
-    ModelError
-        If a step raises.
-    """
+    """Apply steps to texts or rows."""
     for step in steps:
         try:
             batch = step.transform(batch)

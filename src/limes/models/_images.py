@@ -1,37 +1,88 @@
-"""An image and its superpixels: the perturbed images with superpixels switched off.
+"""Inputs whose parts are shown or hidden, number by number: images by superpixels, series by segments.
 
-A superpixel that is switched off shows its fill. A perturbed image is a choice, pixel by pixel,
-between the image and the fill: x(z) shows the image where z = 1 and the fill where z = 0.
+A perturbed input is a choice between the input and its fill: x(z) shows the input where z = 1 and the fill
+where z = 0. A part that looks the same hidden as shown is no feature: the model is never asked without it, so
+that nothing is known of its effect. It is left out of the design, as words of ``ignore=`` are: the other
+coefficients are those of the same input without this feature, and its own is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.models._hidden import changed, relabelled
 
 # z (n, d) -> a batch of n images, as the model's input
 Compose = Callable[[Floats], Any]
 
+# Rounding error of a fill that is computed, such as a blur of a plain patch, by a channel's largest number
+_ROUNDING = 1e-12
+
+
+def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
+    """Return which parts 0, ..., d - 1 change any number when they are hidden, (d,).
+
+    ``labels`` (n,) or (n, C) says to which part the numbers of ``shown`` (n, C) belong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models._images import changed
+    >>> shown, hidden = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [0.0], [3.0]])
+    >>> changed(shown, hidden, np.array([0, 0, 1])).tolist()
+    [True, False]
+    """
+    before, after = (np.asarray(numbers, dtype=np.float64) for numbers in (shown, hidden))
+    # units differ between channels
+    size = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0))
+    with np.errstate(over="ignore"):
+        differs = np.abs(before - after) > _ROUNDING * size
+    if labels.ndim == 1:
+        differs = differs.any(axis=1)
+    return np.bincount(labels[differs], minlength=int(labels.max()) + 1) > 0
+
 
 @dataclass(frozen=True, eq=False)
-class SwitchedImage:
-    """An image of d superpixels.
+class Switched:
+    """An array of d parts, each of which is shown or filled.
 
     Attributes
     ----------
-    shown
-        (H, W) or (H, W, C), where every superpixel is on.
-    fill
-        The image where every superpixel is off, of the same shape and type.
+    shown, fill
+        The array where every part is shown, and where none is, of the same shape and type.
     labels
-        (H, W) superpixel 0, ..., d - 1 of each pixel.
+        The part 0, ..., d - 1 of each number; or of each pixel, whose channels are the last axis.
+    """
+
+    shown: Any
+    fill: Any
+    labels: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of parts d."""
+        return int(self.labels.max()) + 1
+
+    @cached_property
+    def changes(self) -> Bools:
+        """Whether hiding a part changes a number, (d,)."""
+        return changed(self.shown, self.fill, self.labels)
+
+    def only(self, kept: Bools) -> Self:
+        """Return the array with these parts; the others are always shown."""
+        channels = (1,) * (self.shown.ndim - self.labels.ndim)
+        always = (~kept)[self.labels].reshape(*self.labels.shape, *channels)
+        places = np.where(kept, np.cumsum(kept) - 1, 0)
+        return replace(self, fill=np.where(always, self.shown, self.fill), labels=places[self.labels])
+
+
+class SwitchedImage(Switched):
+    """An image (H, W) or (H, W, C) of d superpixels, with labels (H, W).
 
     Examples
     --------
@@ -44,26 +95,11 @@ class SwitchedImage:
            [[0, 0, 3]]])
     """
 
-    shown: Any
-    fill: Any
-    labels: Ints
-
-    @property
-    def size(self) -> int:
-        """Number of superpixels d."""
-        return int(self.labels.max()) + 1
-
     @cached_property
     def changes(self) -> Bools:
         """Whether switching a superpixel off changes a pixel, (d,)."""
-        planes = (self.labels.size, -1)
-        return changed(self.shown.reshape(planes), self.fill.reshape(planes), self.labels.ravel())
-
-    def only(self, kept: Bools) -> SwitchedImage:
-        """Return the image with these superpixels; the others are always shown."""
-        always = (~kept)[self.labels].reshape(*self.labels.shape, *(1 for _ in self.shown.shape[2:]))
-        fill = np.where(always, self.shown, self.fill)
-        return SwitchedImage(self.shown, fill, relabelled(self.labels, kept))
+        pixels = (self.labels.size, -1)
+        return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
 
     def images(self, z: Floats) -> Any:
         """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
-from limes._explainers.texts.bound_model import parse_text, splitter, word_conditions, word_spans
-from limes._explainers.texts.features import Spans
+from limes._explainers.parts.text import Spans, parse_text, splitter
 from limes.compat.lime._call import Call, Kind, PredictFunction, in_batches
 from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
 from limes.compat.lime._sampling import deletions
@@ -276,13 +275,11 @@ class TextKind(Kind):
 
     def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
         document = call.instance.document
-        conditions = word_conditions(document)
-        spans = dict(zip(conditions, word_spans(document), strict=True))
         return {
             "feature_names": document.names,
-            "conditions": (conditions,),
-            "data": document.counts[None].astype(object),
-            "provenance": {**provenance, "text": document.text, "spans": spans},
+            "conditions": (document.conditions,),
+            "data": document.data[None],
+            "provenance": {**provenance, **document.picture},
         }
 
 

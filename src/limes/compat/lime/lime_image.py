@@ -12,24 +12,22 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_count, check_seed, refuse_unknown
 from limes._explainers.image import ImageExplainer
-from limes._explainers.images.pixels import (
+from limes._explainers.parts.image import (
     MEANING,
     Photograph,
     checked_image,
+    checked_labels,
+    filled,
+    filler,
     image_areas,
     image_conditions,
     image_fingerprint,
     image_picture,
-    rgb,
-    superpixel_names,
-)
-from limes._explainers.images.superpixels import (
-    checked_labels,
-    filled,
-    filler,
     mean_colours,
     quickshift,
+    rgb,
     segmenter,
+    superpixel_names,
     superpixels,
 )
 from limes.compat.lime import lime_base

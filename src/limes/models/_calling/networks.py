@@ -17,10 +17,9 @@ import numpy as np
 
 from limes.exceptions import InputError
 from limes.models._calling.methods import ONNX_TYPES
-from limes.models._framing import FITS, RESAMPLINGS, Framing
 from limes.models._identity import qualified_name
 from limes.models._images import Compose, Composer, SwitchedImage, TensorComposer
-from limes.models._pictures import pixels_of
+from limes.models._pictures import FITS, RESAMPLINGS, Framing, pixels_of
 
 # Mean or scale of a network for pixels of 0 to 255; CT windows and 16 bits have larger ones
 _OF_BYTES = (16, 512)

@@ -1,1 +1,0 @@
-"""Images: their superpixels and fills, and models bound to one image."""

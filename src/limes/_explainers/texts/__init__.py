@@ -1,1 +1,0 @@
-"""Texts: their words, and models bound to one text."""

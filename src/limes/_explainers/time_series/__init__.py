@@ -1,1 +1,0 @@
-"""A series, its segments or frequency bands, and what is in their place where they are hidden."""
