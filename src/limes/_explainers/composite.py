@@ -239,7 +239,15 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         for name in raw:
             if name not in self._parts:
                 raise InputError(f"there is no part {name!r}{did_you_mean(name, self._parts)}")
-        return CompositeInput({name: _parsed(name, part, raw) for name, part in self._parts.items()})
+        pieces = {}
+        for name, part in self._parts.items():
+            if name not in raw:
+                raise InputError(f"the part {name!r} is missing")
+            try:
+                pieces[name] = part.parse(raw[name])
+            except InputError as error:
+                raise InputError(f"part {name!r}: {error}") from None
+        return CompositeInput(pieces)
 
     def _bind(self, item: CompositeInput) -> MaskedModel:
         return self._model.bind(item.size, item.compose, _over, self._features)
@@ -281,12 +289,3 @@ def _part(name: Any, part: Any) -> InputPart:
             f"parts[{name!r}] must be one of {list(_BY_NAME)}, or a part, as limes.TextPart(); got {part!r}"
         )
     return cast(InputPart, part)
-
-
-def _parsed(name: str, part: InputPart, raw: Mapping[str, Any]) -> InputPiece:
-    if name not in raw:
-        raise InputError(f"the part {name!r} is missing")
-    try:
-        return part.parse(raw[name])
-    except InputError as error:
-        raise InputError(f"part {name!r}: {error}") from None

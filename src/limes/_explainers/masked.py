@@ -261,10 +261,9 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
 def _answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
     """Return whether a model answers the same to an input as before, up to the spread of its answers."""
-    atol = _SPREADS * spread
-    return before.shape == predictions.shape and np.allclose(
-        before, predictions, rtol=REFIT_ROUNDING, atol=atol
-    )
+    if before.shape != predictions.shape:
+        return False
+    return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
 
 
 @dataclass(frozen=True, eq=False)

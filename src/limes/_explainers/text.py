@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Never, overload
 
 import numpy as np
@@ -151,16 +151,20 @@ class TextExplainer(MaskedExplainer[Document]):
         options = SamplingOptions(
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
-        self._spans, self._grouping = splitter(split), Grouping.of(group, ignore)
+        spans, grouping = splitter(split), Grouping.of(group, ignore)
         name = type(model).__name__
         model = adapted(model)
-        self._bag, self._mask = check_bag(bag), check_mask(mask, model)
+        bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
         self._model = TextModel.from_model(model, vectorizer)
         self._output = resolve(self._model.head, output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
-        self._same_words = word_normalizer(self._model.steps) if bag is True else None
+        # a known vectorizer takes some words for the same
+        key = word_normalizer(self._model.steps) if bag is True else None
+        self._parse_text = partial(
+            parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping
+        )
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -170,7 +174,7 @@ class TextExplainer(MaskedExplainer[Document]):
             **({} if group is None else {"group": _group_text(group)}),
             **({} if ignore is None else {"ignore": _group_text(ignore)}),
             "bag": bag,
-            "mask": self._mask or None,
+            "mask": replacement or None,
         }
         super().__init__(options, bandwidth, ridge, provenance)
 
@@ -220,22 +224,14 @@ class TextExplainer(MaskedExplainer[Document]):
 
         Of an ``explanation``, the position of each row's ``output``, and the budget of ``calls``.
         """
-        return self._diagnostic_context(
-            self._parse(explanation.provenance.get("text", "")), explanation, output, calls
-        )
+        text = self._parse(explanation.provenance.get("text", ""))
+        return self._diagnostic_context(text, explanation, output, calls)
 
     def _diagnosable(self, item: Document) -> Any:  # noqa: ARG002 - its text is in the provenance
         return self
 
     def _parse(self, raw: Any) -> Document:
-        return parse_text(
-            raw,
-            self._spans,
-            bag=bool(self._bag),
-            mask=self._mask,
-            key=self._same_words,
-            grouping=self._grouping,
-        )
+        return self._parse_text(raw)
 
     def _bind(self, item: Document) -> MaskedModel:
         return read_text_model(self._model, self._output, item)
@@ -319,9 +315,6 @@ def _as_list(texts: Any) -> list[Any]:
 
 def _group_text(group: Any) -> str:
     """Describe the option in few words."""
-    several = isinstance(group, Mapping | list | tuple | set | frozenset)
-    return (
-        ", ".join(sorted(group) if isinstance(group, set | frozenset) else group)
-        if several
-        else (type(group).__name__)
-    )
+    if not isinstance(group, Mapping | list | tuple | set | frozenset):
+        return type(group).__name__
+    return ", ".join(sorted(group) if isinstance(group, set | frozenset) else group)

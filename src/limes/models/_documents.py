@@ -26,7 +26,7 @@ _TOGETHER = 8
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with m occurrences of d words.
+    """A text with m occurrences of d words, an `Input` of explainers.
 
     Attributes
     ----------
@@ -58,7 +58,6 @@ class Document:
 
     @property
     def size(self) -> int:
-        """Number of words d."""
         return len(self.names)
 
     @cached_property
@@ -84,7 +83,6 @@ class Document:
         return np.bincount(self.word[differs], minlength=self.size) > 0
 
     def only(self, kept: Bools) -> Document:
-        """Return the document with these words; the others always stay in the text."""
         places = kept[self.word]
         names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep)
         word = (np.cumsum(kept) - 1)[self.word[places]]
@@ -92,7 +90,7 @@ class Document:
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        """(d,) the conditions of words; words that are spelt alike are distinguished by their positions."""
+        # words that are spelt alike are distinguished by their positions
         repeated = len(set(self.names)) < self.size
         _, first = np.unique(self.word, return_index=True)
         starts = self.spans[first, 0].tolist()
@@ -103,12 +101,10 @@ class Document:
 
     @property
     def data(self) -> Objects:
-        """(d,) the number of occurrences, as explanations show it."""
         return self.counts.astype(object)
 
     @property
     def key(self) -> str:
-        """What tells texts apart."""
         return self.text
 
     @property
@@ -120,7 +116,6 @@ class Document:
         return {"text": self.text, "spans": spans}
 
     def compose(self, z: ArrayLike) -> list[str]:
-        """The perturbed texts, as the input of a model."""
         return self.texts(z)
 
     def texts(self, z: ArrayLike) -> list[str]:

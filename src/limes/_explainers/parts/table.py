@@ -70,7 +70,12 @@ class TablePart:
         )
 
     def _typical(self, values: Floats, column: int) -> float:
-        return _median(values) if self._table.numeric[column] else _most_frequent(values)
+        if self._table.numeric[column]:
+            present = values[~np.isnan(values)]
+            # a middle value that occurs: whole numbers stay whole
+            return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
+        levels, counts = np.unique(values, return_counts=True, equal_nan=True)
+        return float(levels[np.argmax(counts)])
 
     def parse(self, raw: Any) -> TableRow:
         """Take one row, ``raw``, apart into its columns.
@@ -92,19 +97,10 @@ def _same(values: Floats, other: Any) -> Bools:
     return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
 
 
-def _median(values: Floats) -> float:
-    """Return the middle value that occurs: whole numbers stay whole."""
-    present = values[~np.isnan(values)]
-    return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
-
-
-def _most_frequent(values: Floats) -> float:
-    levels, counts = np.unique(values, return_counts=True, equal_nan=True)
-    return float(levels[np.argmax(counts)])
-
-
 @dataclass(frozen=True, eq=False)
 class TableRow:
+    """A row, encoded, and what it shows where columns are hidden."""
+
     table: Table
     row: Floats
     hidden: Floats
