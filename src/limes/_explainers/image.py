@@ -23,19 +23,12 @@ from typing import Any, Never
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
 from limes._checks import check_count, refuse_unknown
 from limes._explainers.masked import MaskedExplainer
 from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.parts.image import (
-    MEANING,
-    Fill,
-    Photograph,
-    filler,
-    range_remark,
-    segmenter,
-)
+from limes._explainers.parts.image import MEANING, Fill, Photograph, filler, range_remark, segmenter
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
 from limes._variance import ROUNDING, r_squared
@@ -174,7 +167,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, ImageExplainer)
-        self._segment, self._fills = segmenter(segments, segment_options), fills_of(fill)
+        self._segment, self._fills = segmenter(segments, segment_options), _fills(fill)
         if check_count("max_calls", max_calls) < len(self._fills):
             raise InputError(
                 f"max_calls={max_calls} is less than a call for each of {len(self._fills)} fills"
@@ -229,7 +222,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
             return self._explain(images, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _explain_item(self, item: Photograph, *, progress: bool, changes: Any | None = None) -> Explanation:
+    def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
         """Explain an image; with several fills, the average over them."""
         explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
@@ -238,7 +231,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
-        return averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
+        return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
 
     def _parse(self, raw: Any) -> Photograph:
         return Photograph.parse(raw, self._segment, next(iter(self._fills.values())), self._preprocess)
@@ -285,7 +278,7 @@ def _as_list(images: Any) -> list[Any] | None:
 # -- several fills -------------------------------------------------------------------------------------------
 
 
-def fills_of(fill: Any) -> dict[str, Fill]:
+def _fills(fill: Any) -> dict[str, Fill]:
     """Return the option ``fill`` as functions by name: one, or those of a list that is no colour."""
     several = isinstance(fill, list | tuple) and any(
         not isinstance(one, int | float | np.number) for one in fill
@@ -306,7 +299,7 @@ def _name(fill: Any, place: int) -> str:
     return str(np.asarray(fill).tolist())
 
 
-def averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> Explanation:
+def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> Explanation:
     """Average explanations of one image by fills; the design is that of its superpixels."""
     by_fill = list(parts.values())
     first = by_fill[0]

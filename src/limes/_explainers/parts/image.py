@@ -74,6 +74,7 @@ class Photograph:
     def parse(
         cls, raw: Any, segment: Segment, fill: Fill, preprocess: Preprocess | None = None
     ) -> Photograph:
+        """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
         photo = checked_image(raw)
         range_remark(photo, preprocess)  # refuses before the model is asked
         framing = (preprocess or Preprocess()).framing(photo)
