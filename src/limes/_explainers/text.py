@@ -33,9 +33,9 @@ from limes.models._calling.caller import ModelCaller, Retry
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
 from limes.models._documents import Document, TextModel, transform
-from limes.models._reading import EXACT_TOLERANCE, CannotRead, tolerance_of
+from limes.models._reading import CannotRead, tolerance_of
 from limes.models.forms._base import BlackBox, Form
-from limes.models.readers import SINGLE_TOLERANCE
+from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.readers.sklearn_text import text_form, word_normalizer, word_rows
 
 _MEANING = "change of the surrogate when the word is in the text against when it is removed"
