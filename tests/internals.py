@@ -108,9 +108,9 @@ NAMES = {
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads "
     ),
     "limes._variance": "is_constant r_squared",
-    "limes.compat.lime": "_limit",
-    "limes.compat.lime._limit": "ExchangeableLimit",
-    "limes.compat.lime._sampling": "deletions distances",
+    "limes.compat.lime": "_tables:_limit",
+    "limes.compat.lime._engines": "exchangeable_limit:ExchangeableLimit distances",
+    "limes.compat.lime.lime_text": "deletions",
     "limes.designs": "_product",
     "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
     "limes.designs._columns": "LAWS binned categorical marginals_from_bins unbinned",

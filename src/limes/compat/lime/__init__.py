@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-from limes.compat.lime._call import ENGINES, engine
-from limes.compat.lime._lenient import be_strict
+from limes.compat.lime._engines import ENGINES, engine
+from limes.compat.lime.exceptions import be_strict
 
 __all__ = ["ENGINES", "engine", "install"]
 

@@ -1,32 +1,29 @@
-"""Tables: what lime learns from training data (`Training`), and what engines need of it (`TableKind`)."""
+"""Tables: what lime learns from training data, what it draws, and limes' explainer of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from math import isnan
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, column_stds
+from limes._arrays import Floats, Ints, column_stds
+from limes._checks import check_size
 from limes._expectations.sampled import least_calls
 from limes._explainers.tables.table import Table
-from limes.compat.lime._call import Call, Kind, PredictFunction
-from limes.compat.lime._lenient import object_to
-from limes.compat.lime._limit import SCORED_ROWS, IndependentLimit, Limits
-from limes.compat.lime._renamed import renamed
-from limes.compat.lime._sampling import LimeSampler
+from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, Limit, Limits
 from limes.compat.lime.discretize import BaseDiscretizer, make_discretizer
-from limes.compat.lime.explanation import DomainMapper, Pairs
-from limes.compat.lime.lime_base import LocalFit
+from limes.compat.lime.exceptions import warn_or_raise
+from limes.compat.lime.explanation import DomainMapper, Pairs, renamed
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
 from limes.models._calling.methods import prediction_method
+from limes.models._identity import ModelState, state_of
 
-_STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # Rows drawn from statistics, where there are no training data to check a model on
 _STAND_INS = 200
 
@@ -71,34 +68,64 @@ class TableDomainMapper(DomainMapper):
         return [(names[j], value) for j, value in exp]
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """A table, its columns' names, bins (None where numbers are not cut) and categories' names.
+def _latin(count: int, d: int, rng: np.random.Generator) -> Floats:
+    from scipy.stats import qmc
 
-    ``cut`` is how numbers are cut: a discretizer, its name, or None; ``stats`` are the user's statistics.
+    return np.asarray(qmc.LatinHypercube(d, rng=rng).random(count))
+
+
+# Levels (n, d) in (0, 1) of the columns' distribution functions, by lime's names
+SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
+    "gaussian": lambda count, d, rng: rng.random((count, d)),
+    "lhs": _latin,
+}
+
+
+class _ColumnsAdapter(DataAdapter):
+    """Tables, dense or sparse: columns ``names``; ``around`` centres lime's normals on the instance."""
+
+    metric = "euclidean"
+
+    def __init__(self, names: list[str], kernel_width: float | None, *, around: bool) -> None:
+        self.names = names
+        width = np.sqrt(len(names)) * 0.75 if kernel_width is None else kernel_width
+        self.kernel_width = check_size("kernel_width", width)
+        self.around = around
+        self._least_calls = least_calls(len(names))
+
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        few = call.num_samples < self._least_calls
+        return {
+            "sample_around_instance": self.around,
+            f"num_samples < {self._least_calls}": few and call.predict.model is None,
+        }
+
+
+class TableAdapter(_ColumnsAdapter):
+    """Dense tables, with columns of numbers and categories: all that lime learns from training data.
+
+    Columns are independent, each drawn from the training data's law: a bin or category by its frequency, a
+    number without bins from a normal. Feature z_j = 1 in the instance's bin or category, else 0; without
+    bins, it is the value in standard deviations.
+
+    ``cut`` is how numbers are cut: a discretizer, its name, or None; ``labels`` are those for entropy bins,
+    ``stats`` the user's statistics.
     """
 
-    table: Table
-    names: list[str]
-    discretizer: BaseDiscretizer | None
-    categories: Mapping[int, Sequence[Any]]
-    cut: Any
-    stats: Mapping[str, Any] | None
-
-    @classmethod
-    def fit(
-        cls,
+    def __init__(
+        self,
         training_data: Any,
-        *,
         names: Sequence[str] | None,
+        kernel_width: float | None,
+        *,
+        around: bool,
         categorical: Sequence[Any] | None,
         categories: Mapping[int, Sequence[Any]],
         cut: Any,
         labels: Any,
         stats: Mapping[str, Any] | None,
         random_state: Any,
-    ) -> Training:
-        """Learn from a table, or from its statistics."""
+    ) -> None:
         chosen = [] if categorical is None else list(categorical)
         if isinstance(cut, BaseDiscretizer) and not stats:
             # a discretizer cuts the columns that it was made for
@@ -106,21 +133,38 @@ class Training:
         table = Table.fit(training_data, categorical=chosen or None)
         if names is None and hasattr(training_data, "columns"):
             names = table.names
-        checked = column_names(names, len(table.names))
+        checked = _column_names(names, len(table.names))
         if names is not None:  # errors name the columns as the user does
             pairs = zip(table.columns, checked, strict=True)
             table = replace(table, columns=tuple(replace(column, name=name) for column, name in pairs))
-        discretizer = None
+        self.table, self._categories = table, categories
+        self._cut, self._labels, self._stats = cut, labels, stats
+        self.discretizer: BaseDiscretizer | None = None
         if cut is not None:
             options = (np.flatnonzero(~table.numeric).tolist(), checked, labels, random_state)
-            discretizer = make_discretizer(cut, stats, table.matrix, *options)
-        return cls(table, checked, discretizer, categories, cut, stats)
+            self.discretizer = make_discretizer(cut, stats, table.matrix, *options)
+            if around:
+                warn_or_raise(
+                    "sample_around_instance changes nothing where numbers are cut into bins",
+                    "pass discretize_continuous=False too",
+                    "it is ignored, as lime does",
+                )
+        super().__init__(checked, kernel_width, around=around and cut is None)
+        self.bandwidth = self.kernel_width
+        # the discretizer's seed also seeds lime's rows
+        self._bin_seeds: list[int] = (
+            self.discretizer.random_state.get_state()[1][:2].tolist() if self.discretizer else []
+        )
+        self._cached: tuple[Any, ModelState, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_cached": None}
 
     @cached_property
     def bins(self) -> str | list[BinStatistics | None] | None:
         """The bins as limes takes them: their name, or their statistics."""
-        if self.discretizer is None or (isinstance(self.cut, str) and not self.stats):
-            return None if self.discretizer is None else str(self.cut)
+        if self.discretizer is None or (isinstance(self._cut, str) and not self._stats):
+            return None if self.discretizer is None else str(self._cut)
         statistics = self.discretizer.statistics
         return [
             statistics(j, self.values[j], self.frequencies[j]) if number else None
@@ -129,7 +173,6 @@ class Training:
 
     @cached_property
     def mean(self) -> Floats:
-        """Means (d,)."""
         return np.asarray(np.nanmean(self.table.matrix, axis=0))
 
     @cached_property
@@ -139,26 +182,21 @@ class Training:
         return np.where(self.table.numeric & (scale > 0), scale, 1.0)
 
     @cached_property
-    def unit(self) -> Floats:
-        """What a coefficient is a change by, (d,): a standard deviation where there are no bins, else 1."""
-        return np.where(self.table.numeric & (self.discretizer is None), self.scale, 1.0)
-
-    @cached_property
-    def origin(self) -> Floats:
-        """Where a feature is 0, (d,): at the mean of a number where there are no bins."""
-        return np.where(self.table.numeric & (self.discretizer is None), self.mean, 0.0)
+    def units(self) -> tuple[Floats, Floats]:
+        """Standard deviations and means (d,) of numbers without bins; 1 and 0 of other columns."""
+        uncut = self.table.numeric & (self.discretizer is None)
+        return np.where(uncut, self.scale, 1.0), np.where(uncut, self.mean, 0.0)
 
     @cached_property
     def categorical(self) -> list[int]:
         """Positions of the columns with bins or categories, all of them where numbers are cut."""
-        d = len(self.names)
-        return list(range(d)) if self.discretizer else np.flatnonzero(~self.table.numeric).tolist()
+        return np.flatnonzero(~self.table.numeric | (self.discretizer is not None)).tolist()
 
     @cached_property
     def values(self) -> dict[int, list[float]]:
         """Bins or categories that occur in each of these columns."""
-        if self.stats:
-            return {j: self.stats["feature_values"][j] for j in self.categorical}
+        if self._stats:
+            return {j: self._stats["feature_values"][j] for j in self.categorical}
         return {j: np.unique(self._cells[:, j]).tolist() for j in self.categorical}
 
     @property
@@ -171,8 +209,8 @@ class Training:
     @cached_property
     def frequencies(self) -> dict[int, Floats]:
         """How frequent they are, adding up to 1."""
-        if self.stats:
-            counts = {j: np.asarray(self.stats["feature_frequencies"][j]) for j in self.categorical}
+        if self._stats:
+            counts = {j: np.asarray(self._stats["feature_frequencies"][j]) for j in self.categorical}
         else:
             counts = {j: np.unique(self._cells[:, j], return_counts=True)[1] for j in self.categorical}
         return {j: count / count.sum() for j, count in counts.items()}
@@ -193,14 +231,12 @@ class Training:
         return np.asarray(rows[0])
 
     def mapper(self, row: Floats) -> TableDomainMapper:
-        """Names for the result."""
         pairs = zip(row.tolist(), self.table.numeric.tolist(), strict=True)
         values = [f"{x:.2f}" if number else "True" for x, number in pairs]
         scaled = np.ones(len(row)) if self.discretizer else row / self.scale
-        return TableDomainMapper(self.names, values, scaled, self.categorical, self.conditions(row))
+        return TableDomainMapper(self.names, values, scaled, self.categorical, self._conditions(row))
 
-    def conditions(self, row: Floats) -> tuple[str, ...]:
-        """What holds of each column at the row."""
+    def _conditions(self, row: Floats) -> tuple[str, ...]:
         return tuple(self._condition(j, x) for j, x in enumerate(row.tolist()))
 
     def _condition(self, j: int, x: float) -> str:
@@ -215,182 +251,259 @@ class Training:
 
     def _category(self, j: int, x: float) -> str:
         value = self.table.columns[j].originals(np.array([x]))[0]
-        if isinstance(value, str) or j not in self.categories:
+        if isinstance(value, str) or j not in self._categories:
             return f"{value:g}" if isinstance(value, float) else str(value)
         try:
-            return str(self.categories[j][int(value)])
+            return str(self._categories[j][int(value)])
         except (LookupError, ValueError):
             raise InputError(
                 f"categorical_names[{j}] has no name for {value!r}, a category of {self.names[j]}"
             ) from None
 
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        bins, numeric = self.bins, self.table.numeric
+        unknown = isinstance(bins, list) and any(bins[j] is None for j in np.flatnonzero(numeric))
+        return {
+            **super().only_sampled(call),
+            "a discretizer with gaps between bins or with its own draws": unknown,
+            "training_data_stats of categories": bool(self._stats) and not numeric.all(),
+        }
 
-def column_names(names: Sequence[Any] | None, d: int) -> list[str]:
-    """Names of d columns, their positions unless there are names.
+    def limits(self, call: Call, seed: int) -> Limits:
+        explainer = self._explainer(call, seed)
+        row = self.table.decode(call.instance[None])
+        result = explainer._fit(row, progress=False)  # noqa: SLF001
+        prediction = call.predict.checked(result.predictions.reshape(1, -1))[0]
+        labels = call.choose_labels(prediction)
+        surrogate, (scale, origin) = result.fitted.surrogate, self.units
+        coef, errors = (b.reshape(len(scale), -1) for b in (surrogate.coef, surrogate.standard_errors))
+        intercepts = surrogate.intercept.reshape(-1) + origin @ coef
+        coef, errors = coef * scale[:, None], errors * scale[:, None]
+        moments = result.fitted.features.select(np.array(0))
+        variance, gram = moments.variance / scale**2, np.diag(moments.variance / scale**2)
+        means = (moments.inclusion - origin) / scale, (moments.at_instance - origin) / scale
+        limits = {
+            k: Limit(
+                coef[:, k], errors[:, k], float(intercepts[k]), np.nan, gram, variance * coef[:, k], *means
+            )
+            for k in labels
+        }
 
-    Raises
-    ------
-    InputError
-        If they are fewer than d; after ``install(strict=True)`` also if they are more.
-    """
+        def ask() -> Floats:
+            from scipy.stats import qmc
+
+            design = explainer.design(row)
+            levels = qmc.Sobol(design.size, rng=np.random.default_rng(seed)).random(SCORED_ROWS)
+            return self.ask(call.predict, design.draw(levels)[0])
+
+        def explanation() -> Any:
+            whole = explainer._to_explanation(result)  # noqa: SLF001
+            return renamed(
+                whole if call.predict.mode == "regression" else whole[..., labels],
+                feature_names=tuple(self.names),
+                conditions=(self._conditions(call.instance),),
+            )
+
+        return Limits(prediction, limits, ask, explanation)
+
+    def _explainer(self, call: Call, seed: int) -> Any:
+        # that of the last call of the same function, if the model was not fitted again since
+        key = (call.predict, call.num_samples, seed)
+        cached = self._cached  # read once: another thread may replace it at any time
+        if cached is None or cached[0] != key or not cached[1].holds():
+            # changes of a plain function cannot be detected
+            model, output = call.predict.model or (None, None)
+            explainer = self._made_explainer(model, output, call, seed)
+            cached = self._cached = (key, state_of(model), explainer)
+        return cached[2]
+
+    def _made_explainer(self, model: Any, output: str | None, call: Call, seed: int) -> Any:
+        from limes._explainers.tabular import TabularExplainer
+
+        background = self.table.matrix
+        if self._stats and self.discretizer:
+            draws = 1 + _STAND_INS, np.random.default_rng(seed), "gaussian"
+            background = self._drawn(background[0], *draws)[1][1:]
+        make = partial(
+            TabularExplainer,
+            call.predict.function if model is None else model,
+            self.table.decode(background),
+            output=output,
+            categorical=np.flatnonzero(~self.table.numeric).tolist() or None,
+            max_calls=max(call.num_samples, self._least_calls),
+            rng=seed,
+            bins=self.bins,
+            target=self._labels,
+            bandwidth=self.bandwidth,
+        )
+        # probabilities of a model whose margin can be read follow it
+        if output == "probability" and prediction_method(model, "decision_function") is not None:
+            with suppress(InputError):
+                return make(control="margin")
+        # a tenth of the time of "auto", and most of its gain
+        return make(control="additive")
+
+    def fingerprint(self, instance: Floats) -> Sequence[int]:
+        return (*self._bin_seeds, *instance.view(np.uint32).tolist())
+
+    def draw(
+        self, instance: Floats, count: int, rng: np.random.Generator, sampling: str
+    ) -> tuple[Floats, Any]:
+        if not np.isfinite(self.table.matrix).all() or not np.isfinite(instance).all():
+            raise InputError('engine "lime" takes no missing values: impute them, or use engine "limit"')
+        return self._drawn(instance, count, rng, sampling)
+
+    def _drawn(
+        self, row: Floats, count: int, rng: np.random.Generator, sampling: str
+    ) -> tuple[Floats, Floats]:
+        levels = SAMPLINGS[sampling](count - 1, len(row), rng)
+        columns = [
+            (self._drawn_cells if j in self.values else self._drawn_numbers)(j, row[j], levels[:, j])
+            for j in range(len(row))
+        ]
+        rows = np.column_stack([values for values, _ in columns])
+        return np.column_stack([h for _, h in columns]), np.vstack([row, rows])
+
+    def _drawn_cells(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
+        """Values (n - 1,) at levels, and the features (n,) of x and of these."""
+        share = self.frequencies[j]
+        upper = np.cumsum(share)
+        i = np.minimum(np.searchsorted(upper, levels, side="right"), len(share) - 1)
+        cells = np.asarray(self.values[j])[i]
+        if self.discretizer is None or j not in self.discretizer.lambdas:
+            return cells, np.append(1.0, cells == x)
+        # one level serves twice: once it has chosen the bin, its place between the bin's levels is uniform
+        inside = np.clip((levels - upper[i] + share[i]) / share[i], 0.0, 1.0)
+        instance_cell = self.discretizer.lambdas[j](x)
+        return self.discretizer.drawn(j, cells.astype(int), inside), np.append(1.0, cells == instance_cell)
+
+    def _drawn_numbers(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
+        from scipy.special import ndtri
+
+        centre = x if self.around else self.mean[j]
+        values = centre + self.scale[j] * ndtri(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        return values, (np.append(x, values) - self.mean[j]) / self.scale[j]
+
+    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
+        return super().ask(predict, self.table.decode(rows), progress=progress)
+
+    def describe(self, instance: Floats) -> dict[str, Any]:
+        from limes._explainers.tables.tabular_model import SLOPE_MEANING
+
+        return {
+            "feature_names": tuple(self.names),
+            "conditions": (self._conditions(instance),),
+            "data": self.table.originals(instance[None]),
+            "provenance": {} if self.discretizer else {"meaning": SLOPE_MEANING},
+        }
+
+
+def _column_names(names: Sequence[Any] | None, d: int) -> list[str]:
+    """Names of d columns, their positions unless there are names."""
     if names is None:
         return [str(j) for j in range(d)]
     problem = f"feature_names has {len(names)} names, but training_data has {d} columns"
     if len(names) < d:
         raise InputError(problem)
     if len(names) > d:
-        object_to(problem, "leave out what is no column, such as the target", f"the first {d} are used")
+        warn_or_raise(problem, "leave out what is no column, such as the target", f"the first {d} are used")
     return [str(name) for name in names[:d]]
 
 
-def check_stats(stats: Mapping[str, Any]) -> None:
-    """Raise InputError if statistics of training data lack something."""
-    missing = [key for key in _STATS if key not in stats]
-    if missing:
-        raise InputError(f"training_data_stats lacks {', '.join(missing)}")
+class SparseTableAdapter(_ColumnsAdapter):
+    """Sparse tables: only what a row holds is perturbed, each value by a normal; zeros stay zeros.
 
-
-class TableKind(Kind):
-    """Tables with columns of numbers and categories.
-
-    ``target`` are labels for entropy bins, ``bandwidth`` ν is lime's kernel width, ``around`` centres lime's
-    normals on the instance, and ``seed`` is the limit's.
+    A column's mean and deviation are of all training rows, its zeros among them, as lime has them. Features
+    are values in standard deviations. There is no limit.
     """
 
-    metric = "euclidean"
-    bandwidth: float
-    reuses_explainers = True
+    bandwidth = None
+    # as of a table whose columns are all numbers, without bins
+    discretizer = None
 
     def __init__(
-        self, training: Training, mode: str, bandwidth: float, target: Any, around: bool, seed: int
+        self,
+        training_data: Any,
+        names: Sequence[str] | None,
+        kernel_width: float | None,
+        *,
+        around: bool,
+        categorical: Any,
     ) -> None:
-        self.training, self.mode, self.bandwidth = training, mode, bandwidth
-        self._target, self._around, self._seed = target, around, seed
-        discretizer = training.discretizer
-        self._sampler = LimeSampler(
-            discretizer, training.values, training.frequencies, training.mean, training.scale, around
-        )
-        self._background = training.table.matrix
-        if training.stats and discretizer:
-            draws = 1 + _STAND_INS, "gaussian", np.random.default_rng(seed)
-            self._background = self._sampler.draw(self._background[0], *draws)[1][1:]
-        # the discretizer's seed also seeds lime's rows
-        self._bin_seeds: list[int] = (
-            discretizer.random_state.get_state()[1][:2].tolist() if discretizer else []
-        )
+        rows = training_data.tocsr().astype(np.float64)
+        super().__init__(_column_names(names, rows.shape[1]), kernel_width, around=around)
+        if categorical is not None and len(categorical):
+            raise InputError("sparse tables hold numbers only: pass training_data.toarray() for categories")
+        if not np.isfinite(rows.data).all():
+            raise InputError(
+                "sparse training data must be finite: impute them, or pass training_data.toarray()"
+            )
+        self.mean = np.asarray(rows.mean(axis=0)).ravel()
+        variance = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - self.mean**2
+        self.scale = np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+        self.categorical: list[int] = []
+        self.shown_values: dict[int, Any] = {}
+        self.frequencies: dict[int, Any] = {}
 
-    def with_seed(self, seed: int) -> TableKind:
-        return TableKind(self.training, self.mode, self.bandwidth, self._target, self._around, seed)
+    @property
+    def units(self) -> tuple[Floats, Floats]:
+        return self.scale, np.zeros(len(self.names))
+
+    def encode(self, data_row: Any) -> Any:
+        """The user's sparse row as (1, d); raise InputError if it is dense, several rows, or all zeros."""
+        if not hasattr(data_row, "tocsr"):
+            raise InputError("training_data is sparse, data_row is not: pass a row such as training_data[0]")
+        row = data_row.reshape(1, -1).tocsr()
+        if row.shape[1] != len(self.names) or (len(data_row.shape) > 1 and data_row.shape[0] != 1):
+            raise InputError(
+                f"data_row has shape {data_row.shape}, expected one row of {len(self.names)} columns"
+            )
+        if not row.nnz:
+            raise InputError("data_row holds no value other than 0: there is nothing to change in it")
+        return row
+
+    def mapper(self, row: Any) -> TableDomainMapper:
+        values = [f"{x:.2f}" for x in row.data]
+        return TableDomainMapper(self.names, values, row, [], feature_indexes=row.indices)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
-        bins, numeric = self.training.bins, self.training.table.numeric
-        unknown = isinstance(bins, list) and any(bins[j] is None for j in np.flatnonzero(numeric))
+        return {**super().only_sampled(call), "sparse tables": True}
+
+    def limits(self, call: Call, seed: int) -> Limits:
+        raise NotImplementedError
+
+    def fingerprint(self, instance: Any) -> Sequence[int]:
+        columns, values = _held(instance)
+        return (*columns.tolist(), *values.view(np.uint32).tolist())
+
+    def draw(self, instance: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
+        from scipy.special import ndtri
+
+        columns, held = _held(instance)
+        scale = self.scale[columns]
+        levels = SAMPLINGS[sampling](count - 1, len(columns), rng)
+        centre = held if self.around else self.mean[columns]
+        values = np.vstack([held, centre + scale * ndtri(levels)])
+        count, width = values.shape
+        places = np.tile(columns, count), np.arange(0, count * width + 1, width)
+        rows = type(instance)((values.ravel(), *places), shape=(count, instance.shape[1]))
+        return values / scale, rows
+
+    def columns(self, instance: Any) -> Ints:
+        return _held(instance)[0]
+
+    def describe(self, instance: Any) -> dict[str, Any]:
+        names = tuple(self.names)
         return {
-            **only_sampled(call, len(self.training.names), self._around),
-            "a discretizer with gaps between bins or with its own draws": unknown,
-            "training_data_stats of categories": bool(self.training.stats) and not numeric.all(),
+            "feature_names": names,
+            "conditions": (names,),
+            "data": instance.toarray(),
+            "provenance": {},
         }
 
-    def explainer(self, call: Call) -> tuple[Any, Any]:
-        # changes of a plain function cannot be detected
-        model, output = call.predict.model or (None, None)
-        if model is None:
-            return self._explainer(call.predict.function, None, call, control="additive"), None
-        # probabilities of a model whose margin can be read follow it
-        if output == "probability" and prediction_method(model, "decision_function") is not None:
-            with suppress(InputError):
-                return self._explainer(model, output, call, control="margin"), model
-        # a tenth of the time of "auto", and most of its gain
-        return self._explainer(model, output, call, control="additive"), model
 
-    def _explainer(self, model: Any, output: str | None, call: Call, *, control: str) -> Any:
-        from limes._explainers.tabular import TabularExplainer
-
-        table = self.training.table
-        return TabularExplainer(
-            model,
-            table.decode(self._background),
-            output=output,
-            categorical=np.flatnonzero(~table.numeric).tolist() or None,
-            max_calls=max(call.num_samples, least_calls(len(self.training.names))),
-            control=control,
-            rng=self._seed,
-            bins=self.training.bins,
-            target=self._target,
-            bandwidth=self.bandwidth,
-        )
-
-    def limits(self, explainer: Any, call: Call) -> Limits:
-        row = self.training.table.decode(call.instance[None])
-        result = explainer._fit(row, progress=False)  # noqa: SLF001
-        prediction = call.predict.checked(result.predictions.reshape(1, -1))[0]
-        labels = call.choose_labels(prediction)
-        surrogate, d = result.fitted.surrogate, len(self.training.names)
-        coef, errors = surrogate.coef.reshape(d, -1), surrogate.standard_errors.reshape(d, -1)
-        intercepts, units = surrogate.intercept.reshape(-1), (self.training.unit, self.training.origin)
-        moments = result.fitted.features.select(np.array(0))
-        limits = {
-            k: IndependentLimit(coef[:, k], errors[:, k], float(intercepts[k]), moments, *units)
-            for k in labels
-        }
-        ask = partial(self._ask_near, explainer, row, call.predict)
-        return Limits(prediction, limits, ask, partial(self._explanation, explainer, result, call, labels))
-
-    def _ask_near(self, explainer: Any, row: Any, predict: PredictFunction) -> Floats:
-        from scipy.stats import qmc
-
-        design = explainer.design(row)
-        levels = qmc.Sobol(design.size, rng=np.random.default_rng(self._seed)).random(SCORED_ROWS)
-        rows, _ = design.draw(levels)
-        return predict(self.training.table.decode(rows))
-
-    def _explanation(self, explainer: Any, result: Any, call: Call, labels: Sequence[int]) -> Any:
-        """The explanation of limes with lime's names of columns and bins."""
-        explanation = explainer._to_explanation(result)  # noqa: SLF001
-        return renamed(
-            explanation if self.mode == "regression" else explanation[..., labels],
-            feature_names=tuple(self.training.names),
-            conditions=(self.training.conditions(call.instance),),
-        )
-
-    def fingerprint(self, call: Call) -> Sequence[int]:
-        return (*self._bin_seeds, *call.instance.view(np.uint32).tolist())
-
-    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
-        if not np.isfinite(self.training.table.matrix).all() or not np.isfinite(call.instance).all():
-            raise InputError('engine "lime" takes no missing values: impute them, or use engine "limit"')
-        return self._sampler.draw(call.instance, call.num_samples, call.sampling, rng)
-
-    def ask(self, call: Call, rows: Any) -> Floats:
-        return np.asarray(call.predict(self.training.table.decode(rows)))
-
-    def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
-        from limes._explainers.tables.tabular_model import SLOPE_MEANING
-
-        meaning = {} if self.training.discretizer else {"meaning": SLOPE_MEANING}
-        return {
-            "feature_names": tuple(self.training.names),
-            "conditions": (self.training.conditions(call.instance),),
-            "data": self.training.table.originals(call.instance[None]),
-            "provenance": {**provenance, **meaning},
-        }
-
-    def in_input_units(self, fit: LocalFit) -> LocalFit:
-        return in_units(fit, self.training.unit, self.training.origin)
-
-
-def in_units(fit: LocalFit, unit: Floats, origin: Floats) -> LocalFit:
-    """The surrogate on x, of one on features (x - origin) / unit."""
-    coef, errors = fit.coef / unit[fit.features], fit.errors / unit[fit.features]
-    return replace(
-        fit, intercept=fit.intercept - float(coef @ origin[fit.features]), coef=coef, errors=errors
-    )
-
-
-def only_sampled(call: Call, d: int, around: bool) -> dict[str, bool]:
-    """Return the options that only lime's sampling supports, and whether this call uses each."""
-    few = call.num_samples < (least := least_calls(d))
-    return {
-        "sample_around_instance": around,
-        f"num_samples < {least}": few and call.predict.model is None,
-    }
+def _held(row: Any) -> tuple[Ints, Floats]:
+    """Columns and values (m,) of a sparse row, without stored zeros."""
+    kept = row.copy()
+    kept.eliminate_zeros()
+    return np.asarray(kept.indices, dtype=np.int64), np.asarray(kept.data, dtype=np.float64)

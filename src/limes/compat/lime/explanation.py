@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes.compat.lime._renamed import renamed
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError
 from limes.compat.lime.lime_base import Surrogates
 from limes.exceptions import UnknownOptionError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints
+    from limes._diagnostics.context import DiagnosticContext
     from limes._explanation import Explanation as LimesExplanation
 
 Pairs = list[tuple[int, float]]
@@ -419,3 +419,31 @@ class Explanation:
 
 def _by_label(numbers: PerLabel | None, labels: Sequence[int]) -> list[float]:
     return [np.nan if numbers is None else numbers[label] for label in labels]
+
+
+def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:
+    """Replace names of features, outputs or conditions; ``limes.diagnose`` works as before."""
+    explainer = explanation.explainer
+    if explainer is not None:
+        explainer = _RenamedExplainer(explainer, explanation.feature_names, explanation.output_names)
+    return replace(explanation, **names, explainer=explainer)
+
+
+@dataclass(frozen=True, eq=False)
+class _RenamedExplainer:
+    """An explainer with its names of features and outputs, for explanations in which they were replaced."""
+
+    explainer: Any
+    features: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def diagnostic_context(
+        self, explanation: LimesExplanation, *, output: Ints, calls: int | None
+    ) -> DiagnosticContext:
+        from limes._diagnostics.finding import row_outputs
+
+        original = replace(
+            explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
+        )
+        context: DiagnosticContext = self.explainer.diagnostic_context(original, output=output, calls=calls)
+        return replace(context, row_outputs=row_outputs(explanation, output))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Never
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Never
 
 import numpy as np
 
@@ -31,17 +31,68 @@ from limes._explainers.parts.image import (
     superpixels,
 )
 from limes.compat.lime import lime_base
-from limes.compat.lime._call import BaseExplainer, Call, Kind
-from limes.compat.lime._images import ImageClassifier, estimator_of
-from limes.compat.lime._limit import SCORED_ROWS, Limits, exchangeable_limits, least_subset_calls
-from limes.compat.lime._sampling import switches
+from limes.compat.lime._engines import (
+    SCORED_ROWS,
+    BaseExplainer,
+    Call,
+    DataAdapter,
+    Limits,
+    exchangeable_limits,
+    in_batches,
+    least_subset_calls,
+    model_behind,
+)
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
+from limes.models._calling.caller import ModelCaller
+from limes.models._calling.networks import columns, composer_of
+from limes.models._calling.outputs import resolve
 from limes.models._images import SwitchedImage
+
+
+def _estimator_of(classifier_fn: Any, size: int) -> Any:
+    """The estimator whose bound ``predict_proba`` it is, if it was fitted on this number of columns."""
+    behind = model_behind(classifier_fn, "classification")
+    return behind[0] if behind is not None and columns(behind[0]) == size else None
+
+
+@dataclass(frozen=True, eq=False)
+class ImageClassifier:
+    """Calls ``classifier_fn`` with batches of images, and checks its answers.
+
+    Answers are columns as they come: one number an image is one label, 0.
+    """
+
+    classifier_fn: Any
+    image: SwitchedImage
+    batch_size: int
+    mode: ClassVar[str] = "classification"
+
+    @cached_property
+    def model(self) -> Any:
+        """What is called: an estimator takes rows of numbers, anything else images."""
+        estimator = _estimator_of(self.classifier_fn, self.image.shown.size)
+        return self.classifier_fn if estimator is None else estimator
+
+    @property
+    def is_readable(self) -> bool:
+        return self.model is not self.classifier_fn
+
+    def __call__(self, z: Floats, *, progress: bool = False) -> Floats:
+        """Answers (n, k) where the superpixels of z (n, d) are shown, with a bar if it takes long."""
+        return in_batches(self._columns, z, self.batch_size, progress=progress)
+
+    def _columns(self, z: Floats) -> Floats:
+        answers = self._caller(z)
+        return answers.reshape(len(answers), -1)
+
+    @cached_property
+    def _caller(self) -> ModelCaller:
+        return ModelCaller(self.model, resolve(self.model), composer_of(self.model, self.image, None))
 
 
 class _EverySuperpixel(ImageExplainer):
@@ -52,26 +103,20 @@ class _EverySuperpixel(ImageExplainer):
 
 
 @dataclass(frozen=True, eq=False)
-class ImageKind(Kind):
-    """Images, whose superpixels are shown or filled; ``seed`` is that of the limit."""
-
-    mode = "classification"
+class ImageAdapter(DataAdapter):
+    """Images, whose superpixels are shown or filled, each with probability ½."""
 
     bandwidth: float
-    seed: int
-
-    def with_seed(self, seed: int) -> ImageKind:
-        return replace(self, seed=seed)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         # a model that may be read need not be called
         least = 1 if call.predict.is_readable else least_subset_calls(call.instance.size)
         return {f"num_samples < {least}": call.num_samples < least}
 
-    def explainer(self, call: Call) -> tuple[Any, Any]:
+    def limits(self, call: Call, seed: int) -> Limits:
         predict, image = call.predict, call.instance
-        classes = getattr(predict.model, "classes_", None)
-        labels = self._labels(call)
+        prediction, classes = np.asarray(call.prediction), getattr(predict.model, "classes_", None)
+        labels = call.choose_labels(prediction)
         explainer = _EverySuperpixel(
             predict.model,
             segments=image.labels,
@@ -80,48 +125,49 @@ class ImageKind(Kind):
             output=labels if classes is None else [classes[k] for k in labels],
             max_calls=call.num_samples,
             batch_size=predict.batch_size,
-            rng=self.seed,
+            rng=seed,
         )
-        return explainer, predict.model
-
-    def limits(self, explainer: Any, call: Call) -> Limits:
-        explanation = explainer(call.instance.shown, progress=call.progress)
-        design = ExchangeableDesign.superpixel_switches(call.instance.size, self.bandwidth)
+        explanation = explainer(image.shown, progress=call.progress)
+        design = ExchangeableDesign.superpixel_switches(image.size, self.bandwidth)
         numbers = explanation.values, explanation.standard_errors, explanation.intercepts
         limits = exchangeable_limits(*numbers, explanation.fidelity, design)
-        by_label = dict(zip(self._labels(call), limits, strict=True))
-        ask = partial(_ask_near, call.predict, design)
-        return Limits(np.asarray(call.prediction), by_label, ask, lambda: explanation)
 
-    def fingerprint(self, call: Call) -> Sequence[int]:
-        return image_fingerprint(call.instance)
+        def ask() -> Floats:
+            return np.asarray(predict(design.sample(SCORED_ROWS, np.random.SeedSequence(0))[0]))
 
-    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
-        z = switches(call.instance.size, call.num_samples, rng)
+        return Limits(prediction, dict(zip(labels, limits, strict=True)), ask, lambda: explanation)
+
+    def fingerprint(self, instance: SwitchedImage) -> Sequence[int]:
+        return image_fingerprint(instance)
+
+    def draw(
+        self,
+        instance: SwitchedImage,
+        count: int,
+        rng: np.random.Generator,
+        sampling: str,  # noqa: ARG002
+    ) -> tuple[Floats, Any]:
+        z = _switches(instance.size, count, rng)
         return z, z
 
-    def ask(self, call: Call, rows: Any) -> Floats:
-        return np.asarray(call.predict(rows, progress=call.progress))
+    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
+        return np.asarray(predict(rows, progress=progress))
 
-    def describe(self, call: Call, provenance: Mapping[str, Any]) -> dict[str, Any]:
-        image = call.instance
-        conditions = image_conditions(image.labels)
-        facts = {"meaning": MEANING, **image_picture(image, conditions)}
+    def describe(self, instance: SwitchedImage) -> dict[str, Any]:
+        conditions = image_conditions(instance.labels)
         return {
-            "feature_names": superpixel_names(image.size),
+            "feature_names": superpixel_names(instance.size),
             "conditions": (conditions,),
-            "data": image_areas(image.labels),
-            "provenance": {**provenance, **facts},
+            "data": image_areas(instance.labels),
+            "provenance": {"meaning": MEANING, **image_picture(instance, conditions)},
         }
 
-    def _labels(self, call: Call) -> list[int]:
-        return call.choose_labels(np.asarray(call.prediction))
 
-
-def _ask_near(predict: ImageClassifier, design: ExchangeableDesign) -> Floats:
-    """Answers (n, k) to rows of w."""
-    rows, _ = design.sample(SCORED_ROWS, np.random.SeedSequence(0))
-    return predict(rows)
+def _switches(d: int, count: int, rng: np.random.Generator) -> Floats:
+    """Draw rows z (count, d) of superpixels that are shown (1) or filled (0), in the first all shown."""
+    z = rng.integers(0, 2, size=(count, d)).astype(np.float64)
+    z[0] = 1.0
+    return np.asarray(z)
 
 
 # scikit-image's own, which lime's quickshift gets too, whatever its seed
@@ -293,7 +339,7 @@ class LimeImageExplainer(BaseExplainer):
         options = (feature_selection, random_state, engine)
         super().__init__("classification", kernel, verbose, None, *options)
         self.kernel_width = check_bandwidth(BANDWIDTH if kernel_width is None else kernel_width)
-        self._set_kind(ImageKind(self.kernel_width, self._seeds.limit), self.kernel_width)
+        self._adapt(ImageAdapter(self.kernel_width), self.kernel_width)
 
     def explain_instance(
         self,
@@ -384,7 +430,7 @@ class LimeImageExplainer(BaseExplainer):
         pixels = checked_image(image)
         fill = filled(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
         switched = SwitchedImage(pixels, fill, superpixels(lambda _: segments, pixels))
-        rows = switches(switched.size, num_samples, np.random.default_rng(self._seeds.lime))
+        rows = _switches(switched.size, num_samples, np.random.default_rng(self._seeds.lime))
         return rows, ImageClassifier(classifier_fn, switched, batch_size)(rows, progress=progress_bar)
 
     def _switched(
@@ -392,7 +438,7 @@ class LimeImageExplainer(BaseExplainer):
     ) -> tuple[SwitchedImage, Any]:
         """The image as the classifier takes it, with fill and superpixels; and the user's own segments."""
         pixels = checked_image(image)
-        if pixels.ndim == 2 and estimator_of(classifier_fn, pixels.size) is None:
+        if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
             segmentation_fn = default_segmentation(random_seed)

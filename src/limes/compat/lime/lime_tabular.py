@@ -11,13 +11,10 @@ from typing import Any, Never
 import numpy as np
 
 from limes._arrays import Floats, Objects
-from limes._checks import check_choice, check_size, refuse_unknown
+from limes._checks import check_choice, refuse_unknown
 from limes.compat.lime import explanation, lime_base
-from limes.compat.lime._call import BaseExplainer, Call, Kind, PredictFunction
-from limes.compat.lime._lenient import object_to
-from limes.compat.lime._sampling import SAMPLINGS
-from limes.compat.lime._sparse_tables import SparseKind, SparseTraining, is_sparse
-from limes.compat.lime._tables import TableDomainMapper, TableKind, Training, check_stats
+from limes.compat.lime._engines import BaseExplainer, Call, PredictFunction
+from limes.compat.lime._tables import SAMPLINGS, SparseTableAdapter, TableAdapter, TableDomainMapper
 from limes.compat.lime.discretize import (
     BaseDiscretizer,
     DecileDiscretizer,
@@ -29,6 +26,7 @@ from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
 
+_STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
 # as Python spells a private method of lime's class from outside
 _DATA_INVERSE = "_LimeTabularExplainer__data_inverse"
 
@@ -102,13 +100,21 @@ class LimeTabularExplainer(BaseExplainer):
         if training_data_stats:
             self.validate_training_data_stats(training_data_stats)
         self.training_data_stats = training_data_stats
-        self._training: Training | SparseTraining
-        if is_sparse(training_data):
-            self._training = SparseTraining.fit(training_data, feature_names, categorical_features)
-        else:
-            self._training = Training.fit(
+        adapter: TableAdapter | SparseTableAdapter
+        if hasattr(training_data, "tocsr"):
+            adapter = SparseTableAdapter(
                 training_data,
-                names=feature_names,
+                feature_names,
+                kernel_width,
+                around=sample_around_instance,
+                categorical=categorical_features,
+            )
+        else:
+            adapter = TableAdapter(
+                training_data,
+                feature_names,
+                kernel_width,
+                around=sample_around_instance,
                 categorical=categorical_features,
                 categories=self.categorical_names,
                 cut=discretizer if discretize_continuous else None,
@@ -116,27 +122,12 @@ class LimeTabularExplainer(BaseExplainer):
                 stats=training_data_stats,
                 random_state=self.random_state,
             )
-        self.feature_names, self.discretizer = self._training.names, self._training.discretizer
-        self.categorical_features = self._training.categorical
-        self.feature_values, self.feature_frequencies = self._training.values, self._training.frequencies
-        if isinstance(self._training, Training):
-            self.feature_values = self._training.shown_values
-        if sample_around_instance and self.discretizer is not None:
-            object_to(
-                "sample_around_instance changes nothing where numbers are cut into bins",
-                "pass discretize_continuous=False too",
-                "it is ignored, as lime does",
-            )
-            sample_around_instance = False
-        width = np.sqrt(len(self.feature_names)) * 0.75 if kernel_width is None else kernel_width
-        self.kernel_width = check_size("kernel_width", width)
-        kind: Kind
-        if isinstance(self._training, SparseTraining):
-            kind = SparseKind(self._training, self.mode, sample_around_instance)
-        else:
-            options = (training_labels, sample_around_instance, self._seeds.limit)
-            kind = TableKind(self._training, self.mode, self.kernel_width, *options)
-        self._set_kind(kind, self.kernel_width)
+        self.feature_names, self.discretizer = adapter.names, adapter.discretizer
+        self.categorical_features = adapter.categorical
+        self.feature_values, self.feature_frequencies = adapter.shown_values, adapter.frequencies
+        self.kernel_width = adapter.kernel_width
+        self._adapter: TableAdapter | SparseTableAdapter
+        self._adapt(adapter, self.kernel_width)
 
     @property
     def scaler(self) -> Any:
@@ -144,7 +135,9 @@ class LimeTabularExplainer(BaseExplainer):
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=False)
-        scaler.mean_, scaler.scale_ = self._training.origin.copy(), self._training.unit.copy()
+        adapter = self._adapter
+        scale, mean = adapter.units if isinstance(adapter, TableAdapter) else (adapter.scale, adapter.mean)
+        scaler.mean_, scaler.scale_ = mean.copy(), scale.copy()
         scaler.var_, scaler.n_features_in_ = scaler.scale_**2, scaler.scale_.size
         return scaler
 
@@ -156,7 +149,9 @@ class LimeTabularExplainer(BaseExplainer):
     @staticmethod
     def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
         """Raise InputError if statistics lack something."""
-        check_stats(training_data_stats)
+        missing = [key for key in _STATS if key not in training_data_stats]
+        if missing:
+            raise InputError(f"training_data_stats lacks {', '.join(missing)}")
 
     def explain_instance(
         self,
@@ -182,7 +177,7 @@ class LimeTabularExplainer(BaseExplainer):
         ModelError
             If ``predict_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        instance, predict = self._training.encode(data_row), PredictFunction(predict_fn, self.mode)
+        instance, predict = self._adapter.encode(data_row), PredictFunction(predict_fn, self.mode)
         sampling = check_choice("sampling_method", sampling_method, tuple(SAMPLINGS))
         call = Call(
             instance,
@@ -199,7 +194,7 @@ class LimeTabularExplainer(BaseExplainer):
                 lambda: self._inverse_drawn(instance, predict, num_samples, sampling),
             ),
         )
-        return self._explanation(call, self._training.mapper(call.instance), top_labels)
+        return self._explanation(call, self._adapter.mapper(instance), top_labels)
 
     def __data_inverse(
         self, data_row: Any, num_samples: int, sampling_method: str = "gaussian"
@@ -209,15 +204,16 @@ class LimeTabularExplainer(BaseExplainer):
         Both are (num_samples, d), the row first. One has 1 where bin or category are the row's, and numbers
         that are not cut as they are; the other the rows themselves.
         """
-        rng = np.random.default_rng([self._seeds.lime, *self._kind.fingerprint(_row_call(data_row))])
-        features, rows = self._kind.draw(_row_call(data_row, num_samples, sampling_method), rng)
-        training = self._dense()
-        return training.unit * features + training.origin, rows
+        adapter = self._dense()
+        rng = np.random.default_rng([self._seeds.lime, *adapter.fingerprint(data_row)])
+        features, rows = adapter.draw(data_row, num_samples, rng, sampling_method)
+        scale, origin = adapter.units
+        return scale * features + origin, rows
 
-    def _dense(self) -> Training:
-        if isinstance(self._training, SparseTraining):
+    def _dense(self) -> TableAdapter:
+        if isinstance(self._adapter, SparseTableAdapter):
             raise InputError("__data_inverse is of dense tables: pass training_data.toarray()")
-        return self._training
+        return self._adapter
 
     def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> PerturbedRows:
         """Rows as a subclass draws them, and the model's answers."""
@@ -225,9 +221,10 @@ class LimeTabularExplainer(BaseExplainer):
         # lime's last release has no third parameter
         options = (sampling,) if len(inspect.signature(method).parameters) > 2 else ()
         data, rows = method(row, count, *options)
-        training = self._dense()
-        features = (np.asarray(data, dtype=np.float64) - training.origin) / training.unit
-        return PerturbedRows(features, self._kind.ask(_row_call(row, predict=predict), np.asarray(rows)))
+        adapter = self._dense()
+        scale, origin = adapter.units
+        features = (np.asarray(data, dtype=np.float64) - origin) / scale
+        return PerturbedRows(features, adapter.ask(predict, np.asarray(rows)))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any
@@ -236,11 +233,6 @@ class LimeTabularExplainer(BaseExplainer):
         several = data_rows.iloc if hasattr(data_rows, "iloc") else data_rows
         count = data_rows.shape[0] if hasattr(data_rows, "shape") else len(data_rows)
         return [self.explain_instance(several[i], predict_fn, **options) for i in range(count)]
-
-
-def _row_call(row: Any, count: int = 1, sampling: str = "gaussian", predict: Any = None) -> Call:
-    """A call with what drawing rows, or asking about them, needs of it."""
-    return Call(row, predict, lambda _: [], 1, count, "euclidean", None, sampling)
 
 
 @dataclass(frozen=True)

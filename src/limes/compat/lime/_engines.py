@@ -1,0 +1,666 @@
+r"""One call of ``explain_instance``, and the two engines that answer it, for data of any kind.
+
+Engine "limit" computes what lime converges to, with a surrogate on m of the d features, S, as lime has it.
+It follows from the one on all of them:
+
+    β_j(S) = β_j + c / (a + mc) Σ_out β_l,     β₀(S) = E_w f - Σ_S β_j(S) E_w h_j,
+    R²(S) = Σ_S β_j(S) Γ_j / Var_w f.
+
+Words and superpixels are removed, all pairs with the same covariance c, and Σ has eigenvalues a across
+(1, ..., 1) and a + dc along it. Features of tables are uncorrelated, c = 0. Standard errors are those of the
+whole: a few per cent too wide, as (Σ_SS⁻¹)_jj is below (Σ⁻¹)_jj.
+
+Engine "lime" draws lime's own rows, the instance first, and fits lime's own surrogate to their answers.
+
+The choice of an engine made by the explainer goes before that of a ``with engine(...)`` block, which goes
+before LIMES_ENGINE.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._bars import progress_of
+from limes._checks import check_choice, check_count
+from limes._expectations.sampled import least_calls
+from limes._expectations.sampling import DEFAULT_TOLERANCE
+from limes._threads import one_blas_thread, user_blas_threads
+from limes._variance import r_squared
+from limes.compat.lime.exceptions import warn_or_raise
+from limes.compat.lime.explanation import DomainMapper, Explanation
+from limes.compat.lime.lime_base import (
+    SELECTIONS,
+    CentredEquations,
+    LimeBase,
+    LocalFit,
+    PerturbedRows,
+    Surrogates,
+    default_kernel,
+    report,
+    selected,
+)
+from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
+from limes.exceptions import InputError, LimesError, ModelError
+from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.methods import clusters_of, prediction_method
+
+if TYPE_CHECKING:
+    from limes._explanation import Explanation as LimesExplanation
+
+ENGINES = ("limit", "lime")
+VARIABLE = "LIMES_ENGINE"
+_chosen: ContextVar[str | None] = ContextVar("engine", default=None)
+# Rows that the range of the answers is estimated from
+SCORED_ROWS = 4096
+# Method of a fitted model -> the output that limes knows it by
+_READABLE: dict[str, dict[str, str | None]] = {
+    "classification": {"predict_proba": "probability"},
+    "regression": {"predict": None, "decision_function": "margin"},
+}
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Let an engine answer inside a ``with`` block.
+
+    Parameters
+    ----------
+    name : "limit" or "lime"
+
+    Raises
+    ------
+    InputError
+        Another name.
+
+    Examples
+    --------
+    >>> with engine("lime"):
+    ...     engine_name(None)
+    'lime'
+    """
+    token = _chosen.set(check_choice("engine", name, ENGINES))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def engine_name(choice: str | None) -> str:
+    """Return the engine that answers an explainer with this choice."""
+    if choice is not None:
+        return check_choice("engine", choice, ENGINES)
+    return _chosen.get() or check_choice(VARIABLE, os.environ.get(VARIABLE, ENGINES[0]), ENGINES)
+
+
+def _owner(predict_fn: Any) -> Any:
+    """Return the object whose method this is; None of other functions, and where the method was replaced."""
+    model = getattr(predict_fn, "__self__", None)
+    return model if getattr(model, getattr(predict_fn, "__name__", ""), None) == predict_fn else None
+
+
+def model_behind(predict_fn: Any, mode: str) -> tuple[Any, str | None] | None:
+    """The model and output of a bound method such as ``model.predict_proba``; None of any other function."""
+    model, method = _owner(predict_fn), getattr(predict_fn, "__name__", "")
+    if method not in _READABLE[mode] or not hasattr(model, "predict"):
+        return None
+    classes = getattr(model, "classes_", None)
+    count = 0 if classes is None else len(classes)
+    # labels that a classifier predicts are no quantity to be read; columns of probabilities are classes
+    # only where the model has classes, and one target
+    readable = (
+        count == 0 and clusters_of(model) is None
+        if method == "predict"
+        else count > 1 and not isinstance(classes, list)
+    )
+    return (model, _READABLE[mode][method]) if readable else None
+
+
+def in_batches(predict: Callable[[Any], Floats], rows: Any, size: int, *, progress: bool) -> Floats:
+    """Answers (n, k) to rows, asked ``size`` at a time, with a progress bar if it takes long."""
+    answers = []
+    with progress_of(shown=progress)(len(rows)) as advance:
+        for start in range(0, len(rows), size):
+            answers.append(predict(rows[start : start + size]))
+            advance(len(answers[-1]))
+    return np.concatenate(answers)
+
+
+@dataclass(frozen=True)
+class PredictFunction:
+    """Calls ``predict_fn`` of tables or texts, which must be callable, and checks its answers."""
+
+    predict_fn: Callable[[Any], Any]
+    mode: str
+
+    def __post_init__(self) -> None:
+        if not callable(self.predict_fn) and prediction_method(self.predict_fn, "") is None:
+            method = "predict" if self.mode == "regression" else "predict_proba"
+            raise InputError(
+                f"predict_fn is {type(self.predict_fn).__name__}, which cannot be called: pass its .{method}"
+            )
+
+    def __call__(self, table: Any) -> Floats:
+        """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p."""
+        rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
+        try:
+            with user_blas_threads():
+                values = self._function(table)
+        except FAILURES as error:
+            raise ModelError(
+                f"predict_fn {failure_text(error, f'on a table of {rows} rows')}", batch=table
+            ) from error
+        answers = _numbers(values, rows)
+        if not np.isfinite(answers).all():
+            raise ModelError("predict_fn answered with values that are not finite")
+        if self.mode == "regression":
+            return self.checked(answers)
+        return _both_classes(answers) if answers.shape[1] == 1 else answers
+
+    def checked(self, answers: Floats) -> Floats:
+        """Return answers (n, k); raise InputError if they are several numbers a row of a regression."""
+        if self.mode == "regression" and answers.shape[1] != 1:
+            raise InputError(
+                f"predict_fn answered {answers.shape[1]} numbers a row: explain one at a time, "
+                "as with lambda X: model.predict(X)[:, 0]"
+            )
+        return answers
+
+    @property
+    def function(self) -> Callable[[Any], Floats]:
+        """Answers (n, k), (n,) of a regression, as a plain function, which errors call by its name."""
+
+        def predict_fn(table: Any) -> Floats:
+            return self(table)[:, 0] if self.mode == "regression" else self(table)
+
+        return predict_fn
+
+    @cached_property
+    def model(self) -> tuple[Any, str | None] | None:
+        """The model and output behind it, if it may be read."""
+        return model_behind(self.predict_fn, self.mode)
+
+    @cached_property
+    def _function(self) -> Callable[[Any], Any]:
+        # networks and boosters take something else for a table than numbers
+        model = _owner(self.predict_fn)
+        method = None if model is None else prediction_method(model, getattr(self.predict_fn, "__name__", ""))
+        return method or prediction_method(self.predict_fn, "") or self.predict_fn
+
+
+def _numbers(values: Any, rows: int) -> Floats:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        first = np.asarray(values, dtype=object).ravel()[:1].tolist()
+        raise ModelError(
+            f"predict_fn answered with {first}, which is no number: pass predict_proba, or a function "
+            "that returns one number or one line of numbers a row"
+        ) from None
+    columns = numbers[:, None] if numbers.ndim == 1 else numbers
+    if columns.ndim != 2 or len(columns) != rows:
+        raise ModelError(
+            f"predict_fn answered {rows} rows with shape {numbers.shape}: expected one line a row"
+        )
+    return columns
+
+
+def _both_classes(p: Floats) -> Floats:
+    if p.min() < 0 or p.max() > 1:
+        raise InputError(
+            "predict_fn answered one number a row that is no probability: pass predict_proba, "
+            'or mode="regression" to explain a score'
+        )
+    return np.hstack([1.0 - p, p])
+
+
+class Override(NamedTuple):
+    """A user's own way to draw rows: a method of lime's that a subclass overrides, or that was rebound."""
+
+    name: str
+    draw: Callable[[], PerturbedRows]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One checked call of ``explain_instance``, with lime's options, of any kind of data."""
+
+    # a row (d,), a sparse row (1, d), an indexed text, or an image with its superpixels
+    instance: Any
+    # a PredictFunction or ImageClassifier
+    predict: Any
+    # the labels to be explained, of the model's answer (k,) at the instance
+    choose_labels: Callable[[Floats], list[int]]
+    num_features: int
+    num_samples: int
+    metric: Any
+    regressor: Any
+    sampling: str = "gaussian"
+    progress: bool = False
+    # the model's answer (k,) at the instance, where it was asked already
+    prediction: Floats | None = None
+    override: Override | None = None
+
+    def __post_init__(self) -> None:
+        check_count("num_features", self.num_features)
+        check_count("num_samples", self.num_samples)
+
+
+class DataAdapter(ABC):
+    """A kind of data: what both engines need to know of it."""
+
+    # the distance that the limit has, its unit, and ν in this unit
+    metric: ClassVar[str] = "cosine"
+    distance_unit: ClassVar[float] = 1.0
+    bandwidth: float | None
+
+    @abstractmethod
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        """What the limit does not cover, in words, and whether the call has it."""
+
+    @abstractmethod
+    def limits(self, call: Call, seed: int) -> Limits:
+        """The limit at the instance, by an explainer of limes with this seed."""
+
+    @abstractmethod
+    def fingerprint(self, instance: Any) -> Sequence[int]:
+        """Whole numbers that tell instances apart: with the seed, they are the seed of lime's rows."""
+
+    @abstractmethod
+    def draw(self, instance: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
+        """Features (n, m) as lime draws them, the instance's first, and the rows to be asked about."""
+
+    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:  # noqa: ARG002
+        """Answers (n, k) to rows of `draw`."""
+        return np.asarray(predict(rows))
+
+    @abstractmethod
+    def describe(self, instance: Any) -> dict[str, Any]:
+        """Fields of limes' explanation: names, conditions, data, and facts for the provenance."""
+
+    def columns(self, instance: Any) -> Ints | None:  # noqa: ARG002
+        """Numbers (m,) of the features that `draw` draws, if they are some of all."""
+        return None
+
+    @property
+    def units(self) -> tuple[Floats, Floats] | None:
+        """Scales and origins (d,) of lime's features (x - origin) / scale, if they are not limes' x."""
+        return None
+
+
+def least_subset_calls(d: int) -> int:
+    """Model calls that the limit of d words or superpixels needs; all 2^d where these are fewer."""
+    return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """One output's surrogate on all features of lime, and the moments of these.
+
+    Coefficients, standard errors, Γ, means and values at the instance are (d,), the Gram matrix is Σ.
+    ``fidelity`` is the surrogate's R², NaN where it takes some time to compute.
+    """
+
+    coef: Floats
+    errors: Floats
+    intercept: float
+    fidelity: float
+    gram: Floats
+    gamma: Floats
+    mean: Floats
+    at_instance: Floats
+
+    def fit(self, count: int, selection: str) -> LocalFit:
+        """Keep the ``count`` features that ``selection`` selects."""
+        if len(self.coef) == 1:  # nothing to select from
+            used = np.zeros(1, dtype=np.int64)
+        else:
+            equations = CentredEquations(self.gram, self.gamma, self.at_instance, lambda: self.coef)
+            used = selected(equations, count, selection)
+        coef = self._coef(used)
+        order = np.argsort(-np.abs(coef), kind="stable")
+        used, coef = used[order], coef[order]
+        intercept = self._mean_answer - float(self.mean[used] @ coef)
+        return LocalFit(
+            intercept=intercept,
+            features=used,
+            coef=coef,
+            errors=self.errors[used],
+            score=self._share(used, coef) * self.fidelity,
+            local_pred=intercept + float(self.at_instance[used] @ coef),
+        )
+
+    def share(self, fit: LocalFit) -> float:
+        """What part of R² the features of a fit keep."""
+        return self._share(fit.features, fit.coef)
+
+    def _share(self, used: Ints, coef: Floats) -> float:
+        return float(r_squared(coef @ self.gamma[used], self.coef @ self.gamma, self._mean_answer)[0])
+
+    def _coef(self, used: Ints) -> Floats:
+        shared = float(self.gram[0, -1]) if len(self.coef) > 1 else 0.0
+        along = float(self.gram[0, 0]) + (len(used) - 1) * shared
+        left_out = float(np.delete(self.coef, used).sum())
+        return self.coef[used] + (shared / along * left_out if along > 0 else 0.0)
+
+    @property
+    def _mean_answer(self) -> float:
+        return self.intercept + float(self.mean @ self.coef)
+
+
+def exchangeable_limit(
+    coef: Floats, errors: Floats, intercept: float, fidelity: float, design: ExchangeableDesign
+) -> Limit:
+    """The limit of words or superpixels, of coefficients (d,) and standard errors (d,)."""
+    gram, gamma = design.gamma(np.eye(design.size)), design.gamma(coef)
+    return Limit(coef, errors, intercept, fidelity, gram, gamma, design.inclusion, design.at_instance)
+
+
+def exchangeable_limits(
+    coef: Floats, errors: Floats, intercepts: Floats, fidelity: Floats, design: ExchangeableDesign
+) -> list[Limit]:
+    """Limits of each output of one text or image: arrays (1, d, k) or (1, d), and (1, k) or (1,)."""
+    outputs = zip(
+        coef.reshape(design.size, -1).T,
+        errors.reshape(design.size, -1).T,
+        intercepts.ravel().tolist(),
+        fidelity.ravel().tolist(),
+        strict=True,
+    )
+    return [exchangeable_limit(*numbers, design) for numbers in outputs]
+
+
+class Limits(NamedTuple):
+    """What an adapter computes for one instance: the model's answer (k,) at it, and limits by label.
+
+    ``ask`` calls the model with rows of w, for answers (n, k), when a bound is read. ``explanation`` makes
+    that of limes, whose outputs are the labels in their order.
+    """
+
+    prediction: Floats
+    by_label: Mapping[int, Limit]
+    ask: Callable[[], Floats]
+    explanation: Callable[[], LimesExplanation]
+
+
+def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbose: bool) -> Surrogates:
+    """Answer a call by the limit; scores and bounds are computed when they are read."""
+    with _unwrapped_errors():
+        limits = adapter.limits(call, seed)
+    fits = {k: one.fit(call.num_features, selection) for k, one in limits.by_label.items()}
+    if verbose:
+        for k, fit in fits.items():
+            report(fit, float(limits.prediction[k]))
+
+    def scores() -> dict[int, float]:
+        whole = np.atleast_1d(limits.explanation().fidelity[0]).tolist()
+        return {
+            k: limits.by_label[k].share(fit) * r2 for (k, fit), r2 in zip(fits.items(), whole, strict=True)
+        }
+
+    return Surrogates(fits, limits.prediction, scores, lambda: _bounds(limits.ask()), limits.explanation)
+
+
+def _bounds(answers: Floats) -> tuple[float, float]:
+    return float(answers.min()), float(answers.max())
+
+
+@contextmanager
+def _unwrapped_errors() -> Iterator[None]:
+    """Unwrap errors of limes' checks, which were raised inside the model and so look like its failure."""
+    try:
+        yield
+    except ModelError as error:
+        if isinstance(error.__cause__, LimesError):
+            raise error.__cause__ from error.__cause__.__cause__  # what the user's function raised
+        raise
+
+
+def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: int) -> Surrogates:
+    """Answer a call as lime does: draw rows, which depend on seed and instance alone, call the model, fit."""
+    near = perturbed_rows(adapter, call, seed) if call.override is None else call.override.draw()
+    distance = near.distances
+    if distance is None:
+        distance = adapter.distance_unit * distances(near.features, call.metric, adapter.metric)
+    prediction = near.answers[0] if call.prediction is None else call.prediction
+    labels = call.choose_labels(prediction)
+    data, options = (near.features, near.answers, distance), (call.num_features, selection, call.regressor)
+    if type(base) is LimeBase:
+        fits = base.fits(*data, labels, *options)
+    else:
+        fits = {k: _foreign_fit(base, *data, k, *options) for k in labels}
+    if (columns := adapter.columns(call.instance)) is not None:
+        fits = {k: replace(fit, features=columns[fit.features]) for k, fit in fits.items()}
+    facts = {"engine": "lime", "bandwidth": adapter.bandwidth, "ridge": 1.0, "seed": seed}
+    fields = adapter.describe(call.instance)
+    fields["provenance"] = {k: v for k, v in facts.items() if v is not None} | fields["provenance"]
+    in_units = (
+        fits if adapter.units is None else {k: _unscaled(fit, *adapter.units) for k, fit in fits.items()}
+    )
+    explanation = _explanation(in_units, call.predict.mode, prediction[labels], len(near.answers), fields)
+    scores = {k: fit.score for k, fit in fits.items()}
+    return Surrogates(fits, prediction, lambda: scores, lambda: _bounds(near.answers), lambda: explanation)
+
+
+def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
+    """Draw lime's rows of a call, and ask the model about them."""
+    rng = np.random.default_rng([seed, *adapter.fingerprint(call.instance)])
+    features, rows = adapter.draw(call.instance, call.num_samples, rng, call.sampling)
+    # first what may be refused, then what may take long
+    distance = adapter.distance_unit * distances(features, call.metric, adapter.metric)
+    return PerturbedRows(features, adapter.ask(call.predict, rows, progress=call.progress), distance)
+
+
+def _foreign_fit(
+    base: Any, features: Floats, answers: Floats, distance: Floats, label: int, count: int, *options: Any
+) -> LocalFit:
+    """Fit by a user's own base, with the method that lime calls; it has no standard errors."""
+    selection, regressor = options
+    intercept, pairs, score, local = base.explain_instance_with_data(
+        features, answers, distance, label, count, model_regressor=regressor, feature_selection=selection
+    )[:4]
+    return LocalFit(
+        intercept=float(np.ravel(intercept)[0]),
+        features=np.array([int(j) for j, _ in pairs], dtype=np.int64),
+        coef=np.array([float(value) for _, value in pairs]),
+        errors=np.full(len(pairs), np.inf),
+        score=float(score),
+        local_pred=float(np.ravel(local)[0]),
+    )
+
+
+def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
+    coef, errors = fit.coef / scale[fit.features], fit.errors / scale[fit.features]
+    intercept = fit.intercept - float(coef @ origin[fit.features])
+    return replace(fit, intercept=intercept, coef=coef, errors=errors)
+
+
+def _explanation(
+    fits: Mapping[int, LocalFit], mode: str, predictions: Floats, calls: int, fields: Mapping[str, Any]
+) -> LimesExplanation:
+    """Make limes' explanation of lime's fits of one row; a regression has no axis of outputs."""
+    from limes._explanation import Explanation
+
+    values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
+    for k, fit in enumerate(fits.values()):
+        values[0, fit.features, k] = fit.coef
+        errors[0, fit.features, k] = fit.errors
+    numbers = np.array([[(fit.intercept, fit.local_pred, fit.score) for fit in fits.values()]])
+    index = (..., 0) if mode == "regression" else (...,)
+    return Explanation(
+        values=values[index],
+        standard_errors=errors[index],
+        intercepts=numbers[..., 0][index],
+        predictions=predictions[None][index],
+        surrogate_predictions=numbers[..., 1][index],
+        fidelity=numbers[..., 2][index],
+        output_names=("output",) if mode == "regression" else tuple(str(label) for label in fits),
+        method="sampled",
+        reason='engine "lime" samples',
+        calls=np.array([calls]),
+        row_converged=DEFAULT_TOLERANCE.excess(values, errors) <= 1.0,
+        row_warnings=((),),
+        **fields,
+    )
+
+
+# Distances (n,) of features (n, d) from the first row, by the metric that is each kind of data's default
+_DISTANCES: dict[str, Callable[[Floats], Floats]] = {
+    "euclidean": lambda h: np.asarray(np.sqrt(((h - h[0]) ** 2).sum(axis=1))),
+    # of rows of 0 and 1, the first of which has no 0
+    "cosine": lambda z: np.asarray(1.0 - np.sqrt(z.mean(axis=1))),
+}
+
+
+def distances(features: Floats, metric: Any, default: str) -> Floats:
+    """Distances (n,) of features (n, d) from the first row; the ``default`` of a kind has a formula."""
+    if metric == default:
+        return _DISTANCES[default](features)
+    from sklearn.metrics import pairwise_distances
+
+    try:
+        return np.asarray(pairwise_distances(features, features[:1], metric=metric)).ravel()
+    except ValueError as error:
+        raise InputError(
+            f"distance_metric={metric!r} is no metric of scikit-learn's that measures these rows: {error}"
+        ) from error
+
+
+class EngineSeeds(NamedTuple):
+    """Seeds of the engines, drawn from the user's, if there is one."""
+
+    # 0 without a user's seed, so that results repeat
+    limit: int
+    # random without a user's seed, so that lime's scatter shows
+    lime: int
+
+    @classmethod
+    def drawn(cls, random_state: Any, *, seeded: bool) -> EngineSeeds:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return cls(limit=seed if seeded else 0, lime=seed)
+
+
+class BaseExplainer:
+    """Options, seeds and engines of lime's explainers, and which engine answers a call.
+
+    ``random_state``, ``feature_selection``, ``base`` and ``base.kernel_fn`` may be rebound, as lime's may:
+    the next call uses them.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        kernel: Callable[..., Floats] | None,
+        verbose: bool,
+        class_names: Sequence[Any] | None,
+        feature_selection: str,
+        random_state: Any,
+        engine: str | None,
+    ) -> None:
+        from sklearn.utils import check_random_state
+
+        engine_name(engine)
+        self.mode = check_choice("mode", mode, ("classification", "regression"))
+        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
+        self.engine = engine
+        self.random_state = check_random_state(random_state)
+        self.class_names = class_names
+        self._kernel = kernel
+        self._verbose = verbose
+        seeds = EngineSeeds.drawn(self.random_state, seeded=random_state is not None)
+        self._seeded = (self.random_state, seeds)
+
+    @property
+    def _seeds(self) -> EngineSeeds:
+        state, seeds = self._seeded
+        if self.random_state is not state:  # it was rebound
+            seeds = EngineSeeds.drawn(self.random_state, seeded=True)
+            self._seeded = (self.random_state, seeds)
+        return seeds
+
+    def _adapt(self, adapter: DataAdapter, kernel_width: float) -> None:
+        """Take data of a kind."""
+        self._adapter = adapter
+        self._weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
+        self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
+
+    def _override(self, owner: type, method: str, draw: Callable[[], PerturbedRows]) -> Override | None:
+        """The user's own ``method`` in place of that of lime's explainer ``owner``; None without one."""
+        function = getattr(getattr(self, method), "__func__", None)
+        if function is getattr(owner, method):
+            return None
+        return Override(f"your own {method.removeprefix(f'_{owner.__name__}')}", draw)
+
+    def _only_sampled(self, call: Call) -> list[str]:
+        """Return what the call has that the limit does not cover."""
+        own_base = type(self.base) is not LimeBase
+        uses = {
+            "kernel": self._kernel is not None,
+            "model_regressor": call.regressor is not None,
+            "distance_metric": call.metric != self._adapter.metric,
+            type(self.base).__name__: own_base,
+            "base.kernel_fn": not own_base and self.base.kernel_fn is not self._weigh,
+        }
+        if call.override is not None:
+            uses[call.override.name] = True
+        return [option for option, is_used in (uses | self._adapter.only_sampled(call)).items() if is_used]
+
+    @one_blas_thread()
+    def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
+        """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
+        name, reason, seeds = engine_name(self.engine), "", self._seeds
+        selection = check_choice("feature_selection", self.feature_selection, tuple(SELECTIONS))
+        if name == "limit" and (used := self._only_sampled(call)):
+            name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
+        if name == "limit":
+            surrogates = limit(self._adapter, call, selection, seeds.limit, verbose=self._verbose)
+        else:
+            surrogates = sampled(self._adapter, call, self.base, selection, seeds.lime)
+        options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
+        return {"surrogates": surrogates, **options}
+
+    @one_blas_thread()
+    def _explanation(self, call: Call, mapper: DomainMapper, top_labels: int | None) -> Explanation:
+        options = self._answer(call, top_labels)
+        classes = self._classes(len(options["surrogates"].prediction))
+        return Explanation(mapper, self.mode, classes, **options)
+
+    def _choose_labels(self, prediction: Floats, labels: int | Iterable[int], top: int | None) -> list[int]:
+        """The labels asked for, or those of the ``top`` largest answers (k,), largest first."""
+        if self.mode == "regression":
+            return [0]
+        self._classes(len(prediction))
+        if top:
+            return [int(k) for k in np.argsort(prediction)[::-1][: check_count("top_labels", top)]]
+        wanted: list[Any] = [labels] if isinstance(labels, int | np.integer | str) else list(labels)
+        if not wanted or any(k not in range(len(prediction)) for k in wanted):
+            raise InputError(
+                f"labels={wanted!r}: predict_fn answers {len(prediction)} numbers a row, "
+                f"0 to {len(prediction) - 1}"
+            )
+        return [int(k) for k in dict.fromkeys(wanted)]
+
+    def _classes(self, k: int) -> list[Any] | None:
+        """Names of a classifier's k classes, their numbers unless the user names them."""
+        if self.mode == "regression":
+            return None
+        numbers = [str(i) for i in range(k)]
+        names = numbers if self.class_names is None else list(self.class_names)
+        if len(names) != k:
+            warn_or_raise(
+                f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row",
+                "pass one name a column",
+                "classes without a name are called by their position",
+            )
+        return [*names[:k], *numbers[len(names) :]]
