@@ -19,7 +19,6 @@ from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.table import Table as RichTable
 
 
 # Differences below this count as 0
@@ -91,23 +90,26 @@ class Comparison:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return a self-contained page, and write it to ``path`` if there is one."""
-        text = page(self)
+        text = (
+            "<!doctype html><html lang=en><meta charset=utf-8><title>Explainers compared</title>"
+            f"<style>body{{margin:24px}}</style>{self._repr_html_()}</html>\n"
+        )
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
     def _repr_html_(self) -> str:
-        return fragment(self)
+        return f"<style>{_STYLE}</style>{_html_table(self)}"
 
-    def __rich__(self) -> RichTable:
-        return terminal_table(self)
+    def __rich__(self) -> Table:
+        return _terminal_table(self)
 
     def __str__(self) -> str:
         from rich.console import Console
 
         console = Console(file=StringIO(), force_terminal=False, color_system=None, width=110)
         with console.capture() as captured:
-            console.print(terminal_table(self))
+            console.print(self)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
@@ -238,8 +240,7 @@ def _cell(score: Score) -> str:
     return f"{score.mean:.3f} ± {score.error:.3f}"
 
 
-def terminal_table(comparison: Comparison) -> Table:
-    """Return a table with a row for each measure and a column for each explainer."""
+def _terminal_table(comparison: Comparison) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -255,19 +256,6 @@ def terminal_table(comparison: Comparison) -> Table:
         table.add_row(measure, next(iter(scores.values())).better, *cells)
     table.caption = _CAPTION.format(mark="*")
     return table
-
-
-def page(comparison: Comparison) -> str:
-    """Return a self-contained page."""
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Explainers compared</title>"
-        f"<style>body{{margin:24px}}</style>{fragment(comparison)}</html>\n"
-    )
-
-
-def fragment(comparison: Comparison) -> str:
-    """Return the table with its style."""
-    return f"<style>{_STYLE}</style>{_html_table(comparison)}"
 
 
 def _html_table(comparison: Comparison) -> str:

@@ -335,15 +335,12 @@ class Limit:
             features=used,
             coef=coef,
             errors=self.errors[used],
-            score=self._share(used, coef) * self.fidelity,
+            score=self.share(used, coef) * self.fidelity,
             local_pred=intercept + float(self.at_instance[used] @ coef),
         )
 
-    def share(self, fit: LocalFit) -> float:
-        """What part of R² the features of a fit keep."""
-        return self._share(fit.features, fit.coef)
-
-    def _share(self, used: Ints, coef: Floats) -> float:
+    def share(self, used: Ints, coef: Floats) -> float:
+        """What part of R² a surrogate on the used features keeps."""
         return float(r_squared(coef @ self.gamma[used], self.coef @ self.gamma, self._mean_answer)[0])
 
     def _coef(self, used: Ints) -> Floats:
@@ -402,10 +399,8 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
             report(fit, float(limits.prediction[k]))
 
     def scores() -> dict[int, float]:
-        whole = np.atleast_1d(limits.explanation().fidelity[0]).tolist()
-        return {
-            k: limits.by_label[k].share(fit) * r2 for (k, fit), r2 in zip(fits.items(), whole, strict=True)
-        }
+        whole = zip(fits.items(), np.atleast_1d(limits.explanation().fidelity[0]).tolist(), strict=True)
+        return {k: limits.by_label[k].share(fit.features, fit.coef) * r2 for (k, fit), r2 in whole}
 
     return Surrogates(fits, limits.prediction, scores, lambda: _bounds(limits.ask()), limits.explanation)
 
@@ -590,20 +585,18 @@ class BaseExplainer:
         return seeds
 
     def _adapt(self, adapter: DataAdapter, kernel_width: float) -> None:
-        """Take data of a kind."""
         self._adapter = adapter
         self._weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
         self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
 
     def _override(self, owner: type, method: str, draw: Callable[[], PerturbedRows]) -> Override | None:
-        """The user's own ``method`` in place of that of lime's explainer ``owner``; None without one."""
+        # None where the method is still that of lime's explainer
         function = getattr(getattr(self, method), "__func__", None)
         if function is getattr(owner, method):
             return None
         return Override(f"your own {method.removeprefix(f'_{owner.__name__}')}", draw)
 
     def _only_sampled(self, call: Call) -> list[str]:
-        """Return what the call has that the limit does not cover."""
         own_base = type(self.base) is not LimeBase
         uses = {
             "kernel": self._kernel is not None,

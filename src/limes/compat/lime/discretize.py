@@ -107,7 +107,6 @@ class BaseDiscretizer:
         return BinStatistics([ends[0], *edges, ends[1]], means, narrow, mass)
 
     def _statistics(self, feature: int) -> Iterator[Floats]:
-        """Lower and upper bounds, means and deviations of a column's bins."""
         for statistic in (self.mins, self.maxs, self.means, self.stds):
             yield np.array(statistic[feature], dtype=np.float64)
 

@@ -190,7 +190,7 @@ class Explanation:
         return [(int(j), float(number)) for j, number in zip(features, numbers, strict=True)]
 
     def _mirror(self) -> None:
-        """Call a regression label 1, and its negative label 0, as lime does."""
+        # lime calls a regression label 1, and its negative label 0
         for pairs in (self.local_exp, self.standard_errors):
             pairs[1] = pairs.pop(0)
         self.local_exp[0] = [(j, -value) for j, value in self.local_exp[1]]
@@ -198,11 +198,11 @@ class Explanation:
         self.intercept[1] = self.intercept[0]
 
     def _per_label(self, values: dict[int, float]) -> PerLabel | None:
-        """Numbers by label, 1 of a regression; lime lists the top label last."""
         if not values:
             return None
         if self.mode == "regression":
             return PerLabel({1: values[0]})
+        # lime lists the top label last
         return PerLabel(dict(reversed(values.items())) if self.top_labels else values)
 
     @cached_property
@@ -322,14 +322,12 @@ class Explanation:
         )
 
     def _answers(self) -> dict[str, float] | None:
-        """The model's answers to all classes, by their names; None of a regression."""
         if self.predict_proba is None:
             return None
         names = [self._name(label) for label in range(len(self.predict_proba))]
-        distinct = (
-            names if len(set(names)) == len(names) else [f"{name} ({k})" for k, name in enumerate(names)]
-        )
-        return dict(zip(distinct, self.predict_proba.tolist(), strict=True))
+        if len(set(names)) < len(names):
+            names = [f"{name} ({k})" for k, name in enumerate(names)]
+        return dict(zip(names, self.predict_proba.tolist(), strict=True))
 
     def show_in_notebook(
         self,
@@ -381,7 +379,8 @@ class Explanation:
         changed: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "surrogate_errors"))
         if any(len(coef) < len(original.feature_names) for coef in coefs):
             # limes' fidelity is that of all features
-            numbers["fidelity"] = _by_label(self._free_score, wanted)
+            score = self._free_score
+            numbers["fidelity"] = [np.nan if score is None else score[label] for label in wanted]
             changed["fidelity_errors"] = None
         if original.provenance.get("meaning") == SLOPE_MEANING:
             changed["provenance"] = {**original.provenance, "meaning": _PER_DEVIATION}
@@ -390,7 +389,6 @@ class Explanation:
         return replace(picked, **changed)
 
     def _position(self, feature: int) -> int:
-        """The position of a feature in limes' explanation."""
         return feature
 
     def _outputs(self, labels: Sequence[int] | None) -> LimesExplanation:
@@ -415,10 +413,6 @@ class Explanation:
 
     def _name(self, label: int) -> str:
         return str(label if self.class_names is None else self.class_names[label])
-
-
-def _by_label(numbers: PerLabel | None, labels: Sequence[int]) -> list[float]:
-    return [np.nan if numbers is None else numbers[label] for label in labels]
 
 
 def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:

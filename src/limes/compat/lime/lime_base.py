@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +114,6 @@ class CentredEquations:
 
 
 def _forward(equations: CentredEquations, count: int) -> Ints:
-    """Add the feature that raises R² most, again and again."""
     gram, gamma = equations.gram, equations.gamma
     unused, variance = np.ones(len(gamma), dtype=bool), np.diag(gram).copy()
     chosen: list[int] = []
@@ -132,13 +131,11 @@ def _forward(equations: CentredEquations, count: int) -> Ints:
 
 
 def _highest(equations: CentredEquations, count: int) -> Ints:
-    """Features whose coefficient times the instance's value is largest."""
     size = np.abs(equations.ranking() * equations.at_instance)
     return np.argsort(-size, kind="stable")[:count]
 
 
 def _lasso(equations: CentredEquations, count: int) -> Ints:
-    """The last features of the lasso's path that are not too many."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lars_path_gram
 
@@ -204,14 +201,11 @@ class _Sample:
         return self.rooted.T @ self.rooted
 
     def equations(self, y: Floats) -> CentredEquations:
-        """Normal equations of answers y (n,) on all features."""
         gamma = self.rooted.T @ (self.root * (y - self.level(y)))
-        return CentredEquations(
-            self.gram, gamma, self.x[0], lambda: _ridge(self.gram, gamma, _RANKING_PENALTY)
-        )
+        ranking = partial(_ridge, self.gram, gamma, _RANKING_PENALTY)
+        return CentredEquations(self.gram, gamma, self.x[0], ranking)
 
     def level(self, y: Floats) -> float:
-        """Weighted mean of y (n,)."""
         return float(self.weights @ y / self.weights.sum())
 
     def errors(self, used: Ints, residual: Floats, penalty: float) -> Floats:
@@ -221,7 +215,6 @@ class _Sample:
         return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
 
     def fit(self, y: Floats, equations: CentredEquations, used: Ints, regressor: Any) -> LocalFit:
-        """The surrogate of answers y (n,) on the used features: lime's ridge, or another regressor."""
         x, level = self.x[:, used], self.level(y)
         if regressor is None:
             penalty = _PENALTY
@@ -343,7 +336,7 @@ class LimeBase:
     def _used(
         self, sample: _Sample, equations: CentredEquations, y: Floats, count: int, selection: str
     ) -> Ints:
-        """Return the positions of the fitted features: by a subclass's own selection, where it has one."""
+        # by a subclass's own selection, where it has one
         kind, arguments = type(self), (sample.x, y, sample.weights, count)
         if kind.feature_selection is not LimeBase.feature_selection:
             return np.asarray(self.feature_selection(*arguments, selection), dtype=np.int64)

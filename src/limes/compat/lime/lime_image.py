@@ -271,7 +271,6 @@ class ImageExplanation(Explanation):
         return shown, mask
 
     def _signs(self, pairs: Pairs) -> Any:
-        """(H, W), the sign of each segment's coefficient, 0 of segments that are not among the pairs."""
         names, places = np.unique(self.segments, return_inverse=True)
         signs = np.zeros(len(names), dtype=np.int64)
         for segment, value in pairs:
@@ -283,14 +282,13 @@ class ImageExplanation(Explanation):
 
 
 def _largest(pairs: Pairs, sign: int, count: int, least: float) -> Pairs:
-    """As lime has them: the first ``count`` of one sign that are large enough, or those of the first."""
+    # as lime has them: the first of one sign that are large enough, or those of the first
     if sign:
         return [(j, value) for j, value in pairs if sign * value > max(least, 0.0)][:count]
     return [(j, value) for j, value in pairs[:count] if abs(value) >= least]
 
 
 def _coloured(image: Any) -> Any:
-    """(H, W, C) with three colours or more."""
     planes = image[..., None] if np.ndim(image) == 2 else image
     return np.repeat(planes, 3, axis=2) if planes.shape[2] == 1 else planes
 
@@ -436,7 +434,6 @@ class LimeImageExplainer(BaseExplainer):
     def _switched(
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
     ) -> tuple[SwitchedImage, Any]:
-        """The image as the classifier takes it, with fill and superpixels; and the user's own segments."""
         pixels = checked_image(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))

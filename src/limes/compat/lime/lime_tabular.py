@@ -216,7 +216,6 @@ class LimeTabularExplainer(BaseExplainer):
         return self._adapter
 
     def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> PerturbedRows:
-        """Rows as a subclass draws them, and the model's answers."""
         method = getattr(self, _DATA_INVERSE)
         # lime's last release has no third parameter
         options = (sampling,) if len(inspect.signature(method).parameters) > 2 else ()
@@ -327,7 +326,7 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
         return super().explain_instance(self._flat(data_row), predict, *options)
 
     def _flat(self, rows: Any) -> Objects:
-        """Sequences, or a single one, as rows of a table; the steps of a feature are columns side by side."""
+        # the steps of a feature are columns side by side
         array = np.asarray(rows)
         if array.shape == (self.n_timesteps * self.n_features,):
             # as lime does: the columns themselves, all steps of a feature together

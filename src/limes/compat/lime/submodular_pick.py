@@ -157,7 +157,6 @@ def picked(matrix: Floats, count: int) -> list[int]:
 
 
 def _row_indices(rows: int, method: str, size: int, random_state: Any) -> Ints:
-    """Rows to be explained."""
     from sklearn.utils import check_random_state
 
     if method == "full":

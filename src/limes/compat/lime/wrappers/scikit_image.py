@@ -116,7 +116,6 @@ class SegmentationAlgorithm(BaseWrapper):
 
 
 def _signed(target: Any) -> Callable[..., Any]:
-    """The function that has the signature: the target, or the ``__call__`` of an instance."""
     if isinstance(target, FunctionType | MethodType):
         return target
     if not callable(target):
