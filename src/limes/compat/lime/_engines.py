@@ -363,17 +363,23 @@ def exchangeable_limit(
 
 
 def exchangeable_limits(
-    coef: Floats, errors: Floats, intercepts: Floats, fidelity: Floats, design: ExchangeableDesign
-) -> list[Limit]:
-    """Limits of each output of one text or image: arrays (1, d, k) or (1, d), and (1, k) or (1,)."""
-    outputs = zip(
-        coef.reshape(design.size, -1).T,
-        errors.reshape(design.size, -1).T,
-        intercepts.ravel().tolist(),
-        fidelity.ravel().tolist(),
-        strict=True,
-    )
-    return [exchangeable_limit(*numbers, design) for numbers in outputs]
+    columns: Mapping[int, int],
+    coef: Floats,
+    errors: Floats,
+    intercepts: Floats,
+    fidelity: Floats,
+    design: ExchangeableDesign,
+) -> dict[int, Limit]:
+    """Limits of one text or image by label: arrays (1, d, k) or (1, d), and (1, k) or (1,).
+
+    ``columns`` has the position of each label among the k outputs.
+    """
+    coef, errors = coef.reshape(design.size, -1), errors.reshape(design.size, -1)
+    intercepts, fidelity = intercepts.ravel(), fidelity.ravel()
+    return {
+        k: exchangeable_limit(coef[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), design)
+        for k, i in columns.items()
+    }
 
 
 class Limits(NamedTuple):

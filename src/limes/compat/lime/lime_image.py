@@ -130,12 +130,13 @@ class ImageAdapter(DataAdapter):
         explanation = explainer(image.shown, progress=call.progress)
         design = ExchangeableDesign.superpixel_switches(image.size, self.bandwidth)
         numbers = explanation.values, explanation.standard_errors, explanation.intercepts
-        limits = exchangeable_limits(*numbers, explanation.fidelity, design)
+        positions = {k: i for i, k in enumerate(labels)}
+        limits = exchangeable_limits(positions, *numbers, explanation.fidelity, design)
 
         def ask() -> Floats:
             return np.asarray(predict(design.sample(SCORED_ROWS, np.random.SeedSequence(0))[0]))
 
-        return Limits(prediction, dict(zip(labels, limits, strict=True)), ask, lambda: explanation)
+        return Limits(prediction, limits, ask, lambda: explanation)
 
     def fingerprint(self, instance: SwitchedImage) -> Sequence[int]:
         return image_fingerprint(instance)

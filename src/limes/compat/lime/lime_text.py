@@ -273,7 +273,7 @@ class TextAdapter(DataAdapter):
         if np.isnan(fidelity).any() and indexed.num_words() <= _ENUMERATED:
             fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
         numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, fidelity
-        limits = exchangeable_limits(*numbers, design)
+        limits = exchangeable_limits({k: k for k in labels}, *numbers, design)
         whole = cache(partial(explainer._to_explanation, result))  # noqa: SLF001
 
         def ask() -> Floats:
@@ -285,7 +285,7 @@ class TextAdapter(DataAdapter):
         def explanation() -> Any:
             return whole() if call.predict.mode == "regression" else whole()[..., labels]
 
-        return Limits(prediction, {k: limits[k] for k in labels}, ask, explanation)
+        return Limits(prediction, limits, ask, explanation)
 
     def fingerprint(self, instance: IndexedText) -> Sequence[int]:
         text = instance.raw.encode("utf-8", "surrogatepass")
