@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -335,7 +336,7 @@ class Limit:
             features=used,
             coef=coef,
             errors=self.errors[used],
-            score=self.share(used, coef) * self.fidelity,
+            score=np.nan if isnan(self.fidelity) else self.share(used, coef) * self.fidelity,
             local_pred=intercept + float(self.at_instance[used] @ coef),
         )
 
