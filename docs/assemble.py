@@ -48,7 +48,7 @@ RESULTS = {
     ),
     "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
     "limes.SparseExplainer": (
-        *("limes._explanation.rules.Contrast", "limes._explanation.contrast.Change"),
+        *("limes._explanation.rules.Contrast", "limes._explanation.rules.Change"),
         "limes._rules.problem.SparseSolution",
     ),
 }
