@@ -425,7 +425,7 @@ def test_texts_and_images_have_their_colours(opened):
     text = limes.TextExplainer(lambda texts: np.array([float(t.count("good")) for t in texts]))("a good day")
     page = opened(text)
     assert page.locator("mark.raises").all_inner_texts() == ["good"]
-    image = np.zeros((16, 16, 3), np.uint8)
+    image = np.full((16, 16, 3), 50, np.uint8)  # black would look the same where it is off
     image[:8] = 200
     labels = np.repeat([0, 1], 8)[:, None].repeat(16, 1)
     of_image = limes.ImageExplainer(
