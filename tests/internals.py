@@ -138,7 +138,7 @@ NAMES = {
     "limes.models._folding.fold": "fold on_common_domains",
     "limes.models._folding.guards": "Accepted Guard",
     "limes.models._identity": "state_of",
-    "limes.models._images": "Composer SwitchedImage TensorComposer",
+    "limes.models._images": "Composer MaskedImage TensorComposer",
     "limes.models._inverse_links": "matching_curve",
     "limes.models._pictures": "Framing pixels_of",
     "limes.models._reading": "CannotRead Schema read read_form read_output tolerance_of",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internals import Composer, SwitchedImage, TensorComposer
+from internals import Composer, MaskedImage, TensorComposer
 
 TYPES = (np.uint8, np.int16, np.float16, np.float32, np.float64, np.bool_)
 
@@ -34,7 +34,7 @@ def test_every_pixel_is_chosen(seed, kind, channels, height, width, d):
     shape = (height, width) if channels is None else (height, width, channels)
     shown, fill = (rng.integers(0, 256, shape).astype(kind) for _ in range(2))
     labels = np.unique(rng.integers(0, d, (height, width)), return_inverse=True)[1].reshape(height, width)
-    image = SwitchedImage(shown, fill, labels)
+    image = MaskedImage(shown, fill, labels)
     z = rng.integers(0, 2, (7, image.size)).astype(float)
     expected = plain(shown, fill, labels, z)
     np.testing.assert_array_equal(image.images(z), expected)

@@ -15,7 +15,7 @@ from limes import __version__
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, did_you_mean, refuse_unknown
 from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
+from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.parts import InputPart, InputPiece
 from limes._explainers.parts.image import ImagePart
@@ -194,7 +194,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._parts = _parts_by_name(parts)
-        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,

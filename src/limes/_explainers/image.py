@@ -26,7 +26,7 @@ from limes import __version__
 from limes._arrays import Bools, Floats
 from limes._checks import check_count, refuse_unknown
 from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
+from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.parts.image import MEANING, Fill, Photograph, filler, range_remark, segmenter
 from limes._explainers.subset_fits import identified
@@ -179,7 +179,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         self._preprocess = _preprocess(preprocess)
         name = type(model).__name__
         model = adapted(model)
-        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": MEANING,
             "limes": __version__,

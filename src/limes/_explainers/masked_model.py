@@ -218,8 +218,8 @@ def check_form(
 
 
 @dataclass(frozen=True)
-class SwitchedModel:
-    """A model, and which of its answers are explained.
+class MaskableModel:
+    """A model, and which of its answers are explained; ``bind`` makes a `MaskedModel` of one input.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class SwitchedModel:
     labels: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, model: Any, *, output: Any, top: Any, labels: Any, link: Any) -> SwitchedModel:
+    def of(cls, model: Any, *, output: Any, top: Any, labels: Any, link: Any) -> MaskableModel:
         """Check the options that explainers take."""
         return cls(model, _link_of(link), output, check_count("top", top), _labels_of(labels))
 

@@ -11,7 +11,7 @@ import numpy as np
 from limes import __version__
 from limes._checks import refuse_unknown
 from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskedModel, SwitchedModel
+from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.parts.series import SeriesPart, SplitSeries
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
@@ -122,7 +122,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
             method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
         )
         self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels, layout=layout)
-        self._model = SwitchedModel.of(model, output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
         provenance = {
             "meaning": _MEANING,
             "limes": __version__,

@@ -81,15 +81,15 @@ class Switched:
         return replace(self, fill=np.where(always, self.shown, self.fill), labels=places[self.labels])
 
 
-class SwitchedImage(Switched):
+class MaskedImage(Switched):
     """An image (H, W) or (H, W, C) of d superpixels, with labels (H, W).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from limes.models._images import SwitchedImage
+    >>> from limes.models._images import MaskedImage
     >>> image, labels = np.array([[1, 2, 3]]), np.array([[0, 0, 1]])
-    >>> SwitchedImage(image, np.zeros_like(image), labels).images(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> MaskedImage(image, np.zeros_like(image), labels).images(np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([[[1, 2, 0]],
     <BLANKLINE>
            [[0, 0, 3]]])

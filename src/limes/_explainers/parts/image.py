@@ -22,7 +22,7 @@ from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.exceptions import InputError
 from limes.models._calling.networks import Preprocess, layout
-from limes.models._images import SwitchedImage, changed
+from limes.models._images import MaskedImage, changed
 from limes.models._pictures import Framing, pixels_of
 
 
@@ -68,7 +68,7 @@ class Photograph:
 
     photo: Any
     framing: Framing
-    image: SwitchedImage
+    image: MaskedImage
 
     @classmethod
     def parse(
@@ -80,7 +80,7 @@ class Photograph:
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         labels = superpixels(segment, pixels)
-        return cls(photo, framing, SwitchedImage(pixels, filled(fill, pixels, labels), labels))
+        return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels))
 
     def with_fill(self, fill: Fill) -> Photograph:
         """Return the same photograph and superpixels with another fill."""
@@ -233,7 +233,7 @@ def image_areas(labels: Ints) -> Objects:
     return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
 
 
-def image_picture(image: SwitchedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
+def image_picture(image: MaskedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
     """Return what ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
     return {
         "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
@@ -262,7 +262,7 @@ def _photo_picture(photograph: Photograph) -> dict[str, Any]:
     }
 
 
-def image_fingerprint(image: SwitchedImage) -> tuple[int, ...]:
+def image_fingerprint(image: MaskedImage) -> tuple[int, ...]:
     """Return whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
     digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
     return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))

@@ -51,7 +51,7 @@ from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.networks import columns, composer_of
 from limes.models._calling.outputs import resolve
-from limes.models._images import SwitchedImage
+from limes.models._images import MaskedImage
 
 
 def _estimator_of(classifier_fn: Any, size: int) -> Any:
@@ -68,7 +68,7 @@ class ImageClassifier:
     """
 
     classifier_fn: Any
-    image: SwitchedImage
+    image: MaskedImage
     batch_size: int
     mode: ClassVar[str] = "classification"
 
@@ -138,12 +138,12 @@ class ImageAdapter(DataAdapter):
 
         return Limits(prediction, limits, ask, lambda: explanation)
 
-    def fingerprint(self, instance: SwitchedImage) -> Sequence[int]:
+    def fingerprint(self, instance: MaskedImage) -> Sequence[int]:
         return image_fingerprint(instance)
 
     def draw(
         self,
-        instance: SwitchedImage,
+        instance: MaskedImage,
         count: int,
         rng: np.random.Generator,
         sampling: str,  # noqa: ARG002
@@ -154,7 +154,7 @@ class ImageAdapter(DataAdapter):
     def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
         return np.asarray(predict(rows, progress=progress))
 
-    def describe(self, instance: SwitchedImage) -> dict[str, Any]:
+    def describe(self, instance: MaskedImage) -> dict[str, Any]:
         conditions = image_conditions(instance.labels)
         return {
             "feature_names": superpixel_names(instance.size),
@@ -389,14 +389,14 @@ class LimeImageExplainer(BaseExplainer):
         ModelError
             If the classifier fails, or answers in another shape, or not in finite numbers.
         """
-        switched, segments = self._switched(image, classifier_fn, hide_color, segmentation_fn, random_seed)
-        predict = ImageClassifier(classifier_fn, switched, check_count("batch_size", batch_size))
-        prediction = predict(np.ones((1, switched.size)))[0]
+        masked, segments = self._masked(image, classifier_fn, hide_color, segmentation_fn, random_seed)
+        predict = ImageClassifier(classifier_fn, masked, check_count("batch_size", batch_size))
+        prediction = predict(np.ones((1, masked.size)))[0]
         # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
-        drawn = (switched.shown, switched.fill, switched.labels, classifier_fn, num_samples)
+        drawn = (masked.shown, masked.fill, masked.labels, classifier_fn, num_samples)
         call = Call(
-            switched,
+            masked,
             predict,
             lambda _: chosen,
             num_features,
@@ -413,7 +413,7 @@ class LimeImageExplainer(BaseExplainer):
                 ),
             ),
         )
-        return ImageExplanation(_coloured(switched.shown), segments, **self._answer(call, top_labels))
+        return ImageExplanation(_coloured(masked.shown), segments, **self._answer(call, top_labels))
 
     def data_labels(
         self,
@@ -428,13 +428,13 @@ class LimeImageExplainer(BaseExplainer):
         """Draw lime's rows (n, d) of superpixels that are shown; call the classifier for answers (n, k)."""
         pixels = checked_image(image)
         fill = filled(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
-        switched = SwitchedImage(pixels, fill, superpixels(lambda _: segments, pixels))
-        rows = _switches(switched.size, num_samples, np.random.default_rng(self._seeds.lime))
-        return rows, ImageClassifier(classifier_fn, switched, batch_size)(rows, progress=progress_bar)
+        masked = MaskedImage(pixels, fill, superpixels(lambda _: segments, pixels))
+        rows = _switches(masked.size, num_samples, np.random.default_rng(self._seeds.lime))
+        return rows, ImageClassifier(classifier_fn, masked, batch_size)(rows, progress=progress_bar)
 
-    def _switched(
+    def _masked(
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
-    ) -> tuple[SwitchedImage, Any]:
+    ) -> tuple[MaskedImage, Any]:
         pixels = checked_image(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
@@ -443,7 +443,7 @@ class LimeImageExplainer(BaseExplainer):
         segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
         labels = superpixels(lambda _: segments, pixels)
         fill = mean_colours if hide_color is None else filler(hide_color)
-        return SwitchedImage(pixels, filled(fill, pixels, labels), labels), segments
+        return MaskedImage(pixels, filled(fill, pixels, labels), labels), segments
 
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:

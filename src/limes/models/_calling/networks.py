@@ -18,7 +18,7 @@ import numpy as np
 from limes.exceptions import InputError
 from limes.models._calling.methods import ONNX_TYPES
 from limes.models._identity import qualified_name
-from limes.models._images import Compose, Composer, SwitchedImage, TensorComposer
+from limes.models._images import Compose, Composer, MaskedImage, TensorComposer
 from limes.models._pictures import FITS, RESAMPLINGS, Framing, pixels_of
 
 # Mean or scale of a network for pixels of 0 to 255; CT windows and 16 bits have larger ones
@@ -158,7 +158,7 @@ def _height_width(size: Any) -> tuple[int, int]:
 # -- composers by class of model ---------------------------------------------------------------------------
 
 
-def composer_of(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
     """The composer of a model's input at rows z, by the class of the model or a base of it."""
     make = _composer_maker(model)
     if make is not None:
@@ -179,7 +179,7 @@ def columns(model: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _arrays(image: SwitchedImage, preprocess: Preprocess | None) -> Composer:
+def _arrays(image: MaskedImage, preprocess: Preprocess | None) -> Composer:
     if preprocess is None:
         return Composer(image.shown, image.fill, image.labels)
     return Composer(
@@ -190,7 +190,7 @@ def _arrays(image: SwitchedImage, preprocess: Preprocess | None) -> Composer:
     )
 
 
-def flat(image: SwitchedImage, preprocess: Preprocess | None) -> SwitchedImage:
+def flat(image: MaskedImage, preprocess: Preprocess | None) -> MaskedImage:
     """An image as one row (1, numbers) for an estimator, with the superpixel of each number."""
     shown, fill = image.shown, image.fill
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
@@ -198,14 +198,14 @@ def flat(image: SwitchedImage, preprocess: Preprocess | None) -> SwitchedImage:
         shown, fill = preprocess(shown), preprocess(fill)
         labels = labels if preprocess.channels == "last" else np.moveaxis(labels, -1, 0)
     row = (1, -1)
-    return SwitchedImage(
+    return MaskedImage(
         np.asarray(shown, dtype=np.float64).reshape(row),
         np.asarray(fill, dtype=np.float64).reshape(row),
         np.ascontiguousarray(labels).reshape(row),
     )
 
 
-def _flat(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def _flat(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
     if columns(model) != image.shown.size:
         raise InputError(
             f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
@@ -216,7 +216,7 @@ def _flat(model: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Co
     return Composer(row.shown[0], row.fill[0], row.labels[0])
 
 
-def _session_composer(session: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
     entries = session.get_inputs()
     if len(entries) != 1:
         raise InputError(f"the ONNX model has {len(entries)} inputs; pass a callable on images instead")
@@ -246,7 +246,7 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
     )
 
 
-def _module_composer(module: Any, image: SwitchedImage, preprocess: Preprocess | None) -> Compose:
+def _module_composer(module: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
     torch = import_module("torch")
     preprocess = preprocess or Preprocess()
     weight = next(module.parameters(), None)
@@ -260,7 +260,7 @@ def _module_composer(module: Any, image: SwitchedImage, preprocess: Preprocess |
     )
 
 
-_MakeComposer = Callable[[Any, SwitchedImage, Preprocess | None], Compose]
+_MakeComposer = Callable[[Any, MaskedImage, Preprocess | None], Compose]
 _KINDS: Mapping[str, _MakeComposer] = {
     "torch.Module": _module_composer,
     "onnxruntime.InferenceSession": _session_composer,
