@@ -15,7 +15,6 @@ _HOME = {
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
     "ImagePart": "limes._explainers.parts.image",
-    "LocalSurrogateDisplay": "limes._display",
     "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._calling.networks",
@@ -35,7 +34,6 @@ _HOME = {
     "limit": "limes._pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
-    "scores": "limes.scores",
     "suggest_bandwidth": "limes._diagnostics.bandwidth",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
@@ -45,11 +43,10 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, evaluate, exceptions, models, scale, scores, theory
+    from limes import designs, evaluate, exceptions, models, scale, theory
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
-    from limes._display import LocalSurrogateDisplay
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer
     from limes._explainers.parts.image import ImagePart
