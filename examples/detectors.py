@@ -17,7 +17,7 @@ import limes
 def box_score(model: Callable[[Any], Any], box: Sequence[float], label: int) -> Callable[[Any], np.ndarray]:
     """How surely a detector finds one object: max over its detections of score · IoU with the object's box.
 
-    ``model`` maps images to mappings with "boxes" (m, 4), "scores" (m,) and "labels" (m,), as torchvision has.
+    ``model`` maps images to mappings with "boxes" (m, 4), "scores" (m,) and "labels" (m,).
     """
     corners = np.asarray(box, dtype=float)
 

@@ -85,32 +85,14 @@ def bounds_of(form: Form) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Extreme:
-    """The least answer over a box, or a lower bound of it where the search stopped early.
+    """The least answer over a box, or a lower bound of it where the search stopped early."""
 
-    Attributes
-    ----------
-    value
-        Lower bound of the answers in the box.
-    row
-        A row whose answer is ``value``; None where the search stopped before.
-    """
-
-    value: float
-    row: Floats | None
+    value: float  # lower bound of the answers in the box
+    row: Floats | None  # a row whose answer is ``value``; None where the search stopped before
 
 
 def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: float = np.inf) -> Extreme:
-    """Search for the least value of sign · f over a box.
-
-    Parameters
-    ----------
-    sign
-        -1 for the largest answers; ``value`` is then one of -f.
-    boxes
-        Largest number of boxes to cut.
-    below
-        Return as soon as the least value is at least this, or some row has a value below it.
-    """
+    """Search for the least value of sign · f over a box."""
     number = count()
     ends, row = _signed(bounds(box), sign), bounds.lowest(box, sign)
     if row is not None:
@@ -195,8 +177,6 @@ class _WeightedBounds:
 
 @dataclass(frozen=True, eq=False)
 class _LinkedBounds:
-    """Bounds of an increasing link, from the ends of its margin."""
-
     margin: Bounds
     form: Linked
 
@@ -254,21 +234,7 @@ class _ForestBounds:
 
 
 def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | None:
-    """Return the least and the largest answer of a form of one output; None where they are not bounded.
-
-    Parameters
-    ----------
-    form
-        A form with one output, (n,).
-    values
-        Values that each column may take, (v_j,) each.
-
-    Examples
-    --------
-    >>> from limes.models.forms import Linear
-    >>> answer_range(Linear([2.0, -1.0], 5.0), [np.array([0.0, 1.0]), np.array([3.0])])
-    (2.0, 4.0)
-    """
+    """Return the least and the largest answer of a form of one output; None where they are not bounded."""
     ends = _ends(form, values)
     return None if ends is None or not np.isfinite(ends).all() else (float(ends[0]), float(ends[1]))
 

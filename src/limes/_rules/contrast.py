@@ -36,7 +36,6 @@ class Goal:
 
     @classmethod
     def of(cls, below: float | None, above: float | None) -> Goal:
-        """Return the goal of the two options."""
         if (below is None) == (above is None):
             raise InputError("pass below= or above=, the number that the prediction has to cross")
         threshold: Any = above if below is None else below
@@ -143,15 +142,7 @@ class Fewest:
 
 
 def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *, sign: float) -> Fewest:
-    """Search for a row with sign · f < threshold that differs from a row in the fewest columns.
-
-    Parameters
-    ----------
-    values
-        Values that each column may take.
-    threshold
-        Threshold of sign · f.
-    """
+    """Search for a row with sign · f < threshold that differs from a row in the fewest columns."""
     start = tuple(np.array([value]) for value in row)
     free = [j for j, column in enumerate(values) if column.size > 1]
     search = _Search(bounds, start, values, threshold, sign)

@@ -263,7 +263,6 @@ class SparseExplainer(Described):
         return self._bound
 
     def _current(self, rows: Floats) -> ModelReading:
-        """Return the model as it is now: it is read again if it was fitted again since."""
         model = self._model
         if not model.watch.unchanged(rows):
             self._bound = model = self._reader.bind()

@@ -156,7 +156,6 @@ class Literals:
 
     @cached_property
     def background_cells(self) -> Ints:
-        """The cell of each value of the background, (n, columns)."""
         return self.cells(self.table.matrix)
 
     def background_signs(self, positions: Ints) -> Floats:
@@ -186,7 +185,6 @@ class Literals:
         return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
 
     def cells_of(self, row: Floats) -> tuple[int, ...]:
-        """Return the cell of each value of one encoded ``row``."""
         return self._located.get(row.tobytes(), lambda: tuple(self.cells(row[None, :])[0].tolist()))
 
     def _checked(self, Z: Floats) -> Floats:
@@ -202,30 +200,14 @@ class Literals:
 
 @dataclass(frozen=True, eq=False)
 class LiteralColumn:
-    """One column: its cells, its literals, and which of them hold in which cell.
-
-    Attributes
-    ----------
-    name
-        Of the column.
-    law
-        Of the background.
-    values
-        (n,) of the background.
-    cells
-        Text of each cell.
-    names
-        Texts of the literals.
-    holds
-        (cells, literals).
-    """
+    """One column: its cells, its literals, and which of them hold in which cell."""
 
     name: str
-    law: Marginal
-    values: Floats
-    cells: tuple[str, ...]
-    names: tuple[str, ...]
-    holds: Bools
+    law: Marginal  # of the background
+    values: Floats  # (n,) of the background
+    cells: tuple[str, ...]  # texts
+    names: tuple[str, ...]  # texts of the literals
+    holds: Bools  # (cells, literals)
 
     @cached_property
     def _owner(self) -> Ints:
@@ -242,17 +224,14 @@ class LiteralColumn:
 
     @cached_property
     def elsewhere(self) -> tuple[OtherValues, ...]:
-        """The background's values outside each cell."""
         return tuple(OtherValues(self.values[self._owner != cell]) for cell in range(self.law.cells.count))
 
     @cached_property
     def distinct(self) -> Floats:
-        """The background's values, ascending, missing last."""
         return np.unique(self.values)
 
     @cached_property
     def inside(self) -> tuple[Floats, ...]:
-        """The background's values in each cell, ascending."""
         owner = self.law.cells.locate(self.distinct)
         return tuple(self.distinct[owner == cell] for cell in range(self.law.cells.count))
 
@@ -341,7 +320,6 @@ class SignRows:
         self.width = None if literals is None else len(literals.names)
 
     def decode(self, x: Floats) -> Floats:
-        """Return rows as the model takes them."""
         return x
 
     def encode(self, X: Any) -> Floats:
@@ -363,11 +341,9 @@ class SignRows:
         return row
 
     def names(self, size: int) -> tuple[str, ...]:
-        """Return the names of the features."""
         return tuple(f"x{j}" for j in range(size)) if self._literals is None else self._literals.names
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
-        """Return the label of each feature at a row."""
         return self.names(row.size)
 
     def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
@@ -391,7 +367,6 @@ class SignRows:
         return facts
 
     def condition(self, row: Floats, j: int) -> str:
-        """Return the literal of a feature that holds at a row."""
         if self._literals is None:
             return f"x{j} = {row[j]:g}"
         name = self._literals.names[j]
@@ -419,7 +394,6 @@ class SignRows:
         return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
 
     def box(self, row: Floats, features: Ints) -> Box:
-        """Return all rows of literals with the row's literals there."""
         free = np.ones(row.size, dtype=np.bool_)
         free[features] = False
         return tuple(_BOTH if free[j] else row[j : j + 1] for j in range(row.size))
@@ -428,7 +402,6 @@ class SignRows:
         return rows
 
     def checked_rows(self, size: int) -> Floats:
-        """Return rows of literals on which form and model are compared."""
         return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
@@ -494,7 +467,6 @@ class TableRows:
         return self._literals.table.originals(rows)
 
     def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
-        """Return rows on which form and model are compared: of the background, and mixed from several."""
         return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:

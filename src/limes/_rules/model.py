@@ -65,39 +65,19 @@ class RowCalls(Calls):
 
 @dataclass(frozen=True, eq=False)
 class ModelReading:
-    """A model as it was read, before a row is explained.
-
-    Attributes
-    ----------
-    expectation
-        Exact, or None.
-    predict
-        Answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked.
-    samples
-        Whether a row that the expectation refuses is sampled, from ``predict``.
-    answer_range
-        The range of answers in a neighbourhood; None where it is not known.
-    background
-        Answers at the background's rows, (n,), that an assumed range has to cover.
-    bounds
-        Of its answers over boxes of rows; None where it is not read, or no box bounds it.
-    reason
-        Why it is sampled, where it is.
-    watch
-        Notices that the model was fitted again.
-    unfinished
-        Answers around rows whose explanation was cut short.
-    """
+    """A model as it was read, before a row is explained."""
 
     expectation: ExactMoments | None
+    # answers rows in place of the model, (m, columns) -> (m,); None where the model must be asked
     predict: Ask | None
-    samples: bool
+    samples: bool  # whether a row that the expectation refuses is sampled, from ``predict``
+    # the range of answers in a neighbourhood; None where it is not known
     answer_range: Callable[[LiteralNeighbourhood], AnswerRange | None]
-    background: Floats
-    bounds: Bounds | None
-    reason: str
-    watch: Watch
-    unfinished: LRUCache[int, RowCalls]
+    background: Floats  # answers at the background's rows, (n,), that an assumed range has to cover
+    bounds: Bounds | None  # of its answers over boxes of rows; None where it is not read, or no box bounds it
+    reason: str  # why it is sampled, where it is
+    watch: Watch  # notices that the model was fitted again
+    unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
         """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
@@ -116,28 +96,16 @@ class ModelReading:
 
 @dataclass(frozen=True, eq=False)
 class RuleModel:
-    """A model, how it is called, and by which options it is read.
-
-    Attributes
-    ----------
-    model, output, ask
-        The user's, which of its answers is explained, and a call of it.
-    rows, spread
-        What the model's rows are, and σ.
-    solver, method
-        Options of the explainer.
-    passed
-        The range that the user states; None for "auto".
-    """
+    """A model, how it is called, and by which options it is read."""
 
     model: Any
     output: Output
-    ask: OneOutput
+    ask: OneOutput  # a call of the model, of this output
     rows: SignRows | TableRows
-    spread: float
+    spread: float  # σ
     solver: str
     method: str
-    passed: AnswerRange | None
+    passed: AnswerRange | None  # the range that the user states; None for "auto"
 
     def bind(self) -> ModelReading:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
@@ -173,7 +141,6 @@ class RuleModel:
         )
 
     def _why_sampled(self) -> str:
-        """Return why Γ is sampled whatever the model is; "" if it is computed where that is possible."""
         solver, method = self.solver, self.method
         if SOLVERS[solver].needs is not PopulationProblem:
             if method == "exact":
@@ -184,7 +151,6 @@ class RuleModel:
         return REQUESTED if method == "sampled" else ""
 
     def _read(self) -> tuple[Form | None, str, float]:
-        """Return the model's form and by how much it may differ; None and why, if it cannot be read."""
         exact = self.method == "exact"
         form = read_output(self.model, self.output, self.rows.decode, schema=self.rows.schema)
         if isinstance(form, BlackBox):
@@ -205,7 +171,6 @@ class RuleModel:
         return form, "", allowed
 
     def _expectation(self, form: Form) -> tuple[ExactMoments | None, str]:
-        """Return the form's exact expectation, tried around one row; None and why, if it has none."""
         row = self.rows.checked_rows(form.size)[0]
         try:
             expectation = exact_expectation(form)

@@ -50,26 +50,11 @@ _LARGEST_SPREAD = 460.0
 class FlipLaw:
     """d literals, each flipped with probability q = e^{-σ}/(1 + e^{-σ}).
 
-    Attributes
-    ----------
-    size
-        Number of literals d.
-    spread
-        σ ≥ 0; at 0 all rows are equally likely.
-
-    References
-    ----------
     Koriche, Lagniez and Tran 2025, section 7.1. (Its normaliser is that of σ times the number of flips.)
-
-    Examples
-    --------
-    >>> law = FlipLaw(3, spread=0.0)
-    >>> law.flip, law.correlation, law.variance
-    (0.5, 0.0, 1.0)
     """
 
-    size: int
-    spread: float
+    size: int  # number of literals d
+    spread: float  # σ ≥ 0; at 0 all rows are equally likely
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -86,13 +71,11 @@ class FlipLaw:
 
     @property
     def correlation(self) -> float:
-        """ρ = E s_j = tanh(σ/2)."""
-        return float(np.tanh(self.spread / 2))
+        return float(np.tanh(self.spread / 2))  # ρ = E s_j
 
     @property
     def variance(self) -> float:
-        """Variance a of s_j, 4q(1 - q)."""
-        return 4.0 * self.flip * float(expit(self.spread))
+        return 4.0 * self.flip * float(expit(self.spread))  # of s_j: 4q(1 - q)
 
     def flips(self, rng: np.random.Generator, rows: int) -> Bools:
         """Draw which literals flip, (rows, d).
@@ -112,24 +95,10 @@ class FlipLaw:
 
 @dataclass(frozen=True, eq=False)
 class LiteralFlips:
-    """Rows are the literals themselves: z_j = -x_j where literal j flips.
+    """Rows are the literals themselves: z_j = -x_j where literal j flips."""
 
-    Attributes
-    ----------
-    instance
-        x, (d,), of -1 and +1.
-    spread
-        σ ≥ 0.
-
-    Examples
-    --------
-    >>> near = LiteralFlips([1.0, -1.0], spread=1.0)
-    >>> near.rows(np.array([[False, True]]), np.random.default_rng(0))
-    array([[1., 1.]])
-    """
-
-    instance: Floats
-    spread: float
+    instance: Floats  # x, (d,), of -1 and +1
+    spread: float  # σ ≥ 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "instance", checked_signs(self.instance))
@@ -141,12 +110,10 @@ class LiteralFlips:
 
     @property
     def decided_by_flips(self) -> bool:
-        """True: the flips determine the row, nothing else is drawn."""
         return True
 
     @property
     def varying(self) -> Ints:
-        """The column that each literal changes, (d,): all."""
         return np.arange(self.instance.size)
 
     @property
@@ -179,14 +146,9 @@ class OtherValues:
     """Values of a column outside a cell: the background's values elsewhere, all equally likely.
 
     Rows with the same cell share one such object, and the means that it caches.
-
-    Attributes
-    ----------
-    values
-        The values, with repetitions; empty for a column that has no other cell.
     """
 
-    values: Floats
+    values: Floats  # the values, with repetitions; empty for a column that has no other cell
     _means: LRUCache[Any, Floats] = field(default_factory=lambda: LRUCache(_FUNCTIONS))
 
     @property
@@ -204,7 +166,6 @@ class OtherValues:
         return np.append(0, np.ones(self.atoms.value.size, dtype=np.int64))
 
     def means(self, function: Function) -> Any:
-        """Mean of m functions, (m,)."""
         return self._means.get(function, lambda: self.atoms.expect(function).sum(axis=1))
 
 
@@ -216,32 +177,21 @@ class ChangingCoordinate(IndicatorCoordinate):
     others: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
 
     def tabulate(self, function: Function) -> CellMeans:
-        """Return the table of m functions that ``basis`` uses; means over other values are cached."""
         return CellMeans(np.stack([function(self.value)[:, 0], self.others.means(function)], axis=1))
 
     def basis(self, table: CellMeans) -> Floats:
-        """Return the table: its two cells are z = 1 and z = 0."""
-        return table.values
+        return table.values  # the two cells are z = 1 and z = 0
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnChanges:
-    """A literal a column: it keeps the instance's value, or takes a background value of another bin.
+    """A literal a column: it keeps the instance's value, or takes a background value of another bin."""
 
-    Attributes
-    ----------
-    values
-        The instance, (columns,).
-    others
-        For each column the background's values in other bins than the instance's; empty for a column that
-        never changes.
-    spread
-        σ ≥ 0.
-    """
-
-    values: Floats
+    values: Floats  # the instance, (columns,)
+    # for each column the background's values in other bins than the instance's; empty for a column
+    # that never changes
     others: Sequence[OtherValues]
-    spread: float
+    spread: float  # σ ≥ 0
 
     @cached_property
     def law(self) -> FlipLaw:
@@ -258,8 +208,7 @@ class ColumnChanges:
 
     @property
     def instance(self) -> Floats:
-        """Ones (d,): every literal is true of the instance."""
-        return np.ones(len(self.varying))
+        return np.ones(len(self.varying))  # every literal is true of the instance
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
@@ -291,7 +240,6 @@ LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges
 
 
 def checked_signs(instance: ArrayLike) -> Floats:
-    """Return the row (d,); raise unless it consists of -1 and +1."""
     row = np.array(instance, dtype=np.float64)
     if row.ndim != 1 or row.size == 0:
         raise InputError(f"an instance is one row of literals, got shape {row.shape}")

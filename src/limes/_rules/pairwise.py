@@ -66,7 +66,6 @@ class SearchProblem:
         return _ROUNDING * self.square
 
     def cutoff(self, best: float) -> float:
-        """Bound from which on a node cannot improve on the best objective."""
         return best * (1.0 - self.tolerance) - self.rounding
 
     def value(self, support: Ints) -> tuple[float, float]:
@@ -124,7 +123,6 @@ class Node:
         )
 
     def child(self, place: int, bound: float) -> Node:
-        """Return the child that includes one free literal and excludes those before it."""
         after = self.free.size - place - 1
         gram, moments, ones, swept = np.empty((after, after)), np.empty(after), np.empty(after), np.empty(3)
         _kernels.sweep_in(self.gram, self.moments, self.ones, self.swept, place, gram, moments, ones, swept)
@@ -190,23 +188,7 @@ Report: TypeAlias = Callable[[float, float], object]
 
 
 class PairwiseSearch:
-    """The incumbent and the open nodes; ``_turn`` guards both.
-
-    Parameters
-    ----------
-    problem
-        The problem with the constraint in it.
-    size
-        Number of literals without the constant.
-    k
-        Number of literals of an explanation.
-    deadline
-        Time at which exchanges of the first incumbent stop, and the root's bound is no longer improved.
-    threads
-        Number of threads.
-    report
-        Called with the lower bound and the best objective before every node.
-    """
+    """The incumbent and the open nodes; ``_turn`` guards both."""
 
     def __init__(
         self, problem: SearchProblem, size: int, k: int, deadline: float, threads: int, report: Report
@@ -270,7 +252,6 @@ class PairwiseSearch:
                     self._turn.notify_all()
 
     def _next_child(self) -> tuple[Node, int, float] | None:
-        """Return the next node, the place of its child and that child's bound; None at the end."""
         with self._turn:
             while perf_counter() <= self._deadline:
                 if self._open and self._open.lowest < self.problem.cutoff(self.best):
@@ -297,7 +278,6 @@ class PairwiseSearch:
         return place >= 2 and place > _STALE * node.free.size
 
     def _children(self, node: Node, place: int, bound: float) -> list[Node]:
-        """Return the child to be opened, if any; for a stale node, the rest of the node."""
         if self._is_stale(node, place):
             rest = replace(node.restricted(np.arange(place, node.free.size)), bound=bound)
             return list(self._processed(rest, _TRIES))

@@ -115,7 +115,6 @@ class FreeQuadratic:
         )
 
     def smallest_eigenvalue(self) -> float:
-        """Return the smallest eigenvalue of the correlations; 0 where it would be a rounding error."""
         variance = np.diag(self.gram)
         if variance.min() <= 0.0:
             return 0.0
@@ -183,17 +182,7 @@ class Relaxed:
 
 
 class CentralPath:
-    """Newton's steps along the central path of one node.
-
-    Parameters
-    ----------
-    problem
-        The free literals, p of them.
-    slots
-        Number of literals to choose, fewer than p.
-    point
-        The starting point.
-    """
+    """Newton's steps along the central path of one node."""
 
     def __init__(self, problem: FreeQuadratic, slots: int, point: Point) -> None:
         self._problem, self._slots, self.point = problem, slots, point
@@ -234,7 +223,6 @@ class CentralPath:
         return length
 
     def _without_ridges(self, ridges: Floats) -> Floats | None:
-        """Return the factor of H - D; None where it is not positive definite."""
         matrix = self._problem.gram.copy()
         matrix[self._diagonal] -= (1.0 + _MARGIN) * ridges
         return _factor(matrix)
@@ -297,13 +285,11 @@ def _within(room: Floats, move: Floats) -> float:
 
 
 def _factor(matrix: Floats) -> Floats | None:
-    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; None if indefinite."""
     factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     return None if info else np.asarray(factor)
 
 
 def _inverse(factor: Floats) -> Floats:
-    """Return the symmetric inverse of a factor's matrix."""
     inverse = np.tril(lapack.dpotri(factor, lower=1)[0])
     return np.asarray(inverse + np.tril(inverse, -1).T)
 
@@ -398,23 +384,7 @@ def _solved(problem: FreeQuadratic, root: Branch, k: int, scale: float, deadline
 
 
 class PerspectiveSearch:
-    """Best-first search; ``best`` and ``support`` are the incumbent, ``nodes`` counts the root and splits.
-
-    Parameters
-    ----------
-    problem
-        The sample's problem.
-    k
-        Number of literals.
-    best, support
-        Objective and support of an incumbent.
-    cutoff
-        Function of a best objective: the bound from which on a node cannot improve on it.
-    improved
-        Called with a support that may be better; returns one that is no worse.
-    deadline
-        Time by which the root has to be solved; if it cannot be, the bound is void.
-    """
+    """Best-first search; ``best`` and ``support`` are the incumbent, ``nodes`` counts the root and splits."""
 
     def __init__(
         self,
@@ -521,5 +491,4 @@ def _bound(node: Branch, path: CentralPath) -> float:
 
 
 def _rounded(node: Branch, point: Point, slots: int) -> Ints:
-    """Return the chosen literals and those with the largest shares."""
     return np.concatenate([node.chosen, node.free[np.argsort(-point.shares, kind="stable")[:slots]]])

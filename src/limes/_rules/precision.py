@@ -21,23 +21,7 @@ from limes.exceptions import InputError
 def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
     r"""Empirical Bernstein: E ≤ mean + √(2 V ln(2/δ)/n) + 7 L ln(2/δ)/(3(n - 1)) with probability ≥ 1 - δ.
 
-    Parameters
-    ----------
-    values
-        (n,) independent draws, all in [0, L].
-    largest
-        L.
-    risk
-        δ in (0, 1).
-
-    References
-    ----------
     Maurer and Pontil 2009, Theorem 4.
-
-    Examples
-    --------
-    >>> bernstein_bound(np.array([0.0, 0.5, 1.0] * 100), largest=1.0, risk=0.05).__round__(3)
-    0.593
     """
     n = values.size
     if n < 2:
@@ -99,25 +83,7 @@ def precision(
     rng: np.random.Generator,
     exact_literals: int = EXACT_LITERALS,
 ) -> Precision:
-    """Compute P(w), exactly where few literals are free and determine the rows.
-
-    Parameters
-    ----------
-    near
-        The neighbourhood.
-    predict
-        (m, columns) -> (m,).
-    u
-        w∘x, (d,).
-    target
-        f(x).
-    draws
-        Number of rows where P is sampled.
-    rng
-        Random generator of the draws.
-    exact_literals
-        Most literals outside the support at which P is enumerated.
-    """
+    """Compute P(w), exactly where few literals are free and determine the rows."""
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
     q, none = near.law.flip, np.zeros((1, support.size), dtype=np.bool_)
     sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
@@ -140,5 +106,4 @@ def precision(
 
 
 def _subsets(n: int) -> Bools:
-    """Return all subsets of n positions, (2^n, n)."""
     return np.asarray((np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1)

@@ -51,38 +51,16 @@ _RANGE_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SparseSolution:
-    """A sparse explanation with a bound on its error.
+    """A sparse explanation with a bound on its error."""
 
-    Attributes
-    ----------
-    w
-        (d,) coefficients of the literals; intercept + w·x = f(x).
-    intercept
-        The constant b; 0 in the paper's form.
-    support
-        Positions of the nonzero coefficients, ascending.
-    objective
-        F of the problem that was solved.
-    lower_bound
-        Lower bound of the objective of all explanations of this size.
-    gap
-        (objective - lower_bound) / objective, 0 where both are 0.
-    proved
-        Whether w is optimal, up to the tolerance.
-    nodes
-        Nodes of a search, or iterations.
-    seconds
-        Time taken.
-    """
-
-    w: Floats
-    intercept: float
-    support: Ints
-    objective: float
-    lower_bound: float
-    gap: float
-    proved: bool
-    nodes: int
+    w: Floats  # (d,) coefficients of the literals; intercept + w·x = f(x)
+    intercept: float  # the constant b; 0 in the paper's form
+    support: Ints  # positions of the nonzero coefficients, ascending
+    objective: float  # F of the problem that was solved
+    lower_bound: float  # lower bound of the objective of all explanations of this size
+    gap: float  # (objective - lower_bound) / objective, 0 where both are 0
+    proved: bool  # whether w is optimal, up to the tolerance
+    nodes: int  # nodes of a search, or iterations
     seconds: float
 
     def within(self, positions: Ints, size: int) -> SparseSolution:
@@ -94,31 +72,15 @@ class SparseSolution:
 
 @dataclass(frozen=True, eq=False)
 class PopulationProblem:
-    r"""F(u) = a‖u‖² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself.
+    r"""F(u) = a‖u‖² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself."""
 
-    Attributes
-    ----------
-    instance
-        x, (d,).
-    target
-        y = f(x).
-    law
-        The law of the flips: ρ and a.
-    gamma
-        Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f.
-    mean, variance
-        E f and Var f. The variance only shifts the objective, and may be NaN.
-    intercept
-        Whether a constant is fitted; without one Σu = y.
-    """
-
-    instance: Floats
-    target: float
-    law: FlipLaw
-    gamma: Floats
-    mean: float
-    variance: float
-    intercept: bool = False
+    instance: Floats  # x, (d,)
+    target: float  # y = f(x)
+    law: FlipLaw  # ρ and a
+    gamma: Floats  # Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f
+    mean: float  # E f
+    variance: float  # Var f, which only shifts the objective, and may be NaN
+    intercept: bool = False  # whether a constant is fitted; without one Σu = y
 
     @property
     def size(self) -> int:
@@ -160,26 +122,13 @@ class SampleProblem:
 
     ``gram``, ``moments`` and ``square`` belong to the centred signs s - ρ̂, which are nearly uncorrelated, and
     to f - ρ̂y: on b + Σu = y the errors are the same. Where a constant is fitted, its column comes last.
-
-    Attributes
-    ----------
-    instance
-        x, (d,).
-    target
-        y = f(x).
-    signs
-        s_i = z_i∘x, (m, d), each ±1.
-    values
-        f(z_i), (m,).
-    intercept
-        Whether a constant is fitted; without one Σu = y.
     """
 
-    instance: Floats
-    target: float
-    signs: Floats
-    values: Floats
-    intercept: bool = False
+    instance: Floats  # x, (d,)
+    target: float  # y = f(x)
+    signs: Floats  # s_i = z_i∘x, (m, d), each ±1
+    values: Floats  # f(z_i), (m,)
+    intercept: bool = False  # whether a constant is fitted; without one Σu = y
 
     @property
     def size(self) -> int:
@@ -189,16 +138,13 @@ class SampleProblem:
         return replace(self, instance=self.instance[positions], signs=self.signs[:, positions])
 
     def constant(self, u: Floats) -> float:
-        """Return b = y - Σu where a constant is fitted, else 0."""
         return self.target - float(u.sum()) if self.intercept else 0.0
 
     def residuals(self, u: Floats) -> Floats:
-        """Return b + s·u - f, (m,)."""
         support = np.flatnonzero(u)
         return np.asarray(self.signs[:, support] @ u[support] + (self.constant(u) - self.values))
 
     def objective(self, u: Floats) -> float:
-        """F(u), by the residuals."""
         residual = self.residuals(u)
         return float(residual @ residual / residual.size)
 
@@ -227,7 +173,6 @@ class SampleProblem:
 
     @cached_property
     def centred(self) -> Floats:
-        """Target of the centred signs: f - ρ̂y, (m,)."""
         return self.values - self.center * self.target
 
     @cached_property
@@ -249,7 +194,6 @@ class SampleProblem:
 
 
 def check_sparsity(k: object, size: int) -> None:
-    """Raise unless k is a whole number from 1 to the number of literals."""
     if not is_count(k):
         raise InputError(f"k is the number of literals of an explanation, a whole number >= 1; got {k!r}")
     if k > size:
@@ -293,7 +237,6 @@ def solution(
 
 
 def fit_on(problem: PopulationProblem | SampleProblem, support: Ints) -> Floats:
-    """Return the least-squares coefficients of a support, (n,)."""
     gram, moments = problem.on_support(support)
     if problem.intercept:
         return np.asarray(np.linalg.lstsq(gram, moments, rcond=None)[0])
@@ -366,19 +309,11 @@ def _step_in_box(u: Floats, move: Floats) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class AnswerRange:
-    """The range of a model's answers, on which bounds of errors rest.
-
-    Attributes
-    ----------
-    low, high
-        Ends of the range.
-    source
-        Source of the range; "" where it is assumed from the answers at hand.
-    """
+    """The range of a model's answers, on which bounds of errors rest."""
 
     low: float
     high: float
-    source: str = ""
+    source: str = ""  # of the range; "" where it is assumed from the answers at hand
 
     @classmethod
     def of_answers(cls, *answers: Floats) -> AnswerRange:
@@ -437,8 +372,6 @@ def project(v: Floats, target: float, k: int, pull: float = np.inf) -> Floats:
     An infinite pull projects v (d,) on Σu = target. The k + 1 supports that can be best are compared; among
     equally good ones the support with the fewest of the largest entries is chosen.
 
-    References
-    ----------
     The paper's own projection (Koriche et al. 2025, Lemma 2) is the greedy one of Kyrillidis et al. 2013;
     this one needs no special case at target = 0.
     """
@@ -463,15 +396,6 @@ def projection(problem: PopulationProblem, k: int) -> SparseSolution:
     """Solve the population's problem: optimal, at the cost of a sort.
 
     Where Γ was sampled the solution is optimal for that estimate.
-
-    Examples
-    --------
-    >>> from limes._rules.neighbourhood import FlipLaw
-    >>> law = FlipLaw(3, spread=0.0)
-    >>> gamma = np.array([0.5, 0.1, -0.25])  # of f(z) = 0.5 z_0 + 0.1 z_1 - 0.25 z_2, at x = 1
-    >>> problem = PopulationProblem(np.ones(3), 0.35, law, gamma, mean=0.0, variance=0.3225)
-    >>> projection(problem, k=2).w
-    array([ 0.55,  0.  , -0.2 ])
     """
     began = perf_counter()
     check_sparsity(k, problem.size)
@@ -487,8 +411,6 @@ def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000)
     ends when the iterate stops moving, or returns to an earlier support (at a small spread it may cycle).
     There is no lower bound: ``lower_bound`` is 0.
 
-    References
-    ----------
     Koriche et al. 2025, Algorithm 1, with the exact projection in place of its Algorithm 2.
     """
     began = perf_counter()

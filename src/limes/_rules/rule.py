@@ -97,7 +97,6 @@ class Draws:
         return np.asarray(1.0 - 2.0 * self.flips, dtype=np.float64)
 
     def errors(self, u: Floats, constant: float) -> Floats:
-        """Return b + w·z - f(z), (m,)."""
         support = np.flatnonzero(u)
         return (1.0 - 2.0 * self.flips[:, support]) @ u[support] + (constant - self.values)
 
@@ -236,37 +235,18 @@ class RefusedRowError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRule:
-    """A solution, evaluated on fresh rows; all numbers are in units of the model's answers.
+    """A solution, evaluated on fresh rows; all numbers are in units of the model's answers."""
 
-    Attributes
-    ----------
-    solution, problem
-        The solution and its problem, of the scaled model.
-    exact
-        Whether Γ is exact.
-    precision
-        Precision on the scaled model.
-    excess
-        How far answers of the precision's rows leave an assumed range, as a share of its width.
-    risk
-        Probability that at least one of the bounds fails.
-    calls
-        Number of rows that the model predicted.
-    stability
-        How stable the choice of literals is; its share is NaN where they are proved to be the best.
-    refusal
-        Why the row was sampled although the model was read; "" elsewhere.
-    """
-
-    solution: SparseSolution
+    solution: SparseSolution  # of the scaled model
     problem: RowProblem
-    exact: bool
-    precision: Precision
-    excess: float
-    risk: float
-    calls: int
+    exact: bool  # Γ is exact
+    precision: Precision  # on the scaled model
+    excess: float  # how far answers of the precision's rows leave an assumed range, as a share of its width
+    risk: float  # probability that at least one of the bounds fails
+    calls: int  # number of rows that the model predicted
+    # how stable the choice of literals is; its share is NaN where they are proved to be the best
     stability: SupportStability
-    refusal: str = ""
+    refusal: str = ""  # why the row was sampled although the model was read; "" elsewhere
 
     @property
     def target(self) -> float:
@@ -309,7 +289,6 @@ class EvaluatedRule:
 
     @cached_property
     def r2(self) -> float:
-        """1 - F/Var f over fresh rows."""
         return _r2(float(self.squares.mean()), self.problem.scale.half * self.problem.fresh.values)
 
     @property

@@ -40,8 +40,6 @@ def convex(problem: SampleProblem, k: int) -> SparseSolution:
     It is dense, a bound rather than an explanation: ``support`` is usually larger than k, and ``proved``
     refers to the relaxation.
 
-    References
-    ----------
     Koriche et al. 2025, section 7.1 (CVX).
     """
     began = perf_counter()
@@ -92,34 +90,7 @@ def branch_and_bound(
     threads: int = 1,
     on_progress: OnProgress | None = None,
 ) -> SparseSolution:
-    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate.
-
-    Parameters
-    ----------
-    problem
-        m rows, enough that correlations are small (m = 1000 for 500 literals).
-    k
-        Number of literals, 1 .. d.
-    tolerance
-        Stop once the gap is no larger; 0 for the optimum.
-    time_limit
-        Seconds, > 0; when they are over, the remaining gap is reported. The Gram matrix and one bound are
-        computed in any case, which takes some seconds for 4,000 literals.
-    threads
-        Number of threads, >= 1. The proved optimum does not depend on it; the number of nodes, and which of
-        several equally good explanations is returned, does.
-    on_progress
-        Called with seconds, lower bound and best objective at every node.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> signs = rng.choice([-1.0, 1.0], (500, 20))
-    >>> values = 0.5 * signs[:, 3] - 0.3 * signs[:, 7] + 0.1 * signs[:, 11] * signs[:, 12]
-    >>> optimum = branch_and_bound(SampleProblem(np.ones(20), 0.2, signs, values), k=2)
-    >>> optimum.support, optimum.proved
-    (array([3, 7]), True)
-    """
+    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate."""
     began = perf_counter()
     check_sparsity(k, problem.size)
     if not 0 <= tolerance < 1 or not time_limit > 0:
@@ -198,24 +169,12 @@ class _Progress:
 
 @dataclass(frozen=True)
 class Solver:
-    """A solver of one kind of problem.
-
-    Attributes
-    ----------
-    solve
-        (problem, k) -> solution.
-    needs
-        The kind of problem: ``PopulationProblem`` consists of g = E[s f], ``SampleProblem`` of rows and their
-        answers.
-    options
-        Names of the options of ``solve``.
-    boxed
-        Whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled.
-    """
-
-    solve: Callable[..., SparseSolution]
+    solve: Callable[..., SparseSolution]  # (problem, k) -> solution
+    # the kind of problem: ``PopulationProblem`` consists of g = E[s f], ``SampleProblem`` of rows and
+    # their answers
     needs: type[PopulationProblem] | type[SampleProblem]
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # names of the options of ``solve``
+    # whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled
     boxed: bool = False
 
 
