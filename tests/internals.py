@@ -124,7 +124,7 @@ NAMES = {
     "limes.designs._tilted_columns": "SlopeColumn",
     "limes.designs._rows": "Rows",
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
-    "limes.evaluate._repetition": "compare_runs noisy_rows",
+    "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",

@@ -156,6 +156,7 @@ class Literals:
 
     @cached_property
     def background_cells(self) -> Ints:
+        """The cell of each value of the background, (n, columns)."""
         return self.cells(self.table.matrix)
 
     def background_signs(self, positions: Ints) -> Floats:
@@ -185,6 +186,7 @@ class Literals:
         return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
 
     def cells_of(self, row: Floats) -> tuple[int, ...]:
+        """Return the cell of each value of one encoded ``row``."""
         return self._located.get(row.tobytes(), lambda: tuple(self.cells(row[None, :])[0].tolist()))
 
     def _checked(self, Z: Floats) -> Floats:

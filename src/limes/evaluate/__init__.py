@@ -6,17 +6,20 @@ limes.evaluate.compare({"limes": explain, "shap": other}, task)
 """
 
 from limes.evaluate._comparison import Comparison, compare, plot_curves
-from limes.evaluate._faithfulness import (
+from limes.evaluate._measures import (
     Bins,
     Curves,
+    Explain,
     Neighbourhood,
     Removal,
+    Stability,
     curves,
     fidelity,
     infidelity,
     precision,
+    sensitivity,
+    stability,
 )
-from limes.evaluate._repetition import Explain, Stability, sensitivity, stability
 from limes.evaluate._task import Attribution, EvaluationTask, Score, attribution
 
 # the shorter public name

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._bars import progress_bar
-from limes.evaluate._faithfulness import Bins, Curves, curves, fidelity, infidelity
-from limes.evaluate._repetition import Explain, sensitivity, stability
+from limes.evaluate._measures import (
+    Bins,
+    Curves,
+    Explain,
+    curves,
+    fidelity,
+    infidelity,
+    sensitivity,
+    stability,
+)
 from limes.evaluate._task import EvaluationTask, Score, check_task
 from limes.exceptions import InputError
 
