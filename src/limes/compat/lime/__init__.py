@@ -42,7 +42,6 @@ class _Alias(MetaPathFinder, Loader):
 
 
 def _original(name: str) -> str:
-    """The name of the module here that ``lime`` or ``lime.x`` means."""
     return __name__ + name.removeprefix("lime")
 
 

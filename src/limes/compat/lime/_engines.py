@@ -104,7 +104,6 @@ def engine_name(choice: str | None) -> str:
 
 
 def _owner(predict_fn: Any) -> Any:
-    """Return the object whose method this is; None of other functions, and where the method was replaced."""
     model = getattr(predict_fn, "__self__", None)
     return model if getattr(model, getattr(predict_fn, "__name__", ""), None) == predict_fn else None
 
@@ -168,7 +167,6 @@ class PredictFunction:
         return _both_classes(answers) if answers.shape[1] == 1 else answers
 
     def checked(self, answers: Floats) -> Floats:
-        """Return answers (n, k); raise InputError if they are several numbers a row of a regression."""
         if self.mode == "regression" and answers.shape[1] != 1:
             raise InputError(
                 f"predict_fn answered {answers.shape[1]} numbers a row: explain one at a time, "
@@ -187,7 +185,6 @@ class PredictFunction:
 
     @cached_property
     def model(self) -> tuple[Any, str | None] | None:
-        """The model and output behind it, if it may be read."""
         return model_behind(self.predict_fn, self.mode)
 
     @cached_property
@@ -321,7 +318,6 @@ class Limit:
     at_instance: Floats
 
     def fit(self, count: int, selection: str) -> LocalFit:
-        """Keep the ``count`` features that ``selection`` selects."""
         if len(self.coef) == 1:  # nothing to select from
             used = np.zeros(1, dtype=np.int64)
         else:
@@ -358,7 +354,6 @@ class Limit:
 def exchangeable_limit(
     coef: Floats, errors: Floats, intercept: float, fidelity: float, design: ExchangeableDesign
 ) -> Limit:
-    """The limit of words or superpixels, of coefficients (d,) and standard errors (d,)."""
     gram, gamma = design.gamma(np.eye(design.size)), design.gamma(coef)
     return Limit(coef, errors, intercept, fidelity, gram, gamma, design.inclusion, design.at_instance)
 
@@ -418,7 +413,6 @@ def _bounds(answers: Floats) -> tuple[float, float]:
 
 @contextmanager
 def _unwrapped_errors() -> Iterator[None]:
-    """Unwrap errors of limes' checks, which were raised inside the model and so look like its failure."""
     try:
         yield
     except ModelError as error:
@@ -454,7 +448,6 @@ def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: i
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
-    """Draw lime's rows of a call, and ask the model about them."""
     rng = np.random.default_rng([seed, *adapter.fingerprint(call.instance)])
     features, rows = adapter.draw(call.instance, call.num_samples, rng, call.sampling)
     # first what may be refused, then what may take long
@@ -489,7 +482,6 @@ def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
 def _explanation(
     fits: Mapping[int, LocalFit], mode: str, predictions: Floats, calls: int, fields: Mapping[str, Any]
 ) -> LimesExplanation:
-    """Make limes' explanation of lime's fits of one row; a regression has no axis of outputs."""
     from limes._explanation import Explanation
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
@@ -652,7 +644,6 @@ class BaseExplainer:
         return [int(k) for k in dict.fromkeys(wanted)]
 
     def _classes(self, k: int) -> list[Any] | None:
-        """Names of a classifier's k classes, their numbers unless the user names them."""
         if self.mode == "regression":
             return None
         numbers = [str(i) for i in range(k)]

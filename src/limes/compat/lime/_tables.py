@@ -82,8 +82,6 @@ SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
 
 
 class _ColumnsAdapter(DataAdapter):
-    """Tables, dense or sparse: columns ``names``; ``around`` centres lime's normals on the instance."""
-
     metric = "euclidean"
 
     def __init__(self, names: list[str], kernel_width: float | None, *, around: bool) -> None:
@@ -162,7 +160,6 @@ class TableAdapter(_ColumnsAdapter):
 
     @cached_property
     def bins(self) -> str | list[BinStatistics | None] | None:
-        """The bins as limes takes them: their name, or their statistics."""
         if self.discretizer is None or (isinstance(self._cut, str) and not self._stats):
             return None if self.discretizer is None else str(self._cut)
         statistics = self.discretizer.statistics
@@ -208,7 +205,6 @@ class TableAdapter(_ColumnsAdapter):
 
     @cached_property
     def frequencies(self) -> dict[int, Floats]:
-        """How frequent they are, adding up to 1."""
         if self._stats:
             counts = {j: np.asarray(self._stats["feature_frequencies"][j]) for j in self.categorical}
         else:
@@ -399,7 +395,6 @@ class TableAdapter(_ColumnsAdapter):
 
 
 def _column_names(names: Sequence[Any] | None, d: int) -> list[str]:
-    """Names of d columns, their positions unless there are names."""
     if names is None:
         return [str(j) for j in range(d)]
     problem = f"feature_names has {len(names)} names, but training_data has {d} columns"
@@ -503,7 +498,6 @@ class SparseTableAdapter(_ColumnsAdapter):
 
 
 def _held(row: Any) -> tuple[Ints, Floats]:
-    """Columns and values (m,) of a sparse row, without stored zeros."""
     kept = row.copy()
     kept.eliminate_zeros()
     return np.asarray(kept.indices, dtype=np.int64), np.asarray(kept.data, dtype=np.float64)

@@ -50,18 +50,11 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class PerturbedRows:
-    """Rows around an instance, the instance's first, as engine "lime" fits them.
+    """Rows around an instance, the instance's first, as engine "lime" fits them."""
 
-    Attributes
-    ----------
-    features, answers
-        (n, m) and (n, k).
-    distances
-        (n,) in lime's unit; None where the call's metric is to measure the features.
-    """
-
-    features: Floats
-    answers: Floats
+    features: Floats  # (n, m)
+    answers: Floats  # (n, k)
+    # (n,) in lime's unit; None where the call's metric is to measure the features
     distances: Floats | None = None
 
 
@@ -191,7 +184,6 @@ class _Sample:
 
     @cached_property
     def rooted(self) -> Floats:
-        """Rows of x̃ times √π, (n, d)."""
         rows = self.x - self.mean
         rows *= self.root[:, None]
         return rows
@@ -246,7 +238,7 @@ def default_kernel(d: Floats, kernel_width: float) -> Floats:
 
 
 def report(fit: LocalFit, right: float) -> None:
-    """Print what lime prints of a surrogate, ``right`` being the model's own answer at the instance."""
+    """Print what lime prints of a surrogate; ``right`` is the model's own answer."""
     print(f"Intercept {fit.intercept}\nPrediction_local {fit.local_pred}\nRight: {right}")  # noqa: T201
 
 

@@ -55,7 +55,6 @@ from limes.models._images import MaskedImage
 
 
 def _estimator_of(classifier_fn: Any, size: int) -> Any:
-    """The estimator whose bound ``predict_proba`` it is, if it was fitted on this number of columns."""
     behind = model_behind(classifier_fn, "classification")
     return behind[0] if behind is not None and columns(behind[0]) == size else None
 
@@ -74,7 +73,6 @@ class ImageClassifier:
 
     @cached_property
     def model(self) -> Any:
-        """What is called: an estimator takes rows of numbers, anything else images."""
         estimator = _estimator_of(self.classifier_fn, self.image.shown.size)
         return self.classifier_fn if estimator is None else estimator
 

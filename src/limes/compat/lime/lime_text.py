@@ -80,7 +80,6 @@ class Split:
 
 
 def _places(tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-    """Places of tokens, one behind the other; empty ones are ignored."""
     spans: list[tuple[int, int]] = []
     end = 0
     for token in filter(None, tokens):
@@ -119,7 +118,6 @@ class IndexedText:
 
     @cached_property
     def _pieces(self) -> tuple[list[str], list[int]]:
-        """Words and what stands between them, and the places of the words."""
         pieces, places = [], []
         for gap, word in zip(self.document.gaps, (*self.document.occurrences, ""), strict=True):
             pieces += [gap] if gap else []
