@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, times
-from limes._checks import finite_array
+from limes._arrays import Bools, Floats, Ints, finite_array, times
 from limes.exceptions import InputError, ModelError
 
 # -LARGEST is below every other finite number; -inf is treated as it

@@ -26,8 +26,7 @@ from limes._arrays import Floats, Ints, times
 from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
-from limes.models.forms._linked import Linked
-from limes.models.forms._margins import as_sum
+from limes.models.forms._linked import Linked, as_sum
 from limes.models.forms._trees import Forest
 
 Box = tuple[Floats, ...]

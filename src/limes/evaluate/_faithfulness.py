@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, is_constant
 from limes._checks import check_count, check_probability
 from limes._explanation import Explanation
-from limes._variance import is_constant
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily

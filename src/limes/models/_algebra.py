@@ -17,18 +17,20 @@ from limes._arrays import Floats, Ints
 from limes._functions import by_category
 from limes.exceptions import InputError
 from limes.models.forms._base import (
+    Boxes,
     Combination,
     Form,
+    GaussianKernels,
+    Linear,
+    Quadratic,
     Reduced,
     Reducible,
     Sum,
     SumOfProducts,
     outputs_of,
 )
-from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._presence import Switches, SwitchProducts, presence_of_columns
-from limes.models.forms._reducible import Boxes, GaussianKernels, Linear, Quadratic
-from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 # Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept

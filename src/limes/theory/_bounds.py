@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from limes._arrays import Floats
-from limes._checks import check_count, check_probability, check_size, finite_array
-from limes._variance import is_constant
+from limes._arrays import Floats, finite_array, is_constant
+from limes._checks import check_count, check_probability, check_size
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from limes._arrays import Floats
-from limes._checks import check_count, check_number, check_size, finite_array
+from limes._arrays import Floats, finite_array
+from limes._checks import check_count, check_number, check_size
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
-from limes._bars import progress_of
 from limes._diagnostics.context import Estimate
 from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
@@ -30,7 +29,7 @@ from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
 from limes._fitted import CutShort, Fitted
 from limes._pipeline import Pipeline
-from limes._threads import LRUCache
+from limes._threads import LRUCache, progress_of
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights

@@ -20,8 +20,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.methods import prediction_method
-from limes.models._calling.outputs import Output
+from limes.models._calling.outputs import Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up

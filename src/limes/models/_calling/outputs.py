@@ -1,19 +1,19 @@
-"""The output of a model that is explained: its method, and columns of its result.
+"""Methods of a model, and the callables behind them.
 
-For classifiers of several targets scikit-learn returns one array (n, classes) a target; here these lie side
-by side, and each column is called "target: class", with targets counted from 0.
-
-Numbers of clusters and labels are names, and what is explained does not depend on them: the answer of a
-clusterer is its membership, a column a cluster, 1 where ``predict`` names it, 0 elsewhere. Mixtures have
-probabilities.
+scikit-learn has three methods: predict, predict_proba, decision_function. Boosting libraries have the last
+one under other names, and one of them needs its own kind of table; networks are called with tensors. The
+callable is looked up by the class or a base of it, as readers are, so that no library is imported for it:
+``METHODS`` of the library's reader (``readers/__init__.py``), or the table below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +21,179 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
-from limes.models._calling.methods import MEMBERSHIP, clusters_of, kind_of, prediction_method
+from limes.models._calling.networks import one_column, onnx_session, torch_module
+from limes.models._identity import qualified_name
+from limes.models.readers import LIBRARIES
+
+MEMBERSHIP = "membership"
+# table -> predictions
+Predict = Callable[[Any], Any]
+# (class or a base of it, method) -> find(model), None if it has none
+Methods = Mapping[tuple[str, str], Callable[[Any], Predict | None]]
+
+
+def prediction_method(model: Any, method: str) -> Predict | None:
+    """Return table -> predictions of a model's method, "" for the model itself; None if it has none."""
+    if method == MEMBERSHIP:
+        return membership(model)
+    for kind in type(model).__mro__:
+        name = qualified_name(kind)
+        find = _declared(name, "METHODS", _METHODS).get((name, method))
+        if find is not None:
+            predict: Predict | None = find(model)
+            return predict
+        if method in vars(kind):
+            break  # a subclass that overrides the method
+    if not method:
+        return model if callable(model) else None
+    return getattr(model, method, None)
+
+
+def direct_question(model: Any, method: str) -> Predict | None:
+    """Return a function that predicts like a method, by the model's booster; None if that saves nothing."""
+    name = qualified_name(type(model))
+    find = _declared(name, "DIRECT", {}).get((name, method))
+    direct: Predict | None = None if find is None else find(model, method)
+    return direct
+
+
+def _declared(name: str, table: str, default: Mapping[tuple[str, str], Any]) -> Mapping[tuple[str, str], Any]:
+    """A table of the reader's module of a class's library, or the one for other libraries."""
+    library = name.split(".")[0]
+    if library not in LIBRARIES:
+        return default
+    return getattr(import_module(f"limes.models.readers.{library}"), table, {})
+
+
+def _pipeline_margin(model: Any) -> Predict | None:
+    method: Predict | None = getattr(model, "decision_function", None)
+    if method is not None or len(model.steps) < 2:
+        return method or prediction_method(model.steps[-1][1], "decision_function")
+    last = prediction_method(model.steps[-1][1], "decision_function")
+    return None if last is None else lambda table: last(model[:-1].transform(table))
+
+
+def _search_margin(model: Any) -> Predict | None:
+    best = getattr(model, "best_estimator_", None)
+    return None if best is None else prediction_method(best, "decision_function")
+
+
+def _log_of_prediction(model: Any) -> Predict:
+    """The sum behind a log link; -inf where the prediction is 0 in float64."""
+
+    def predict(table: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(model.predict(table))
+
+    return predict
+
+
+def has_identity_link(model: Any) -> bool:
+    """Return whether a generalised linear model of scikit-learn predicts its margin itself."""
+    link = getattr(model, "link", "log")  # only TweedieRegressor has other links
+    return bool(link == "identity" or (link == "auto" and model.power <= 0))
+
+
+def _generalized_margin(model: Any) -> Predict:
+    return model.predict if has_identity_link(model) else _log_of_prediction(model)
+
+
+def _histogram_margin(model: Any) -> Predict:
+    return _log_of_prediction(model) if model.loss in ("poisson", "gamma") else model.predict
+
+
+def _joint_log_likelihood(model: Any) -> Predict:
+    """The log odds (n,) of two classes; the joint log-likelihoods (n, k) of several."""
+
+    def predict(table: Any) -> Any:
+        joint = np.asarray(model.predict_joint_log_proba(table))
+        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+
+    return predict
+
+
+def _network_margin(model: Any) -> Predict:
+    """The sums of the output layer, before the logistic function or the softmax."""
+    plain = copy(model)
+    plain.out_activation_ = "identity"
+    return lambda table: one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
+
+
+_METHODS: Methods = {
+    ("sklearn.Pipeline", "decision_function"): _pipeline_margin,
+    ("sklearn.FrozenEstimator", "decision_function"): lambda model: prediction_method(
+        model.estimator, "decision_function"
+    ),
+    ("sklearn.BaseSearchCV", "decision_function"): _search_margin,
+    ("sklearn.GammaRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.PoissonRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.TweedieRegressor", "decision_function"): _generalized_margin,
+    ("sklearn.HistGradientBoostingRegressor", "decision_function"): _histogram_margin,
+    ("sklearn.BernoulliNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.ComplementNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.GaussianNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.MultinomialNB", "decision_function"): _joint_log_likelihood,
+    ("sklearn.MLPClassifier", "decision_function"): _network_margin,
+    ("torch.Module", ""): torch_module,
+    ("onnxruntime.InferenceSession", ""): onnx_session,
+}
+
+
+# -- clusters ------------------------------------------------------------------------------------------
+
+
+# Attributes of composed models with the part that answers
+_ANSWERING = ("best_estimator_", "estimator_", "estimator")
+
+
+def kind_of(model: Any) -> str | None:
+    """Return scikit-learn's type of an estimator, such as "clusterer"; None of anything else."""
+    kind = getattr(model, "_estimator_type", None)
+    if kind is None and hasattr(model, "__sklearn_tags__"):
+        try:
+            kind = model.__sklearn_tags__().estimator_type
+        except (AttributeError, TypeError, ValueError):  # of a class that only looks like an estimator
+            return None
+    return kind if isinstance(kind, str) else None
+
+
+def clusters_of(model: Any) -> tuple[Any, ...] | None:
+    """Return the numbers of a model's clusters, increasing; None if it has none, or does not list them."""
+    if getattr(model, "classes_", None) is not None or not hasattr(model, "predict"):
+        return None
+    kind, last = kind_of(model), _answering(model)
+    if kind == "density_estimator" and hasattr(last, "predict_proba"):
+        return tuple(range(len(last.weights_))) if hasattr(last, "weights_") else None
+    if kind != "clusterer":
+        return None
+    centres = getattr(last, "cluster_centers_", None)
+    labels = set() if getattr(last, "labels_", None) is None else {*np.unique(last.labels_).tolist()}
+    labels |= set() if centres is None else {*range(len(centres))}
+    return tuple(sorted(labels)) or None
+
+
+def _answering(model: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator that a search found best."""
+    while True:
+        parts = [getattr(model, name) for name in _ANSWERING if hasattr(model, name)]
+        if isinstance(getattr(model, "steps", None), list) and model.steps:
+            parts = [model.steps[-1][1]]
+        if not parts:
+            return model
+        model = parts[0]
+
+
+def membership(model: Any) -> Callable[[Any], Floats] | None:
+    """Return table -> (n, clusters), 1 in the column of the cluster that ``predict`` names."""
+    clusters = clusters_of(model)
+    if clusters is None:
+        return None
+
+    def predict(table: Any) -> Floats:
+        of_cluster = np.asarray(model.predict(table))[:, None] == np.array(clusters)
+        return np.asarray(of_cluster, dtype=np.float64)
+
+    return predict
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, times
-from limes._checks import finite_array, float_array
-from limes._functions import Function
+from limes._arrays import Bools, Floats, check_rows, finite_array, float_array, times
+from limes._functions import Bump, Function, Identity, Interval, Power, as_function
 from limes.exceptions import InputError
 
 # rows x terms evaluated at once: 16 MB of float64
@@ -329,10 +328,399 @@ def outputs_of(form: Form) -> tuple[int, ...]:
     return form.predict(np.zeros((1, form.size))).shape[1:]
 
 
-def check_rows(x: ArrayLike, columns: int, *, more: bool = False) -> Floats:
-    """Return rows (n, d) as float64; they must have d ``columns``, or ``more``."""
-    rows = float_array("x", x, 2)
-    if rows.shape[1] < columns or (rows.shape[1] > columns and not more):
-        least = " or more" if more else ""
-        raise InputError(f"rows must be (n, {columns}{least}), a column a feature; got shape {rows.shape}")
-    return rows
+@dataclass(frozen=True, eq=False)
+class Linear(FormBase):
+    """f(x) = intercept + Σ_j coef[j] x_j.
+
+    Parameters
+    ----------
+    coef
+        (d,), or (d, k) for k outputs.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.Linear([1.0, 2.0], 3.0).predict([[1.0, 1.0]])
+    array([6.])
+    """
+
+    coef: Floats
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
+
+    def __post_init__(self) -> None:
+        coef, intercept = coefficients(self.coef, self.intercept)
+        self._freeze(coef=coef, intercept=intercept)
+
+    @property
+    def size(self) -> int:
+        return len(self.coef)
+
+    def reduce(self) -> Sum:
+        """One identity a column."""
+        return Sum((Identity(),) * self.size, tuple(self.coef[:, None]), self.intercept)
+
+    def predict(self, x: Floats) -> Floats:
+        return np.asarray(times(check_rows(x, self.size), self.coef) + self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Additive(ReducibleForm):
+    """f(x) = intercept + Σ_j functions[j](x_j).
+
+    Parameters
+    ----------
+    functions
+        One callable a column, (n,) -> (n,); None for a column without effect. A callable with a method
+        ``integrate(density)`` has its own integral (see ``limes._functions``); others are integrated
+        numerically.
+    breaks
+        One list of points a column, where its function is not smooth; none by default.
+    intercept
+        A number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> forms.Additive([np.square, None], intercept=1.0).predict(np.array([[3.0, 5.0]]))
+    array([10.])
+    """
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+    intercept: Floats = field(default_factory=zero)
+
+    def __post_init__(self) -> None:
+        functions = _as_functions(self.functions, self.breaks)
+        self._freeze(functions=functions, intercept=output_intercept(self.intercept, ()))
+
+    @property
+    def size(self) -> int:
+        return len(self.functions)
+
+    def reduce(self) -> Sum:
+        """The form itself."""
+        return Sum(tuple(self.functions), (np.ones(1),) * self.size, self.intercept)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplicative(ReducibleForm):
+    """f(x) = ∏_j functions[j](x_j).
+
+    Parameters
+    ----------
+    functions, breaks
+        See :class:`Additive`; None is the constant 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> forms.Multiplicative([np.square, None]).predict(np.array([[3.0, 5.0]]))
+    array([9.])
+    """
+
+    functions: Sequence[Callable[[Floats], Floats] | None]
+    breaks: Sequence[Sequence[float]] | None = None
+    intercept: Floats = field(default_factory=zero, init=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(functions=_as_functions(self.functions, self.breaks))
+
+    @property
+    def size(self) -> int:
+        return len(self.functions)
+
+    def reduce(self) -> SumOfProducts:
+        """One product."""
+        return SumOfProducts(tuple(self.functions), np.ones(1), self.intercept)  # type: ignore[arg-type]
+
+
+def _as_functions(
+    functions: Sequence[Callable[[Floats], Floats] | None],
+    breaks: Sequence[Sequence[float]] | None,
+) -> tuple[Function | None, ...]:
+    for lists in (functions, breaks):
+        if not isinstance(lists, list | tuple | None):
+            raise InputError("functions and breaks must be lists, with one entry a column")
+    breaks = [()] * len(functions) if breaks is None else breaks
+    if len(breaks) != len(functions):
+        raise InputError(f"breaks has {len(breaks)} lists, functions has {len(functions)}: one a column")
+    return tuple(None if f is None else as_function(f, b) for f, b in zip(functions, breaks, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes(ReducibleForm):
+    """f(x) = intercept + Σ_i value[i] ∏_j 1[lower[i, j] < x_j <= upper[i, j]]: a tree is its leaves.
+
+    Parameters
+    ----------
+    lower, upper
+        (m, d), ±inf allowed.
+    value
+        (m,), or (m, k) for k outputs.
+    missing
+        (m, d), whether a missing value passes; by default only where both bounds are infinite.
+    intercept
+        A number, or (k,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.models import forms
+    >>> step = forms.Boxes([[-np.inf], [1.0]], [[1.0], [np.inf]], [10.0, 20.0])
+    >>> step.predict(np.array([[1.0], [1.5]]))
+    array([10., 20.])
+    """
+
+    lower: Floats
+    upper: Floats
+    value: Floats
+    missing: Bools | None = None
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __post_init__(self) -> None:
+        lower, upper = float_array("lower", self.lower, 2), float_array("upper", self.upper, 2)
+        value, intercept = coefficients(self.value, self.intercept, "value")
+        missing = (
+            np.isneginf(lower) & np.isposinf(upper) if self.missing is None else np.asarray(self.missing)
+        )
+        if not lower.shape == upper.shape == missing.shape or len(lower) != len(value):
+            raise InputError(
+                f"m boxes in d columns need lower, upper and missing (m, d) and value (m, ...); got "
+                f"{lower.shape}, {upper.shape}, {missing.shape} and {value.shape}"
+            )
+        if np.isnan(lower).any() or np.isnan(upper).any():
+            raise InputError("lower and upper must not be NaN; use -inf and inf for open boxes")
+        self._freeze(lower=lower, upper=upper, value=value, missing=missing, intercept=intercept)
+
+    @property
+    def size(self) -> int:
+        return int(self.lower.shape[1])
+
+    def reduce(self) -> SumOfProducts:
+        """One product of intervals a box."""
+        assert self.missing is not None  # noqa: S101 - set by __post_init__
+        tested = ~(np.isneginf(self.lower) & np.isposinf(self.upper) & self.missing)
+        functions = tuple(
+            Interval(self.lower[:, j], self.upper[:, j], self.missing[:, j]) if tested[:, j].any() else None
+            for j in range(self.size)
+        )
+        return SumOfProducts(functions, self.value, self.intercept)
+
+
+# -- polynomials of degree two ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic(FormBase):
+    """f(x) = intercept + Σ_j coef[j] x_j + Σ_jk matrix[j, k] x_j x_k.
+
+    An upper triangular matrix has each product once; other matrices are equally valid.
+
+    Parameters
+    ----------
+    matrix
+        (d, d), or (d, d, k) for k outputs.
+    coef
+        (d,), or (d, k).
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.Quadratic([[1.0, 2.0], [0.0, 0.0]], [0.0, 3.0], 4.0).predict([[1.0, 1.0]])
+    array([10.])
+    """
+
+    matrix: Floats
+    coef: Floats
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("matrix", "coef")
+
+    def __post_init__(self) -> None:
+        matrix = finite_array("matrix", self.matrix, 2, 3)
+        coef, intercept = coefficients(self.coef, self.intercept)
+        if matrix.shape != (len(coef), *coef.shape):
+            raise InputError(
+                f"matrix (d, d, ...) and coef (d, ...) disagree: got {matrix.shape} and {coef.shape}"
+            )
+        self._freeze(matrix=matrix, coef=coef, intercept=intercept)
+
+    @property
+    def size(self) -> int:
+        return len(self.coef)
+
+    def reduce(self) -> SumOfProducts:
+        """One product of powers a term."""
+        d = self.size
+        first, second = np.triu_indices(d)
+        below = np.where((first < second).reshape(-1, *(1,) * (self.coef.ndim - 1)), 1.0, 0.0)
+        squares = self.matrix[first, second] + below * self.matrix[second, first]
+        unit = np.eye(d, dtype=np.int64)
+        powers = np.concatenate([unit, unit[first] + unit[second]])
+        coef = np.concatenate([self.coef, squares])
+        used = (coef != 0).reshape(len(coef), -1).any(axis=1)
+        powers, coef = powers[used], coef[used]
+        functions = tuple(Power(powers[:, j]) if powers[:, j].any() else None for j in range(d))
+        return SumOfProducts(functions, coef, self.intercept)
+
+    def predict(self, x: Floats) -> Floats:
+        x = check_rows(x, self.size)
+        slope = self.coef + times(x, self.matrix)  # (n, d, ...)
+        sums = [(x * output).sum(axis=1) for output in np.moveaxis(slope.reshape(*x.shape, -1), -1, 0)]
+        return np.asarray(self.intercept + np.column_stack(sums).reshape(len(x), *self.intercept.shape))
+
+    def affine(self, scale: ArrayLike, shift: ArrayLike) -> Quadratic:
+        """f(``scale`` · x + ``shift``), as behind a scaler; a number for each column, or one for all."""
+        outputs = (1,) * (self.coef.ndim - 1)
+        s = np.broadcast_to(finite_array("scale", scale, 0, 1), (self.size,))
+        t = np.broadcast_to(finite_array("shift", shift, 0, 1), (self.size,))
+        gradient = self.coef + np.tensordot(t, self.matrix + self.matrix.swapaxes(0, 1), axes=1)
+        return Quadratic(
+            self.matrix * np.outer(s, s).reshape(self.size, self.size, *outputs),
+            gradient * s.reshape(-1, *outputs),
+            self.predict(t[None, :])[0],
+        )
+
+
+def from_polynomial_features(powers: ArrayLike, coef: ArrayLike, intercept: ArrayLike = 0.0) -> Quadratic:
+    """Σ_t coef[t] ∏_j x_j ** powers[t, j] + intercept, as a quadratic.
+
+    Parameters
+    ----------
+    powers
+        (T, d) exponents, as scikit-learn's ``PolynomialFeatures.powers_``; each row adds up to at most 2.
+    coef
+        (T,), or (T, k) for k outputs.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If a term is no product of at most two columns, or shapes disagree.
+    """
+    exponents = finite_array("powers", powers, 2)
+    weights, start = coefficients(coef, intercept)
+    degree = exponents.sum(axis=1)
+    if (exponents < 0).any() or (exponents != np.floor(exponents)).any() or (degree > 2).any():
+        raise InputError("powers must be whole numbers >= 0 that add up to at most 2 in each term")
+    if len(exponents) != len(weights):
+        raise InputError(f"{len(exponents)} terms need as many coef, got {len(weights)}")
+    d, outputs = exponents.shape[1], weights.shape[1:]
+    matrix, linear = np.zeros((d, d, *outputs)), np.zeros((d, *outputs))
+    constant = start.copy()
+    for power, weight in zip(exponents.astype(np.int64), weights, strict=True):
+        columns = np.repeat(np.arange(d), power)
+        if columns.size == 2:
+            matrix[columns[0], columns[1]] += weight
+        elif columns.size == 1:
+            linear[columns[0]] += weight
+        else:
+            constant += weight
+    return Quadratic(matrix, linear, constant)
+
+
+# -- Gaussian kernels ------------------------------------------------------------------------------------
+
+
+# 1 / scale² must be a number
+_SMALLEST_SCALE = 1e-150
+# rows x centers evaluated at once: 16 MB of float64
+_CENTERS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianKernels(FormBase):
+    """f(x) = intercept + Σ_i coef[i] exp(-Σ_j (x_j - centers[i, j])² / (2 scale_j²)).
+
+    Parameters
+    ----------
+    centers
+        (m, d).
+    coef
+        (m,), or (m, k) for k outputs.
+    scale
+        γ > 0: one for all columns, or (d,) one a column, infinite where the kernel does not read the column.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or a number is not finite where it must be.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> forms.GaussianKernels([[0.0, 0.0]], [2.0], [1.0, 0.5]).predict([[0.0, 0.0]])
+    array([2.])
+    """
+
+    centers: Floats
+    coef: Floats
+    scale: Floats | float
+    intercept: Floats = field(default_factory=zero)
+    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
+
+    def __post_init__(self) -> None:
+        centers = finite_array("centers", self.centers, 2)
+        coef, intercept = coefficients(self.coef, self.intercept)
+        if len(centers) != len(coef):
+            raise InputError(f"{len(centers)} centers need as many coef, got {len(coef)}")
+        scale = float_array("scale", self.scale, 0, 1)
+        if scale.shape not in ((), centers.shape[1:]):
+            raise InputError(f"scale must be a number or one a column, got shape {scale.shape}")
+        if not (scale >= _SMALLEST_SCALE).all() or (scale.ndim == 0 and np.isinf(scale)):
+            raise InputError(
+                f"scale must be > 0, not below {_SMALLEST_SCALE}, and finite if it is one for all columns; "
+                f"got {scale}"
+            )
+        scales = scale if scale.ndim else float(scale)
+        self._freeze(centers=centers, coef=coef, scale=scales, intercept=intercept)
+
+    @property
+    def size(self) -> int:
+        return int(self.centers.shape[1])
+
+    @property
+    def scales(self) -> Floats:
+        """(d,), one a column."""
+        return np.broadcast_to(np.asarray(self.scale, dtype=np.float64), (self.size,))
+
+    def reduce(self) -> SumOfProducts:
+        """One product of bumps a center."""
+        functions = tuple(
+            Bump(self.centers[:, j], float(scale) ** -2.0) if np.isfinite(scale) else None
+            for j, scale in enumerate(self.scales)
+        )
+        return SumOfProducts(functions, self.coef, self.intercept)
+
+    def predict(self, x: Floats) -> Floats:
+        from scipy.spatial.distance import cdist
+
+        read = np.isfinite(self.scales)
+        rows = check_rows(x, self.size)[:, read] / self.scales[read]
+        centers = self.centers[:, read] / self.scales[read]
+        step = max(1, _CENTERS_AT_ONCE // max(1, len(centers)))
+        blocks = [
+            times(np.exp(-0.5 * cdist(rows[i : i + step], centers, "sqeuclidean")), self.coef)
+            for i in range(0, max(1, len(rows)), step)
+        ]
+        return np.asarray(self.intercept + np.concatenate(blocks))

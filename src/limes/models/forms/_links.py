@@ -26,11 +26,10 @@ The square of e^s is e^{2s}, and products of cosines are cosines of sums and dif
 other functions of two sums have no such form: their expectations are integrals over two numbers, about 10,000
 nodes a pair.
 
-Activations of networks, which need θ = 0 alone, are in ``_activations.py``.
-
 References
 ----------
 Trefethen & Weideman 2014, The exponentially convergent trapezoidal rule.
+Zygmund 2002, Trigonometric Series, II.2 (the series of |s|).
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gamma, ndtr, wofz
+from scipy.special import erf, expit, gamma, loggamma, ndtr, wofz
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
 
 Complexes: TypeAlias = NDArray[np.complex128]
@@ -361,3 +360,256 @@ SQUARES: Mapping[str, Link] = {
         size=lambda tilt: (2.0 + 2.0**tilt) * LINKS["cloglog"].size(tilt),
     ),
 }
+
+
+# -- activations of networks, which need θ = 0 alone -------------------------------------------------------
+#
+# tanh and erf are rescaled links, and a cosine is one exponential. A function that is 0 far below 0 and s
+# far above (GELU, SiLU, softplus) has a kernel with a double pole, F(z) = 1/z² + something regular, that
+# falls fast:
+#
+#     f(s) = s/2 + P/4 + (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s},    z_n = i (n + ½) h,   h = 2π/P,
+#
+# up to the difference of f and max(s, 0) beyond P - |s|: half of F's sum is the kink itself. A true kink
+# has no such kernel: with |s| <= P
+#
+#     relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
+#
+# Its terms beyond k = K add up to no more than P/(π²K) D(Kπ/P), where D(t) bounds |E e^{itS}| and does not
+# rise. The law of S decides how many are used, and it must have a density (``_expectations/decays.py``):
+# where S takes a few values only, E e^{itS} does not fall, and 1/K alone is too slow.
+
+
+# Error of a kink, relative to the range of s, and the numbers of terms to choose from
+_KINK_ERROR = 2e-13
+_KINK_TERMS = np.unique(np.rint(np.geomspace(4, MOST_NODES, 61)).astype(np.int64))
+
+
+# Error of a smooth bend, aliases and tails together
+_BEND_ERROR = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """A function that needs no other contour than Re z = 0."""
+
+    function: Callable[[Floats], Floats]
+    tilts: tuple[float, ...] = (0.0,)
+    size: Callable[[float], float] = _unit
+
+
+class Cosine(Activation):
+    """cos s = Re e^{is}."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        one = np.ones(1, dtype=np.complex128)
+        return ExponentialSum(1j * one, one, np.zeros(1), 1, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Centred(Activation):
+    """2 link(inner · s) - 1: tanh from the logistic link, erf from the probit."""
+
+    link: Link = LINKS["logistic"]
+    inner: float = 2.0
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
+        rule = self.link.sum(self.inner * lower, self.inner * upper, tilt, decay)
+        return replace(
+            rule,
+            nodes=self.inner * rule.nodes,
+            weights=2.0 * rule.weights,
+            rest=2.0 * (rule.base + rule.rest) - 1.0,
+            base=0.0,
+            error=2.0 * rule.error,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Bend(Activation):
+    """A smooth max(s, 0) by its transform: ``kernel`` on Re z = 0, negligible beyond ``height``.
+
+    It differs from max(s, 0) by less than e^{-31} where |s| is above ``reach``.
+    """
+
+    kernel: Callable[[Floats], Floats] = np.ones_like
+    height: float = 1.0
+    reach: float = 1.0
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        period = max(-lower, upper, 0.0) + self.reach
+        count = int(np.ceil(period * self.height / (2.0 * np.pi)))
+        if count > MOST_NODES:
+            raise InputError(
+                f"the sum before an activation ranges from {lower:.3g} to {upper:.3g} under the background's "
+                f"law, too far for quadrature with {MOST_NODES:,} nodes"
+            )
+        heights: Floats = np.asarray(2.0 * np.pi / period * (np.arange(count) + 0.5), dtype=np.float64)
+        return ExponentialSum(
+            nodes=(1j * heights).astype(np.complex128),
+            weights=(2.0 / period * self.kernel(heights)).astype(np.complex128),
+            log_weights=np.zeros(count),
+            contour=count,
+            base=0.0,
+            rest=0.25 * period,
+            tilt=0.0,
+            error=_BEND_ERROR,
+            slope=0.5,
+        )
+
+
+class Rectifier(Activation):
+    """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        if lower >= 0.0 or upper <= 0.0:
+            nothing = np.zeros(0)
+            nodes = nothing.astype(np.complex128)
+            return ExponentialSum(nodes, nodes, nothing, 0, 0.0, 0.0, 0.0, 0.0, slope=float(lower >= 0.0))
+        reach = max(-lower, upper)
+        last = 2.0 * _KINK_TERMS - 1.0
+        heights = np.asarray(last * np.pi / reach, dtype=np.float64)
+        errors = reach / np.pi**2 * decay(heights) / last
+        enough = np.flatnonzero(errors <= _KINK_ERROR * reach)
+        if not enough.size:
+            raise InputError(
+                f"a kink is known to {errors[-1] / reach:.1g} of its range only: too few columns have "
+                "densities, as numbers in bins have and categories do not, and the values of all columns "
+                "have too many combinations, or infinitely many"
+            )
+        k = np.arange(1.0, last[enough[0]] + 1.0, 2.0)
+        return ExponentialSum(
+            nodes=1j * np.pi / reach * k,
+            weights=(-2.0 * reach / np.pi**2 / k**2).astype(np.complex128),
+            log_weights=np.zeros(k.size),
+            contour=k.size,
+            base=0.0,
+            rest=0.25 * reach,
+            tilt=0.0,
+            error=float(errors[enough[0]]),
+            slope=0.5,
+        )
+
+
+# Links, their squares, and activations by name
+CURVES: Mapping[str, Link] = {
+    **LINKS,
+    **SQUARES,
+    "cos": Cosine(np.cos),
+    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "gelu": Bend(
+        lambda s: s * ndtr(s),
+        kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
+        height=8.5,
+        reach=9.0,
+    ),
+    "relu": Rectifier(lambda s: np.maximum(s, 0.0)),
+    "silu": Bend(
+        lambda s: s * expit(s),
+        kernel=lambda t: -(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2,
+        height=11.5,
+        reach=38.0,
+    ),
+    "softplus": Bend(
+        lambda s: np.logaddexp(0.0, s),
+        kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
+        height=11.0,
+        reach=34.0,
+    ),
+    "tanh": Centred(np.tanh),
+}
+
+
+# -- probabilities of three classes ------------------------------------------------------------------------
+#
+# With a and b the margins of the other two classes less that of class r, p_r = 1 / (1 + e^a + e^b) has the
+# double Mellin-Barnes integral of F(z₁, z₂) = Γ(-z₁) Γ(-z₂) Γ(1 + z₁ + z₂). Its midpoint sum on Re z = 0,
+# at t = ((k + ½) h, (l + ½) h), adds up the copies of p_r at distances of P = 2π/h with alternating signs.
+# Where a or b is far below 0 the copies are logistic functions of the other one, or 1, and add up to half
+# or a quarter of these:
+#
+#     p_r = (h/2π)² Σ_kl F(it) e^{i(t₁ a + t₂ b)} + ½ σ(-a) + ½ σ(-b) - ¼,
+#
+# the two σ by midpoint sums with the same h. All other copies, of pairs of alternating sequences that fall
+# as geometric ones, add up to less than 2.6 e^{-P} (e^a + e^{-a} + e^b + e^{-b}), whose expectation is a
+# product: P follows from E e^{±a}, not from the range of the margins. |F| falls as e^{-π max(|t₁|, |t₂|,
+# |t₁ + t₂|)}: the nodes fill a hexagon, half of which are conjugates of the others.
+#
+# A probability that is tiny keeps its digits as p_c = e^{m_c - m_r} p_r with the sum of the class r that is
+# likely where c is not.
+
+
+CLASSES = 3
+# -ln of the weight of all nodes that are left out
+_PLANE_DIGITS = 32.0
+# Nodes are searched up to heights where weights have fallen to a power of e^{-digits}
+_WINDOW = 1.25
+# Periods are rounded up to multiples of a 32nd of an octave, so that designs share their nodes
+_PLANE_PERIODS_PER_OCTAVE = 32
+# Copies add up to no more than this, times e^{-P} (e^a + e^{-a} + e^b + e^{-b})
+COPIES = 2.6
+# Approximate number of nodes over P²
+NODES = 4.4
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneSum:
+    """Re Σ_n weights[n] e^{i (first[...] a + second[...] b)}, approximately p_r; the origin comes first.
+
+    Attributes
+    ----------
+    heights
+        t₁ and t₂, (K₁,) and (K₂,).
+    first, second
+        Positions of each node's heights, (N,).
+    weights
+        (N,).
+    error
+        Error of the nodes left out, without that of the copies.
+    period
+        P.
+    """
+
+    heights: tuple[Floats, Floats]
+    first: Ints
+    second: Ints
+    weights: Complexes
+    error: float
+    period: float
+
+
+def plane_sum(period: float) -> PlaneSum:
+    """The nodes for copies at distances of ``period`` or a little more."""
+    octaves = np.ceil(np.log2(period) * _PLANE_PERIODS_PER_OCTAVE) / _PLANE_PERIODS_PER_OCTAVE
+    return _plane_sum(float(2.0**octaves))
+
+
+@lru_cache(maxsize=64)
+def _plane_sum(period: float) -> PlaneSum:
+    step = 2.0 * np.pi / period
+    count = int(np.ceil(_WINDOW * _PLANE_DIGITS / np.pi / step))
+    half = step * (np.arange(count) + 0.5)
+    # 0 is on the lines of the two logistic functions, or the origin
+    t1, t2 = np.append(0.0, half), np.concatenate([[0.0], half, -half])
+    weights = np.zeros((t1.size, t2.size), dtype=np.complex128)
+    weights[0, 0] = 0.25
+    weights[1:, 0] = weights[0, 1 : count + 1] = 0.5j * step / np.sinh(np.pi * half)
+    # t₁ + t₂ is a multiple of h from 1 - n to 2n - 1
+    of_sums = loggamma(1.0 + 1j * step * np.arange(1 - count, 2 * count))
+    multiple = np.arange(count)[:, None] + np.concatenate([np.arange(count), -1 - np.arange(count)]) + count
+    kernel = np.exp(loggamma(-1j * half)[:, None] + loggamma(-1j * t2[1:]) + of_sums[multiple])
+    weights[1:, 1:] = 2.0 * (step / (2.0 * np.pi)) ** 2 * kernel
+    size = np.abs(weights).ravel()
+    order = np.argsort(size, kind="stable")
+    dropped = np.searchsorted(np.cumsum(size[order]), np.exp(-_PLANE_DIGITS))
+    first, second = np.divmod(np.sort(order[dropped:]), t2.size)
+    used = np.unique(first), np.unique(second)
+    return PlaneSum(
+        heights=(t1[used[0]], t2[used[1]]),
+        first=np.searchsorted(used[0], first),
+        second=np.searchsorted(used[1], second),
+        weights=weights[first, second],
+        # nodes beyond the window weigh far less than those dropped inside
+        error=2.0 * float(np.exp(-_PLANE_DIGITS)),
+        period=period,
+    )

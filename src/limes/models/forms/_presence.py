@@ -26,18 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints
-from limes._checks import finite_array
+from limes._arrays import Bools, Floats, Ints, check_rows, finite_array
 from limes.exceptions import InputError
-from limes.models.forms._base import (
-    FormBase,
-    SumOfProducts,
-    check_rows,
-    coefficients,
-    select_outputs,
-    zero,
-)
-from limes.models.forms._reducible import Boxes
+from limes.models.forms._base import Boxes, FormBase, SumOfProducts, coefficients, select_outputs, zero
 from limes.models.forms._trees import Forest
 
 # rows x literals evaluated at once: 16 MB of float64

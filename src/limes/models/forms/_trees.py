@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, check_rows
 from limes._checks import check_count
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, SumOfProducts, check_rows, output_intercept
+from limes.models.forms._base import FormBase, SumOfProducts, output_intercept
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048

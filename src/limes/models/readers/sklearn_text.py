@@ -25,8 +25,8 @@ from limes.exceptions import InputError
 from limes.models._documents import VECTORIZERS, Document, transform
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, read_form, refuse_replaced_methods
-from limes.models.forms._base import Combination, Form
-from limes.models.forms._linked import Linked
+from limes.models.forms._base import Boxes, Combination, Form, Linear
+from limes.models.forms._linked import Linked, Softmax
 from limes.models.forms._presence import (
     LARGEST_GROUP,
     NormalizedLinear,
@@ -34,8 +34,6 @@ from limes.models.forms._presence import (
     presence_of_columns,
     shared_words,
 )
-from limes.models.forms._reducible import Boxes, Linear
-from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 # Most tokens that are tried to extend runs, and most factors of products: both take about a second
