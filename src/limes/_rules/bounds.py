@@ -76,7 +76,7 @@ def bounds_of(form: Form) -> Bounds | None:
             if len(bounded) < len(parts):
                 return None
             return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
-        case Linked() if form.link not in _NOT_MONOTONE and form.coef is not None and form.coef.size == 1:
+        case Linked() if form.link not in _NOT_MONOTONE and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
     return None

@@ -1,4 +1,4 @@
-"""The two structures that every form reduces to, the model without structure, and common parts of forms.
+"""The two structures that every form reduces to, the forms that are such, and the model without structure.
 
 A *sum* f(x) = c + Σ_j f_j(x_j) covers linear and additive models. A *sum of products*
 f(x) = c + Σ_i a_i ∏_j g_ij(x_j) covers trees (a leaf is a product of intervals), RBF kernels (a centre is a
@@ -11,7 +11,8 @@ predicts (n,) or (n, k) alike. x is a float64 matrix (n, d); a missing value is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -26,16 +27,40 @@ from limes.exceptions import InputError
 _BLOCK = 2_000_000
 
 
+def in_blocks(predict: Callable[[Floats], Floats], x: Floats, terms: int) -> Floats:
+    """Predict so many rows at once that rows x terms fit into memory."""
+    step = max(1, _BLOCK // max(1, terms))
+    return np.concatenate([predict(x[start : start + step]) for start in range(0, max(1, len(x)), step)])
+
+
+class HasOutputs:
+    """Base of what has arrays, or tuples of arrays, whose last axis are the outputs if there are several."""
+
+    output_arrays: ClassVar[tuple[str, ...]] = ()
+    intercept: Floats  # () or (k,)
+
+    def map_outputs(self, change: Callable[[Floats], Any]) -> Self:
+        """``change`` every array that has outputs, the intercept included."""
+        owner: Any = self
+        new: dict[str, Any] = {}
+        for name in (*self.output_arrays, "intercept"):
+            value = getattr(owner, name)
+            many = isinstance(value, tuple)
+            new[name] = tuple(map(change, value)) if many else np.asarray(change(value))
+        changed: Self = replace(owner, **new)
+        return changed
+
+
 @dataclass(frozen=True, eq=False)
-class Sum:
+class Sum(HasOutputs):
     """c + Σ_j Σ_i loadings[j][i] · functions[j]_i(x_j); loadings (m_j, ...), None for no effect."""
 
     functions: tuple[Function | None, ...]
     loadings: tuple[Floats, ...]
     intercept: Floats
+    output_arrays: ClassVar[tuple[str, ...]] = ("loadings",)
 
     def predict(self, x: Floats) -> Floats:
-        """Values (n, ...) at rows (n, d)."""
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
         for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
             if function is not None:
@@ -44,7 +69,7 @@ class Sum:
 
 
 @dataclass(frozen=True, eq=False)
-class SumOfProducts:
+class SumOfProducts(HasOutputs):
     """c + Σ_i coef[i] ∏_j functions[j]_i(x_j); coef (m, ...), a column that no product reads is None."""
 
     functions: tuple[Function | None, ...]
@@ -53,9 +78,7 @@ class SumOfProducts:
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def predict(self, x: Floats) -> Floats:
-        step = max(1, _BLOCK // max(1, len(self.coef)))
-        blocks = [self._predict(x[start : start + step]) for start in range(0, len(x), step)]
-        return np.concatenate(blocks) if blocks else self._predict(x)
+        return in_blocks(self._predict, x, len(self.coef))
 
     def _predict(self, x: Floats) -> Floats:
         product = np.ones((len(self.coef), len(x)))
@@ -79,7 +102,6 @@ class Form(Protocol):
     @property
     def size(self) -> int:
         """Number of columns d."""
-        ...
 
     def predict(self, x: Floats) -> Floats:
         """Values (n, ...) at rows (n, d).
@@ -89,7 +111,6 @@ class Form(Protocol):
         x
             Rows (n, d).
         """
-        ...
 
     def select(self, outputs: int | list[int]) -> Form:
         """Return the form of one output (without the last axis) or of several, from a form with k outputs.
@@ -99,16 +120,6 @@ class Form(Protocol):
         outputs
             The position of one output, or a list of positions.
         """
-        ...
-
-
-@runtime_checkable
-class Reducible(Form, Protocol):
-    """A form that is a sum or a sum of products."""
-
-    def reduce(self) -> Sum | SumOfProducts:
-        """The sum, or the sum of products."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,19 +144,36 @@ class BlackBox:
     reason: str
 
 
-class FormBase:
-    """Common parts of forms that are made of frozen arrays.
+class FormBase(HasOutputs):
+    """A form of frozen arrays, which it declares by their axes; here they are checked.
 
-    Attributes
-    ----------
-    output_arrays
-        The fields whose last axis are the outputs, where there are several; the intercept is one more.
+    An axis has one length in all arrays: d is that of the columns. The outputs, ..., come last.
     """
 
-    output_arrays: ClassVar[tuple[str, ...]] = ()
+    axes: ClassVar[Mapping[str, str]] = {}
+    # arrays in which not all numbers need be finite
+    unbounded: ClassVar[tuple[str, ...]] = ()
+    size: int
+
+    def __post_init__(self) -> None:
+        lengths: dict[str, Any] = {}
+        for name, text in self.axes.items():
+            axes = text.split()
+            single = len(axes) - (axes[-1] == "...")  # dimensions with one output
+            check = float_array if name in self.unbounded else finite_array
+            array = check(name, getattr(self, name), *range(single, len(axes) + 1))
+            self._freeze(**{name: array})
+            found = [*zip(axes[:single], array.shape, strict=False), ("...", array.shape[single:])]
+            if any(lengths.setdefault(*pair) != pair[1] for pair in found[: len(axes)]):
+                self._refuse_shapes()
+        self._freeze(intercept=output_intercept(self.intercept, lengths["..."]), size=lengths.get("d"))
+
+    def _refuse_shapes(self) -> None:
+        declared = [f"{name} ({', '.join(axes.split())})" for name, axes in self.axes.items()]
+        shapes = ", ".join(str(np.shape(getattr(self, name))) for name in self.axes)
+        raise InputError(f"{' and '.join(declared)} disagree: got shapes {shapes}")
 
     def _freeze(self, **fields: object) -> None:
-        """Set fields of a frozen dataclass, in ``__post_init__``."""
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -157,22 +185,22 @@ class FormBase:
         InputError
             If there is no such output.
         """
-        form: Any = self
-        intercept = select_outputs(form.intercept, outputs)
-        arrays = {name: getattr(form, name)[..., outputs] for name in self.output_arrays}
-        selected: Self = replace(form, **arrays, intercept=intercept)
-        return selected
+        if self.intercept.ndim == 0:
+            raise InputError(f"the form has one output, {outputs} cannot be selected")
+        count, positions = self.intercept.size, np.atleast_1d(outputs)
+        if (positions >= count).any() or (positions < 0).any():
+            raise InputError(
+                f"there is no output {outputs}; there are {count} to choose from, counted from 0"
+            )
+        return self.map_outputs(lambda values: values[..., outputs])
 
 
-class ReducibleForm(FormBase):
-    """A form that predicts as the sum, or the sum of products, that it reduces to."""
+class Reducible(FormBase):
+    """A form that is a sum, or a sum of products, and predicts as it."""
 
-    @property
-    def size(self) -> int:
-        raise NotImplementedError
-
+    @abstractmethod
     def reduce(self) -> Sum | SumOfProducts:
-        raise NotImplementedError
+        """The sum, or the sum of products."""
 
     def predict(self, x: Floats) -> Floats:
         return self.reduce().predict(check_rows(x, self.size))
@@ -183,41 +211,12 @@ def zero() -> Floats:
     return np.zeros(())
 
 
-def coefficients(coef: ArrayLike, intercept: ArrayLike, name: str = "coef") -> tuple[Floats, Floats]:
-    """Check coefficients (m,) or (m, k), and an intercept: a number, or one for each output.
-
-    Returns
-    -------
-    coef, intercept
-        (m, ...) and (...), finite.
-    """
-    array = finite_array(name, coef, 1, 2)
-    return array, output_intercept(intercept, array.shape[1:])
-
-
 def output_intercept(values: ArrayLike, outputs: tuple[int, ...]) -> Floats:
     """Check an intercept: a number, or one for each output."""
     intercept = finite_array("intercept", values, 0, 1)
     if intercept.shape not in ((), outputs):
         raise InputError(f"intercept must be a number or one an output, {outputs}; got {intercept.shape}")
     return np.broadcast_to(intercept, outputs).astype(np.float64)
-
-
-def select_outputs(values: Floats, outputs: int | list[int]) -> Floats:
-    """Return one or several outputs of an array, whose last axis are the outputs.
-
-    Raises
-    ------
-    InputError
-        If there is no such output.
-    """
-    count = values.shape[-1] if values.ndim else 0
-    positions = np.atleast_1d(outputs)
-    if values.ndim == 0:
-        raise InputError(f"the form has one output, {outputs} cannot be selected")
-    if (positions >= count).any() or (positions < 0).any():
-        raise InputError(f"there is no output {outputs}; there are {count} to choose from, counted from 0")
-    return np.asarray(values[..., outputs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,13 +274,12 @@ class Combination:
         return np.asarray(self.intercept + sum(values))
 
     def select(self, outputs: int | list[int]) -> Combination:
-        return Combination(
-            tuple(part.select(outputs) for part in self.parts), self.weights, self.intercept[outputs]
-        )
+        parts = tuple(part.select(outputs) for part in self.parts)
+        return replace(self, parts=parts, intercept=self.intercept[outputs])
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced(ReducibleForm):
+class Reduced(Reducible):
     """A form that is a sum, or a sum of products, without further structure.
 
     Parameters
@@ -299,26 +297,15 @@ class Reduced(ReducibleForm):
 
     terms: Sum | SumOfProducts
 
-    @property
-    def size(self) -> int:
-        return len(self.terms.functions)
-
-    @property
-    def intercept(self) -> Floats:
-        """() or (k,)."""
-        return self.terms.intercept
+    def __post_init__(self) -> None:
+        self._freeze(intercept=self.terms.intercept, size=len(self.terms.functions))
 
     def reduce(self) -> Sum | SumOfProducts:
         """The form itself."""
         return self.terms
 
-    def select(self, outputs: int | list[int]) -> Reduced:
-        terms = self.terms
-        intercept = terms.intercept[outputs]
-        if isinstance(terms, SumOfProducts):
-            return Reduced(replace(terms, coef=terms.coef[:, outputs], intercept=intercept))
-        loadings = tuple(loading[:, outputs] for loading in terms.loadings)
-        return Reduced(replace(terms, loadings=loadings, intercept=intercept))
+    def map_outputs(self, change: Callable[[Floats], Any]) -> Reduced:
+        return Reduced(self.terms.map_outputs(change))
 
 
 def outputs_of(form: Form) -> tuple[int, ...]:
@@ -329,7 +316,7 @@ def outputs_of(form: Form) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(FormBase):
+class Linear(Reducible):
     """f(x) = intercept + Σ_j coef[j] x_j.
 
     Parameters
@@ -353,15 +340,8 @@ class Linear(FormBase):
 
     coef: Floats
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"coef": "d ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
-
-    def __post_init__(self) -> None:
-        coef, intercept = coefficients(self.coef, self.intercept)
-        self._freeze(coef=coef, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        return len(self.coef)
 
     def reduce(self) -> Sum:
         """One identity a column."""
@@ -372,7 +352,7 @@ class Linear(FormBase):
 
 
 @dataclass(frozen=True, eq=False)
-class Additive(ReducibleForm):
+class Additive(Reducible):
     """f(x) = intercept + Σ_j functions[j](x_j).
 
     Parameters
@@ -400,11 +380,8 @@ class Additive(ReducibleForm):
 
     def __post_init__(self) -> None:
         functions = _as_functions(self.functions, self.breaks)
-        self._freeze(functions=functions, intercept=output_intercept(self.intercept, ()))
-
-    @property
-    def size(self) -> int:
-        return len(self.functions)
+        intercept = output_intercept(self.intercept, ())
+        self._freeze(functions=functions, intercept=intercept, size=len(functions))
 
     def reduce(self) -> Sum:
         """The form itself."""
@@ -412,7 +389,7 @@ class Additive(ReducibleForm):
 
 
 @dataclass(frozen=True, eq=False)
-class Multiplicative(ReducibleForm):
+class Multiplicative(Reducible):
     """f(x) = ∏_j functions[j](x_j).
 
     Parameters
@@ -433,11 +410,8 @@ class Multiplicative(ReducibleForm):
     intercept: Floats = field(default_factory=zero, init=False)
 
     def __post_init__(self) -> None:
-        self._freeze(functions=_as_functions(self.functions, self.breaks))
-
-    @property
-    def size(self) -> int:
-        return len(self.functions)
+        functions = _as_functions(self.functions, self.breaks)
+        self._freeze(functions=functions, size=len(functions))
 
     def reduce(self) -> SumOfProducts:
         """One product."""
@@ -458,7 +432,7 @@ def _as_functions(
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes(ReducibleForm):
+class Boxes(Reducible):
     """f(x) = intercept + Σ_i value[i] ∏_j 1[lower[i, j] < x_j <= upper[i, j]]: a tree is its leaves.
 
     Parameters
@@ -486,31 +460,27 @@ class Boxes(ReducibleForm):
     value: Floats
     missing: Bools | None = None
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"lower": "m d", "upper": "m d", "value": "m ..."}
+    unbounded: ClassVar[tuple[str, ...]] = ("lower", "upper")
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
-        lower, upper = float_array("lower", self.lower, 2), float_array("upper", self.upper, 2)
-        value, intercept = coefficients(self.value, self.intercept, "value")
-        missing = (
-            np.isneginf(lower) & np.isposinf(upper) if self.missing is None else np.asarray(self.missing)
-        )
-        if not lower.shape == upper.shape == missing.shape or len(lower) != len(value):
-            raise InputError(
-                f"m boxes in d columns need lower, upper and missing (m, d) and value (m, ...); got "
-                f"{lower.shape}, {upper.shape}, {missing.shape} and {value.shape}"
-            )
-        if np.isnan(lower).any() or np.isnan(upper).any():
+        super().__post_init__()
+        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
             raise InputError("lower and upper must not be NaN; use -inf and inf for open boxes")
-        self._freeze(lower=lower, upper=upper, value=value, missing=missing, intercept=intercept)
+        missing = self._is_open if self.missing is None else np.asarray(self.missing)
+        if missing.shape != self.lower.shape:
+            raise InputError(f"missing must be (m, d), as lower {self.lower.shape} is; got {missing.shape}")
+        self._freeze(missing=missing)
 
     @property
-    def size(self) -> int:
-        return int(self.lower.shape[1])
+    def _is_open(self) -> Bools:
+        return np.isneginf(self.lower) & np.isposinf(self.upper)
 
     def reduce(self) -> SumOfProducts:
         """One product of intervals a box."""
         assert self.missing is not None  # noqa: S101 - set by __post_init__
-        tested = ~(np.isneginf(self.lower) & np.isposinf(self.upper) & self.missing)
+        tested = ~(self._is_open & self.missing)
         functions = tuple(
             Interval(self.lower[:, j], self.upper[:, j], self.missing[:, j]) if tested[:, j].any() else None
             for j in range(self.size)
@@ -522,7 +492,7 @@ class Boxes(ReducibleForm):
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic(FormBase):
+class Quadratic(Reducible):
     """f(x) = intercept + Σ_j coef[j] x_j + Σ_jk matrix[j, k] x_j x_k.
 
     An upper triangular matrix has each product once; other matrices are equally valid.
@@ -551,20 +521,8 @@ class Quadratic(FormBase):
     matrix: Floats
     coef: Floats
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"matrix": "d d ...", "coef": "d ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("matrix", "coef")
-
-    def __post_init__(self) -> None:
-        matrix = finite_array("matrix", self.matrix, 2, 3)
-        coef, intercept = coefficients(self.coef, self.intercept)
-        if matrix.shape != (len(coef), *coef.shape):
-            raise InputError(
-                f"matrix (d, d, ...) and coef (d, ...) disagree: got {matrix.shape} and {coef.shape}"
-            )
-        self._freeze(matrix=matrix, coef=coef, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        return len(self.coef)
 
     def reduce(self) -> SumOfProducts:
         """One product of powers a term."""
@@ -600,24 +558,9 @@ class Quadratic(FormBase):
 
 
 def from_polynomial_features(powers: ArrayLike, coef: ArrayLike, intercept: ArrayLike = 0.0) -> Quadratic:
-    """Σ_t coef[t] ∏_j x_j ** powers[t, j] + intercept, as a quadratic.
-
-    Parameters
-    ----------
-    powers
-        (T, d) exponents, as scikit-learn's ``PolynomialFeatures.powers_``; each row adds up to at most 2.
-    coef
-        (T,), or (T, k) for k outputs.
-    intercept
-        A number, or (k,).
-
-    Raises
-    ------
-    InputError
-        If a term is no product of at most two columns, or shapes disagree.
-    """
+    """Σ_t coef[t] ∏_j x_j ** powers[t, j] + intercept; powers (T, d) as ``PolynomialFeatures.powers_``."""
     exponents = finite_array("powers", powers, 2)
-    weights, start = coefficients(coef, intercept)
+    weights = finite_array("coef", coef, 1, 2)
     degree = exponents.sum(axis=1)
     if (exponents < 0).any() or (exponents != np.floor(exponents)).any() or (degree > 2).any():
         raise InputError("powers must be whole numbers >= 0 that add up to at most 2 in each term")
@@ -625,7 +568,7 @@ def from_polynomial_features(powers: ArrayLike, coef: ArrayLike, intercept: Arra
         raise InputError(f"{len(exponents)} terms need as many coef, got {len(weights)}")
     d, outputs = exponents.shape[1], weights.shape[1:]
     matrix, linear = np.zeros((d, d, *outputs)), np.zeros((d, *outputs))
-    constant = start.copy()
+    constant = output_intercept(intercept, outputs)
     for power, weight in zip(exponents.astype(np.int64), weights, strict=True):
         columns = np.repeat(np.arange(d), power)
         if columns.size == 2:
@@ -642,12 +585,10 @@ def from_polynomial_features(powers: ArrayLike, coef: ArrayLike, intercept: Arra
 
 # 1 / scale² must be a number
 _SMALLEST_SCALE = 1e-150
-# rows x centers evaluated at once: 16 MB of float64
-_CENTERS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianKernels(FormBase):
+class GaussianKernels(Reducible):
     """f(x) = intercept + Σ_i coef[i] exp(-Σ_j (x_j - centers[i, j])² / (2 scale_j²)).
 
     Parameters
@@ -677,27 +618,20 @@ class GaussianKernels(FormBase):
     coef: Floats
     scale: Floats | float
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"centers": "m d", "coef": "m ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
-        centers = finite_array("centers", self.centers, 2)
-        coef, intercept = coefficients(self.coef, self.intercept)
-        if len(centers) != len(coef):
-            raise InputError(f"{len(centers)} centers need as many coef, got {len(coef)}")
+        super().__post_init__()
         scale = float_array("scale", self.scale, 0, 1)
-        if scale.shape not in ((), centers.shape[1:]):
+        if scale.shape not in ((), (self.size,)):
             raise InputError(f"scale must be a number or one a column, got shape {scale.shape}")
         if not (scale >= _SMALLEST_SCALE).all() or (scale.ndim == 0 and np.isinf(scale)):
             raise InputError(
                 f"scale must be > 0, not below {_SMALLEST_SCALE}, and finite if it is one for all columns; "
                 f"got {scale}"
             )
-        scales = scale if scale.ndim else float(scale)
-        self._freeze(centers=centers, coef=coef, scale=scales, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        return int(self.centers.shape[1])
+        self._freeze(scale=scale if scale.ndim else float(scale))
 
     @property
     def scales(self) -> Floats:
@@ -718,9 +652,8 @@ class GaussianKernels(FormBase):
         read = np.isfinite(self.scales)
         rows = check_rows(x, self.size)[:, read] / self.scales[read]
         centers = self.centers[:, read] / self.scales[read]
-        step = max(1, _CENTERS_AT_ONCE // max(1, len(centers)))
-        blocks = [
-            times(np.exp(-0.5 * cdist(rows[i : i + step], centers, "sqeuclidean")), self.coef)
-            for i in range(0, max(1, len(rows)), step)
-        ]
-        return np.asarray(self.intercept + np.concatenate(blocks))
+
+        def values(some: Floats) -> Floats:
+            return times(np.exp(-0.5 * cdist(some, centers, "sqeuclidean")), self.coef)
+
+        return np.asarray(self.intercept + in_blocks(values, rows, len(centers)))

@@ -20,10 +20,9 @@ from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from limes._arrays import Floats, Ints, finite_array, times
+from limes._arrays import Floats, Ints, times
 from limes._functions import Function, Identity, Lookup, Stacked, Step, landmarks, texture
 from limes.exceptions import InputError
 from limes.models.forms._base import (
@@ -34,7 +33,6 @@ from limes.models.forms._base import (
     Reducible,
     Sum,
     SumOfProducts,
-    coefficients,
     outputs_of,
     zero,
 )
@@ -335,8 +333,9 @@ class Linked(FormBase):
 
     margin: Form
     link: str
-    coef: Floats | None = None
+    coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
@@ -344,22 +343,19 @@ class Linked(FormBase):
             raise InputError(f"link must be one of {sorted(CURVES)}, got {self.link!r}")
         if not isinstance(self.margin, Form):
             raise InputError(f"margin must be a form, got {type(self.margin).__name__}")
-        count = outputs_of(self.margin)
-        default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
-        coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
-        if len(coef) != (count or (1,))[0]:
-            raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")
-        self._freeze(coef=coef, intercept=intercept)
+        outputs = outputs_of(self.margin)
+        default = np.eye(outputs[0]) if outputs else np.ones(1)
+        given: Any = self.coef
+        self._freeze(coef=default if given is None else given)
+        super().__post_init__()
+        if len(self.coef) != len(default):
+            raise InputError(f"{len(default)} margins need as many rows of coef, got {len(self.coef)}")
+        self._freeze(size=self.margin.size)
         if not isinstance(self.margin, NormalizedLinear):
             self.margins  # noqa: B018 - refuses margins that are no sums
 
     @property
-    def size(self) -> int:
-        return self.margin.size
-
-    @property
     def curve(self) -> Link:
-        """The link."""
         return CURVES[self.link]
 
     @cached_property
@@ -374,13 +370,7 @@ class Linked(FormBase):
 
     @property
     def terms(self) -> Sum:
-        """The K margins, as a sum with outputs (K,).
-
-        Raises
-        ------
-        InputError
-            If they have interactions.
-        """
+        """The K margins, as a sum with outputs (K,); refused if they have interactions."""
         terms, interactions = self.margins
         if interactions:
             raise InputError("the margin is not a sum of functions of one column each: columns interact")
@@ -389,16 +379,13 @@ class Linked(FormBase):
     @property
     def adds_up(self) -> bool:
         """Whether an output is a sum of several links, or of an activation, that may cancel."""
-        assert self.coef is not None  # noqa: S101 - set by __post_init__
         terms = np.count_nonzero(self.coef.reshape(len(self.coef), -1), axis=0)
         return self.curve.tilts == (0.0,) or bool((terms > 1).any())
 
     def predict(self, x: Floats) -> Floats:
         margins = self.margin.predict(x)
-        assert self.coef is not None  # noqa: S101 - set by __post_init__
-        return np.asarray(
-            self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef)
-        )
+        values = self.curve.function(margins.reshape(len(margins), -1))
+        return np.asarray(self.intercept + times(values, self.coef))
 
 
 # -- networks with one hidden layer ----------------------------------------------------------------------
@@ -448,23 +435,13 @@ class Ridges(FormBase):
     scales: Floats
     activation: str
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"weights": "m d", "offsets": "m", "scales": "m ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("scales",)
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise InputError(f"activation must be one of {list(ACTIVATIONS)}, got {self.activation!r}")
-        weights, offsets = finite_array("weights", self.weights, 2), finite_array("offsets", self.offsets, 1)
-        scales, intercept = coefficients(self.scales, self.intercept, "scales")
-        if not len(weights) == len(offsets) == len(scales):
-            raise InputError(
-                f"weights, offsets and scales need a row a hidden unit: shapes {weights.shape}, "
-                f"{offsets.shape}, {scales.shape}"
-            )
-        self._freeze(weights=weights, offsets=offsets, scales=scales, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        return int(self.weights.shape[1])
+        super().__post_init__()
 
     @cached_property
     def expanded(self) -> Linear | Linked:
@@ -504,23 +481,21 @@ class Softmax(FormBase):
     """
 
     margin: Form
-    coef: Floats | None = None
+    coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
     intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
     output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
         if outputs_of(self.margin) != (CLASSES,):
             raise InputError(f"softmax is read for three margins, got outputs {outputs_of(self.margin)}")
-        default = np.eye(CLASSES)
-        coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
-        if len(coef) != CLASSES:
-            raise InputError(f"three classes need as many rows of coef, got {len(coef)}")
-        self._freeze(coef=coef, intercept=intercept)
+        given: Any = self.coef
+        self._freeze(coef=np.eye(CLASSES) if given is None else given)
+        super().__post_init__()
+        if len(self.coef) != CLASSES:
+            raise InputError(f"three classes need as many rows of coef, got {len(self.coef)}")
+        self._freeze(size=self.margin.size)
         self.terms  # noqa: B018 - refuses margins that are no sums
-
-    @property
-    def size(self) -> int:
-        return self.margin.size
 
     @cached_property
     def terms(self) -> Sum:
@@ -528,6 +503,5 @@ class Softmax(FormBase):
         return as_sum(self.margin)
 
     def predict(self, x: Floats) -> Floats:
-        assert self.coef is not None  # noqa: S101 - set by __post_init__
         margins = self.margin.predict(x)
         return np.asarray(self.intercept + times(softmax(margins, axis=1), self.coef))

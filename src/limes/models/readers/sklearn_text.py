@@ -31,7 +31,8 @@ from limes.models.forms._presence import (
     LARGEST_GROUP,
     NormalizedLinear,
     PresenceProducts,
-    presence_of_columns,
+    Switches,
+    presence_products,
     shared_words,
 )
 from limes.models.forms._trees import Forest
@@ -487,4 +488,4 @@ def _trees_on_words(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> 
     words = columns.tocoo()
     word_of, value_of = np.full(form.size, -1), np.zeros(form.size)
     word_of[words.col], value_of[words.col] = words.row, words.data
-    return presence_of_columns(form, word_of, value_of, columns.shape[0])
+    return presence_products(form, Switches(value_of, np.zeros(form.size), word_of), columns.shape[0])
