@@ -163,8 +163,8 @@ class FormBase(HasOutputs):
             check = float_array if name in self.unbounded else finite_array
             array = check(name, getattr(self, name), *range(single, len(axes) + 1))
             self._freeze(**{name: array})
-            found = [*zip(axes[:single], array.shape, strict=False), ("...", array.shape[single:])]
-            if any(lengths.setdefault(*pair) != pair[1] for pair in found[: len(axes)]):
+            pairs = [*zip(axes[:single], array.shape, strict=False), ("...", array.shape[single:])]
+            if any(lengths.setdefault(*pair) != pair[1] for pair in pairs[: len(axes)]):
                 self._refuse_shapes()
         self._freeze(intercept=output_intercept(self.intercept, lengths["..."]), size=lengths.get("d"))
 

@@ -345,8 +345,8 @@ class Linked(FormBase):
             raise InputError(f"margin must be a form, got {type(self.margin).__name__}")
         outputs = outputs_of(self.margin)
         default = np.eye(outputs[0]) if outputs else np.ones(1)
-        given: Any = self.coef
-        self._freeze(coef=default if given is None else given)
+        coef: Any = self.coef
+        self._freeze(coef=default if coef is None else coef)
         super().__post_init__()
         if len(self.coef) != len(default):
             raise InputError(f"{len(default)} margins need as many rows of coef, got {len(self.coef)}")
@@ -489,8 +489,8 @@ class Softmax(FormBase):
     def __post_init__(self) -> None:
         if outputs_of(self.margin) != (CLASSES,):
             raise InputError(f"softmax is read for three margins, got outputs {outputs_of(self.margin)}")
-        given: Any = self.coef
-        self._freeze(coef=np.eye(CLASSES) if given is None else given)
+        coef: Any = self.coef
+        self._freeze(coef=np.eye(CLASSES) if coef is None else coef)
         super().__post_init__()
         if len(self.coef) != CLASSES:
             raise InputError(f"three classes need as many rows of coef, got {len(self.coef)}")
