@@ -169,12 +169,11 @@ def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
         raise InputError(f"{type(form).__name__} cannot read a column twice")
     terms = form.reduce()
     source = {int(column): j for j, column in enumerate(positions)}
-    functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
     if isinstance(terms, SumOfProducts):
+        functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
         return Reduced(replace(terms, functions=functions))
-    blank = np.zeros((1, *terms.intercept.shape))
-    loadings = tuple(terms.loadings[source[j]] if j in source else blank for j in range(size))
-    return Reduced(replace(terms, functions=functions, loadings=loadings))
+    effects = {column: (terms.functions[j], terms.loadings[j]) for column, j in source.items()}
+    return Reduced(Sum.of_columns(size, effects, terms.intercept))
 
 
 # -- columns of categories -------------------------------------------------------------------------------

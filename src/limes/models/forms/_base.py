@@ -28,7 +28,7 @@ _BLOCK = 2_000_000
 
 
 def in_blocks(predict: Callable[[Floats], Floats], x: Floats, terms: int) -> Floats:
-    """Predict so many rows at once that rows x terms fit into memory."""
+    """Predict a few rows at a time: rows x terms must fit into memory."""
     step = max(1, _BLOCK // max(1, terms))
     return np.concatenate([predict(x[start : start + step]) for start in range(0, max(1, len(x)), step)])
 
@@ -59,6 +59,15 @@ class Sum(HasOutputs):
     loadings: tuple[Floats, ...]
     intercept: Floats
     output_arrays: ClassVar[tuple[str, ...]] = ("loadings",)
+
+    @classmethod
+    def of_columns(
+        cls, size: int, effects: Mapping[int, tuple[Function | None, Floats]], intercept: Floats
+    ) -> Sum:
+        """The functions and loadings of some of the columns."""
+        nothing = None, np.zeros((1, *intercept.shape))
+        functions, loadings = zip(*(effects.get(j, nothing) for j in range(size)), strict=True)
+        return cls(functions, loadings, intercept)
 
     def predict(self, x: Floats) -> Floats:
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
@@ -154,6 +163,10 @@ class FormBase(HasOutputs):
     # arrays in which not all numbers need be finite
     unbounded: ClassVar[tuple[str, ...]] = ()
     size: int
+
+    def __init_subclass__(cls) -> None:
+        if cls.axes:
+            cls.output_arrays = tuple(name for name, axes in cls.axes.items() if axes.endswith("..."))
 
     def __post_init__(self) -> None:
         lengths: dict[str, Any] = {}
@@ -341,7 +354,6 @@ class Linear(Reducible):
     coef: Floats
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"coef": "d ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def reduce(self) -> Sum:
         """One identity a column."""
@@ -462,7 +474,6 @@ class Boxes(Reducible):
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"lower": "m d", "upper": "m d", "value": "m ..."}
     unbounded: ClassVar[tuple[str, ...]] = ("lower", "upper")
-    output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -522,7 +533,6 @@ class Quadratic(Reducible):
     coef: Floats
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"matrix": "d d ...", "coef": "d ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("matrix", "coef")
 
     def reduce(self) -> SumOfProducts:
         """One product of powers a term."""
@@ -619,7 +629,6 @@ class GaussianKernels(Reducible):
     scale: Floats | float
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"centers": "m d", "coef": "m ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,7 @@
-"""Margins: forms as sums of functions of one column each, and of step functions of a few columns.
+"""f(x) = c + Σ_k a_k link(margin_k(x)): probabilities, means behind a log link, and small networks.
+
+The margins are sums of functions of one column, and of step functions of a few columns, so that under a
+product design E e^{zS} is a product, and a link is a sum of exponentials on the range of S (``_links.py``).
 
 Effects of pairs in explainable boosting, and trees that test two columns or three, are constant on the cells
 of a grid. Under a product law the columns that they join, directly or through others, make a group, and
@@ -59,18 +62,17 @@ def as_sum(form: Form) -> Sum:
 
 
 def add_sums(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
-    """Return Σ_i weight_i · part_i + intercept."""
+    """Σ_i weight_i · part_i + intercept."""
     size = len(parts[0][1].functions)
-    functions: list[Function | None] = []
-    loadings = []
+    effects = {}
     for j in range(size):
-        read = [(w, p.functions[j], p.loadings[j]) for w, p in parts if p.functions[j] is not None]
-        families: tuple[Any, ...] = tuple(family for _, family, _ in read)
-        functions.append(Stacked(families) if len(families) > 1 else (families or (None,))[0])
-        blank = np.zeros((1, *intercept.shape))
-        loadings.append(np.concatenate([w * loading for w, _, loading in read]) if read else blank)
+        read = [(p.functions[j], w * p.loadings[j]) for w, p in parts if p.functions[j] is not None]
+        if read:
+            families: tuple[Any, ...] = tuple(family for family, _ in read)
+            together = Stacked(families) if len(families) > 1 else families[0]
+            effects[j] = together, np.concatenate([loading for _, loading in read])
     constant = intercept + sum(weight * part.intercept for weight, part in parts)
-    return Sum(tuple(functions), tuple(loadings), np.asarray(constant, dtype=np.float64))
+    return Sum.of_columns(size, effects, np.asarray(constant, dtype=np.float64))
 
 
 def _single_words(form: PresenceProducts) -> Sum:
@@ -83,8 +85,7 @@ def _single_words(form: PresenceProducts) -> Sum:
     effects = np.zeros((form.size, *form.intercept.shape))
     np.add.at(effects, form.word, sign * ones)
     constant = form.intercept + form.coef[count == 0].sum(axis=0) + ones[~form.present].sum(axis=0)
-    line = Identity()
-    return Sum((line,) * form.size, tuple(effects[:, None]), constant)
+    return Sum((Identity(),) * form.size, tuple(effects[:, None]), constant)
 
 
 def _single_factors(terms: SumOfProducts) -> Sum | None:
@@ -92,25 +93,22 @@ def _single_factors(terms: SumOfProducts) -> Sum | None:
     read = [j for j, function in enumerate(terms.functions) if function is not None]
     if len(read) > 1:
         return None
-    blank = np.zeros((1, *terms.intercept.shape))
-    loadings = tuple(terms.coef if j in read else blank for j in range(len(terms.functions)))
-    return Sum(terms.functions, loadings, terms.intercept)
+    effects = {j: (terms.functions[j], terms.coef) for j in read}
+    return Sum.of_columns(len(terms.functions), effects, terms.intercept)
 
 
 def _stumps(form: Forest) -> Sum:
     """A forest of trees that test one column each: a table a column."""
     column_of = _columns_of_trees(form)
-    blank = np.zeros((1, *form.intercept.shape))
-    count = int(np.prod(form.intercept.shape))
-    unit = np.eye(count).reshape(count, *form.intercept.shape)
-    functions: list[Function | None] = [None] * form.size
-    loadings = [blank] * form.size
+    outputs = form.intercept.shape
+    unit = np.eye(int(np.prod(outputs))).reshape(-1, *outputs)
     single = form.feature[form.roots] < 0
     constant = form.intercept + form.value[form.roots[single]].sum(axis=0)
+    effects: dict[int, tuple[Function | None, Floats]] = {}
     for j in np.unique(column_of[column_of >= 0]).tolist():
-        trees = replace(form, roots=form.roots[column_of == j], intercept=np.zeros(form.intercept.shape))
-        functions[j], loadings[j] = _table(trees, j, count), unit
-    return Sum(tuple(functions), tuple(loadings), constant)
+        trees = replace(form, roots=form.roots[column_of == j], intercept=np.zeros(outputs))
+        effects[j] = _table(trees, j, len(unit)), unit
+    return Sum.of_columns(form.size, effects, constant)
 
 
 def _columns_of_trees(form: Forest) -> Floats:
@@ -156,15 +154,12 @@ _MOST_PRODUCTS = 2048
 
 @dataclass(frozen=True, eq=False)
 class StepInteraction:
-    """Σ_i coef[i] ∏_c functions[c]_i(x_c) over some columns c, constant on the cells of a grid.
-
-    ``coef`` is (m, ...), ``products`` are the positions (m,) of these products among the functions.
-    """
+    """Σ_i coef[i] ∏_c functions[c]_i(x_c) over some columns c, constant on the cells of a grid."""
 
     columns: tuple[int, ...]
     functions: tuple[Function, ...]
-    products: Ints
-    coef: Floats
+    products: Ints  # (m,) positions of the products among the functions
+    coef: Floats  # (m, ...)
 
     def table(self, points: Sequence[Floats]) -> Floats:
         """Values at all combinations of points of each column, (A_1, A_2, ..., K)."""
@@ -197,17 +192,13 @@ def as_margin(form: Form) -> Margin:
 
 
 def columns_of(interactions: Sequence[StepInteraction]) -> list[int]:
-    """The columns that interact, ascending."""
     return sorted({j for each in interactions for j in each.columns})
 
 
 def steps_of_groups(
     interactions: Sequence[StepInteraction], sizes: Mapping[int, int]
 ) -> list[list[Elimination]]:
-    """The groups of columns that interactions join, each as the order in which its columns are summed out.
-
-    ``sizes`` are the numbers of cells of each column.
-    """
+    """Columns that interactions join, in the order of summing them out; ``sizes`` count their cells."""
     groups: list[set[int]] = []
     for each in interactions:
         joined = [group for group in groups if group & set(each.columns)]
@@ -255,20 +246,16 @@ def _margin(form: Form) -> Margin:
     if isinstance(form, Combination):
         parts = [(weight, _margin(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
         terms = add_sums([(weight, part.terms) for weight, part in parts], form.intercept)
-        return Margin(
-            terms,
-            tuple(
-                replace(each, coef=weight * each.coef) for weight, part in parts for each in part.interactions
-            ),
-        )
+        interactions = [replace(each, coef=w * each.coef) for w, part in parts for each in part.interactions]
+        return Margin(terms, tuple(interactions))
     try:
         return Margin(as_sum(form), ())
     except InputError:
         if (products := _few_steps(form)) is None:
             raise
-    blank, d = np.zeros((1, *products.intercept.shape)), len(products.functions)
     constant, interactions = _taken_apart(products)
-    return Margin(Sum((None,) * d, (blank,) * d, products.intercept + constant), interactions)
+    terms = Sum.of_columns(len(products.functions), {}, products.intercept + constant)
+    return Margin(terms, interactions)
 
 
 def _few_steps(form: Form) -> SumOfProducts | None:
@@ -336,7 +323,6 @@ class Linked(FormBase):
     coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
         if self.link not in CURVES:
@@ -436,7 +422,6 @@ class Ridges(FormBase):
     activation: str
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"weights": "m d", "offsets": "m", "scales": "m ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("scales",)
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -484,7 +469,6 @@ class Softmax(FormBase):
     coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     def __post_init__(self) -> None:
         if outputs_of(self.margin) != (CLASSES,):

@@ -260,7 +260,6 @@ class SwitchProducts(FormBase):
     coef: Floats
     intercept: Floats = field(default_factory=zero)
     axes: ClassVar[Mapping[str, str]] = {"on": "m d", "off": "m d", "coef": "m ..."}
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
 
     @classmethod
     def from_products(cls, products: SumOfProducts, switches: Switches | None = None) -> SwitchProducts:
@@ -387,7 +386,6 @@ class NormalizedLinear(FormBase):
     intercept: Floats = field(default_factory=zero)
     shared: tuple[SharedWords, ...] = ()
     axes: ClassVar[Mapping[str, str]] = {"c": "d ...", "a": "d"}
-    output_arrays: ClassVar[tuple[str, ...]] = ("c",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
