@@ -35,7 +35,7 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import repetition_warnings
-from limes.models._calling.outputs import add_up_to_one, label_remark, replaced_labels, resolve
+from limes.models._calling.outputs import NotedAnswers, add_up_to_one, replaced_labels, resolve
 from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared
@@ -334,7 +334,8 @@ class TabularModel:
     ) -> tuple[tuple[str, ...], ...]:
         """Return warnings of rows (n, d): `RowWarnings.of_rows`, and one about answers that are labels."""
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
-        remark = self._replaced or label_remark(self.bound.predict)
+        predict = self.bound.predict
+        remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
         return tuple((remark, *texts) for texts in warnings) if remark else warnings
 
     @cached_property

@@ -246,8 +246,8 @@ def _margin(form: Form) -> Margin:
     if isinstance(form, Combination):
         parts = [(weight, _margin(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
         terms = add_sums([(weight, part.terms) for weight, part in parts], form.intercept)
-        interactions = [replace(each, coef=w * each.coef) for w, part in parts for each in part.interactions]
-        return Margin(terms, tuple(interactions))
+        weighted = [replace(each, coef=w * each.coef) for w, part in parts for each in part.interactions]
+        return Margin(terms, tuple(weighted))
     try:
         return Margin(as_sum(form), ())
     except InputError:

@@ -65,7 +65,7 @@ class ExponentialSum:
     nodes: Complexes
     weights: Complexes
     log_weights: Floats
-    contour: int  # so many nodes lie on Re z = tilt, the others are the real poles
+    contour: int  # number of nodes on Re z = tilt; the others, which follow, are the real poles
     base: float  # 0 or 1, stored separately so that 1 less a probability keeps its digits
     rest: float
     tilt: float
