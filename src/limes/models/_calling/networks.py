@@ -1,16 +1,14 @@
-"""Networks of Hugging Face's transformers, as the estimators that explainers call.
+"""Networks: modules of torch, ONNX sessions, and Hugging Face's transformers as estimators.
 
-A pipeline returns dicts of labels and scores, a network logits: both become (n, labels), in the order of
+Nothing of transformers is imported. A pipeline returns dicts of labels and scores, a network logits: both become (n, labels), in the order of
 ``config.id2label``. What is put on the logits follows transformers (`function_of`). Heads of probabilities
-have ``predict_proba``, heads of amounts, as regressions are, ``predict`` alone. Nothing of transformers is
-imported.
+have ``predict_proba``, heads of amounts, as regressions are, ``predict`` alone.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,24 +33,30 @@ _NO_NAME = re.compile(r"LABEL_\d+")
 
 
 def adapted(model: Any) -> Any:
-    """Return a pipeline, or a pair (network, tokenizer or image processor), as an estimator."""
-    source: LabelledNetwork
+    """A pipeline, or a pair (network, tokenizer or image processor), as an estimator; others as they are."""
     if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
-        source = NetworkScores(*model)
+        network, tokenizer = model
+        if not callable(tokenizer):
+            raise InputError(
+                f"a pair is (network, tokenizer), got {type(tokenizer).__name__} for the tokenizer"
+            )
+        scores, applied = network_scores, getattr(network.config, "function_to_apply", None)
     elif any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
-        source = PipelineScores(model)
+        network, tokenizer = model.model, getattr(model, "tokenizer", None)
+        scores = partial(pipeline_scores, model)
+        applied = getattr(model, "_postprocess_params", {}).get("function_to_apply")
     else:
         return model
-    return Amounts(source) if source.function == _NONE else Classifier(source)
+    labels = getattr(network.config, "id2label", None)
+    if not isinstance(labels, Mapping) or not labels:
+        raise InputError(f"{type(network).__name__} has no labels (config.id2label): pass a classifier")
+    function = function_of(network.config, applied)
+    names = tuple(str(labels[k]) for k in sorted(labels))
+    return (Amounts if function == _NONE else Classifier)(network, tokenizer, names, function, scores)
 
 
 def function_of(config: Any, applied: Any) -> str:
-    """Return what is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does.
-
-    A function that is ``applied`` explicitly, or that of the ``problem_type`` ("regression": none;
-    "multi_label_classification": the logistic function), or that of the number of labels. The softmax of one
-    logit is 1 whatever the network answers: one label has the logistic function, several have the softmax.
-    """
+    """What is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does."""
     problem = getattr(config, "problem_type", None)
     if applied is not None:
         name = str(getattr(applied, "value", applied)).lower()  # pipelines hold a member of an enumeration
@@ -61,35 +65,33 @@ def function_of(config: Any, applied: Any) -> str:
         return name
     if problem == "regression":
         return _NONE
+    # the softmax of one logit is 1 whatever the network answers
     one_by_one = problem == "multi_label_classification" or len(config.id2label) == 1
     return _SIGMOID if one_by_one else _SOFTMAX
 
 
-# -- pipelines and networks --------------------------------------------------------------------------------
+class Estimator:
+    """A network of ``from_pretrained`` with its labels, and its tokenizer or image processor, or None.
 
-
-class LabelledNetwork(ABC):
-    """A network with labels, what is put on its logits, and the length of text that it reads.
-
-    Parameters
-    ----------
-    network, tokenizer
-        The objects that ``from_pretrained`` returns; an image processor in place of a tokenizer, or None.
-    applied
-        The function that is put on the logits, where it is set explicitly.
+    ``scores`` maps (estimator, n inputs) to the numbers of each label, (n, labels), ``function`` applied.
     """
 
-    def __init__(self, network: Any, tokenizer: Any, applied: Any) -> None:
-        labels = getattr(network.config, "id2label", None)
-        if not isinstance(labels, Mapping) or not labels:
-            raise InputError(f"{type(network).__name__} has no labels (config.id2label): pass a classifier")
-        self.network, self.tokenizer = network, tokenizer
-        self.labels = tuple(str(labels[k]) for k in sorted(labels))
-        self.function = function_of(network.config, applied)
+    def __init__(
+        self,
+        network: Any,
+        tokenizer: Any,
+        labels: tuple[str, ...],
+        function: str,
+        scores: Callable[[Estimator, Any], Floats],
+    ) -> None:
+        self.network, self.tokenizer, self.labels, self.function = network, tokenizer, labels, function
+        self._scores = scores
+        self.__name__ = type(network).__name__  # for messages
 
-    @abstractmethod
-    def scores(self, inputs: Any) -> Floats:
-        """Return the numbers of each label, (n, labels), with the function on them."""
+    @property
+    def mask_token(self) -> str | None:
+        """The tokenizer's token for a hidden word; None without one."""
+        return getattr(self.tokenizer, "mask_token", None)
 
     @cached_property
     def longest(self) -> int | None:
@@ -101,65 +103,81 @@ class LabelledNetwork(ABC):
         return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
 
     @property
-    def _cut(self) -> dict[str, Any]:
+    def cut(self) -> dict[str, Any]:
+        """Options of tokenizers."""
         return {} if self.longest is None else {"truncation": True, "max_length": self.longest}
 
-
-class PipelineScores(LabelledNetwork):
-    """A pipeline of transformers, which puts the function on the logits itself."""
-
-    def __init__(self, pipeline: Any) -> None:
-        options = getattr(pipeline, "_postprocess_params", {})
-        super().__init__(
-            pipeline.model, getattr(pipeline, "tokenizer", None), options.get("function_to_apply")
+    def truncation(self, text: str) -> str:
+        """A warning if the network reads only the beginning of a text, else ""."""
+        if self.longest is None or (count := len(self.tokenizer(text)["input_ids"])) <= self.longest:
+            return ""
+        return (
+            f"the model reads the first {self.longest} of {count} tokens alone: words behind them have no "
+            "effect; explain a part of the text"
         )
-        self._pipeline = pipeline
-
-    def scores(self, inputs: Any) -> Floats:
-        """Return the pipeline's scores of each label, (n, labels)."""
-        of_texts = self.tokenizer is not None
-        items = list(inputs) if of_texts else [_picture(image) for image in inputs]
-        # None means all labels of a text, and five of an image
-        options = {"top_k": None, **self._cut} if of_texts else {"top_k": len(self.labels)}
-        with evaluating(self.network):
-            answers = list(self._pipeline(items, **options))  # it may answer as it is read
-        place = {label: k for k, label in enumerate(self.labels)}
-        scores = np.full((len(items), len(place)), np.nan)
-        for row, answer in zip(scores, answers, strict=True):
-            for one in answer:
-                if one["label"] not in place:
-                    raise InputError(
-                        f"the pipeline answers {one['label']!r}, which is no label of its network"
-                    )
-                row[place[one["label"]]] = one["score"]
-        return scores
 
 
-class NetworkScores(LabelledNetwork):
-    """A network of transformers with its tokenizer, or with its image processor."""
+class Classifier(Estimator):
+    """Probabilities of labels, which are ``multilabel_`` if they do not exclude each other."""
 
-    def __init__(self, network: Any, tokenizer: Any) -> None:
-        if not callable(tokenizer):
-            raise InputError(
-                f"a pair is (network, tokenizer), got {type(tokenizer).__name__} for the tokenizer"
-            )
-        super().__init__(network, tokenizer, getattr(network.config, "function_to_apply", None))
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.classes_ = np.array(self.labels)
+        self.multilabel_ = self.function == _SIGMOID
 
-    def scores(self, inputs: Any) -> Floats:
-        """Return the function of the logits."""
-        torch = import_module("torch")
-        if _takes_texts(self.tokenizer):
-            batch = self.tokenizer(list(inputs), padding=True, return_tensors="pt", **self._cut)
-        else:
-            batch = self.tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
-        with evaluating(self.network), torch.inference_mode():
-            logits = self.network(**batch.to(self.network.device)).logits.double().cpu().numpy()
-        if logits.shape[1:] != (len(self.labels),):
-            raise ModelError(
-                f"{type(self.network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
-                f"inputs and {len(self.labels)} labels: pass a network that classifies whole inputs"
-            )
-        return _applied(self.function, logits)
+    def predict(self, inputs: Any) -> Any:
+        return self.classes_[np.argmax(self.predict_proba(inputs), axis=1)]
+
+    def predict_proba(self, inputs: Any) -> Floats:
+        return self._scores(self, inputs)
+
+
+class Amounts(Estimator):
+    """Numbers that are no probabilities: of regressions, and logits where a user wants these."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        anonymous = len(self.labels) == 1 and _NO_NAME.fullmatch(self.labels[0])
+        self.output_names_ = ("output",) if anonymous else self.labels
+
+    def predict(self, inputs: Any) -> Floats:
+        return self._scores(self, inputs)
+
+
+def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
+    """The scores of a pipeline, which applies the function itself."""
+    of_texts = estimator.tokenizer is not None
+    items = list(inputs) if of_texts else [_picture(image) for image in inputs]
+    # None means all labels of a text, and five of an image
+    options = {"top_k": None, **estimator.cut} if of_texts else {"top_k": len(estimator.labels)}
+    with evaluating(estimator.network):
+        answers = list(pipeline(items, **options))  # it may answer as it is read
+    column = {label: k for k, label in enumerate(estimator.labels)}
+    scores = np.full((len(items), len(column)), np.nan)
+    for row, answer in zip(scores, answers, strict=True):
+        for one in answer:
+            if one["label"] not in column:
+                raise InputError(f"the pipeline answers {one['label']!r}, which is no label of its network")
+            row[column[one["label"]]] = one["score"]
+    return scores
+
+
+def network_scores(estimator: Estimator, inputs: Any) -> Floats:
+    """The scores of a network with its tokenizer, or with its image processor."""
+    torch = import_module("torch")
+    network, tokenizer, labels = estimator.network, estimator.tokenizer, len(estimator.labels)
+    if hasattr(tokenizer, "convert_tokens_to_ids"):
+        batch = tokenizer(list(inputs), padding=True, return_tensors="pt", **estimator.cut)
+    else:
+        batch = tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
+    with evaluating(network), torch.inference_mode():
+        logits = network(**batch.to(network.device)).logits.double().cpu().numpy()
+    if logits.shape[1:] != (labels,):
+        raise ModelError(
+            f"{type(network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
+            f"inputs and {labels} labels: pass a network that classifies whole inputs"
+        )
+    return _applied(estimator.function, logits)
 
 
 def _applied(function: str, logits: Floats) -> Floats:
@@ -170,12 +188,8 @@ def _applied(function: str, logits: Floats) -> Floats:
     return np.asarray(expit(logits) if function == _SIGMOID else softmax(logits, axis=1))
 
 
-def _takes_texts(processor: Any) -> bool:
-    return hasattr(processor, "convert_tokens_to_ids")
-
-
 def _picture(image: Any) -> Any:
-    """Return an array as the image that processors take: bytes of RGB."""
+    """An array as the image that processors take: bytes of RGB."""
     from PIL import Image
 
     pixels = np.asarray(image)
@@ -184,77 +198,7 @@ def _picture(image: Any) -> Any:
     return Image.fromarray(pixels).convert("RGB")
 
 
-# -- estimators --------------------------------------------------------------------------------------------
-
-
-class Estimator:
-    """What explainers ask of a pipeline or pair, whatever its answers are."""
-
-    def __init__(self, source: LabelledNetwork) -> None:
-        self._source = source
-        self.__name__ = type(source.network).__name__  # for messages
-
-    @property
-    def mask_token(self) -> str | None:
-        """The tokenizer's token for a hidden word; None without one."""
-        return getattr(self._source.tokenizer, "mask_token", None)
-
-    def truncation(self, text: str) -> str:
-        """Return a warning if the network reads only the beginning of a text, else ""."""
-        longest = self._source.longest
-        if longest is None:
-            return ""
-        count = len(self._source.tokenizer(text)["input_ids"])
-        if count <= longest:
-            return ""
-        return (
-            f"the model reads the first {longest} of {count} tokens alone: words behind them have no "
-            "effect; explain a part of the text"
-        )
-
-
-class Classifier(Estimator):
-    """Probabilities of labels.
-
-    Attributes
-    ----------
-    classes_
-        The labels.
-    multilabel_
-        Whether labels do not exclude each other: each has its probability.
-    """
-
-    def __init__(self, source: LabelledNetwork) -> None:
-        super().__init__(source)
-        self.classes_ = np.array(source.labels)
-        self.multilabel_ = source.function == _SIGMOID
-
-    def predict(self, inputs: Any) -> Any:
-        """Return the most likely label of each input, (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(inputs), axis=1)]
-
-    def predict_proba(self, inputs: Any) -> Floats:
-        """Return the probability of each label, (n, labels)."""
-        return self._source.scores(inputs)
-
-
-class Amounts(Estimator):
-    """Numbers that are no probabilities: of regressions, and logits where a user wants these.
-
-    Attributes
-    ----------
-    output_names_
-        The labels; "output" for the only one, where it is transformers' "LABEL_0".
-    """
-
-    def __init__(self, source: LabelledNetwork) -> None:
-        super().__init__(source)
-        anonymous = len(source.labels) == 1 and _NO_NAME.fullmatch(source.labels[0])
-        self.output_names_ = ("output",) if anonymous else source.labels
-
-    def predict(self, inputs: Any) -> Floats:
-        """Return the numbers of each label, (n, labels)."""
-        return self._source.scores(inputs)
+# -- modules of torch and ONNX sessions --------------------------------------------------------------------
 
 
 def torch_module(model: Any) -> Callable[[Any], Any]:
@@ -291,7 +235,7 @@ def onnx_session(model: Any) -> Callable[[Any], Any]:
             entry.name: column.astype(ONNX_TYPES.get(entry.type, np.float32), copy=False)
             for entry, column in zip(inputs, columns, strict=True)
         }
-        return one_column(_in_parts(partial(_run, model, numeric[-1]), feed, inputs[0].shape))
+        return one_column(_in_parts(lambda part: model.run(numeric[-1:], part)[0], feed, inputs[0].shape))
 
     return predict
 
@@ -303,10 +247,6 @@ ONNX_TYPES: Mapping[str, Any] = {
     "tensor(uint8)": np.uint8,
     "tensor(string)": np.str_,
 }
-
-
-def _run(session: Any, output: str, feed: Mapping[str, Any]) -> Any:
-    return session.run([output], feed)[0]
 
 
 def _in_parts(run: Callable[[Mapping[str, Any]], Any], feed: Mapping[str, Any], shape: Any) -> Any:
@@ -324,8 +264,7 @@ def _in_parts(run: Callable[[Mapping[str, Any]], Any], feed: Mapping[str, Any], 
 
 def one_column(predictions: Any) -> Any:
     """Drop the axis of one output: networks often return (n, 1)."""
-    single = predictions.ndim == 2 and predictions.shape[1] == 1
-    return predictions[:, 0] if single else predictions
+    return predictions[:, 0] if predictions.shape[1:] == (1,) else predictions
 
 
 @dataclass(eq=False)
@@ -342,9 +281,11 @@ class _InUse:
 
 
 class _Modes:
-    """Modules in use, submodules one by one: two networks may share some, and a user may have frozen others.
+    """Modules in use, by identity, as long as a thread calls them.
 
-    Modules are compared by identity, and referred to only as long as a thread calls them.
+    In training mode dropout and batch statistics make answers random. A mode is a flag of the module, one for
+    all threads: the first thread that calls a module puts it into evaluation mode, and the last one restores
+    it. Submodules are counted one by one: two networks may share some, and a user may have frozen others.
     """
 
     def __init__(self) -> None:
@@ -387,16 +328,13 @@ class _Modes:
         for module, was_training in ((entry.module, entry.was_training) for entry in free):
             if module.training == was_training:
                 continue
-            if all(self._is_free(inner) for inner in module.modules()):
+            inner = (self._in_use.get(id(part)) for part in module.modules())
+            if all(entry is None or entry.is_free for entry in inner):
                 module.train(was_training)  # may be overridden; sets all inner modules, whose turn comes next
             else:
                 module.training = was_training  # another thread calls an inner module: leave that alone
         for entry in free:
             self._in_use.pop(id(entry.module), None)
-
-    def _is_free(self, module: Any) -> bool:
-        entry = self._in_use.get(id(module))
-        return entry is None or entry.is_free
 
 
 _modes = _Modes()
