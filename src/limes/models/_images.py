@@ -1,7 +1,14 @@
-"""Pictures of PIL as arrays of what a person sees, and the part of a photograph that a network sees.
+"""Images: as a person sees them, as a model takes them, and with parts hidden.
 
-A palette's numbers, ink or hue are no brightness. A part has a size for the network, and a way back to the
-photograph.
+A palette's numbers, ink or hue are no brightness. A network sees a part of a photograph, which has a size for
+the network, and a way back to the photograph. A callable gets batches of the user's images; an estimator that
+was fitted on n columns gets rows of n numbers; networks get float32 with channels first, minus a mean and over
+a scale, by a :class:`Preprocess`. All of it is done once to the image and once to its fill, never to a batch.
+
+A perturbed input is a choice between the input and its fill: x(z) shows the input where z = 1 and the fill
+where z = 0; images have superpixels, series segments. A part that looks the same hidden as shown is no
+feature: the model is never asked without it, so that nothing is known of its effect. It is left out of the
+design, as words of ``ignore=`` are: the other coefficients are those of the same input without this feature.
 """
 
 from __future__ import annotations
@@ -32,11 +39,7 @@ _CONVERTED = {
 
 
 def pixels_of(image: Any) -> Any:
-    """Return a picture of PIL as an array (H, W) or (H, W, 3 or 4); anything else as numpy reads it.
-
-    Palettes become RGB, or RGBA with transparency. Whole numbers of 16 bits stay; those of 32 bits are PIL's
-    0 to 255, or 16 bits if some are larger.
-    """
+    """A picture of PIL as an array (H, W) or (H, W, 3 or 4); anything else as numpy reads it."""
     pil = sys.modules.get("PIL.Image")
     if pil is None or not isinstance(image, pil.Image):
         return np.asarray(image)
@@ -58,6 +61,7 @@ def pixels_of(image: Any) -> Any:
 
 
 def _narrowed(pixels: Any) -> Any:
+    """Whole numbers of 32 bits are PIL's 0 to 255, or 16 bits if some are larger."""
     low, high = int(pixels.min(initial=0)), int(pixels.max(initial=0))
     if low < 0 or high > np.iinfo(np.uint16).max:
         raise InputError(
@@ -75,24 +79,11 @@ FITS = ("crop", "squash", "pad")
 
 @dataclass(frozen=True)
 class Framing:
-    """A rectangle of a photograph, scaled to a size.
+    """A rectangle of a photograph, scaled to a size."""
 
-    Attributes
-    ----------
-    photo
-        Height and width of the photograph.
-    box
-        First row, first column, height and width of the rectangle; with "pad" it reaches beyond the
-        photograph, where it is 0.
-    size
-        Height and width to which the rectangle is scaled.
-    resample
-        Method of scaling, one of `RESAMPLINGS`.
-    """
-
-    photo: tuple[int, int]
-    box: tuple[int, int, int, int]
-    size: tuple[int, int]
+    photo: tuple[int, int]  # height and width
+    box: tuple[int, int, int, int]  # first row and column, height, width; beyond the photograph it is 0
+    size: tuple[int, int]  # height and width to which the rectangle is scaled
     resample: str = "bicubic"
 
     @classmethod
@@ -105,14 +96,9 @@ class Framing:
         inner: float = 1.0,
         resample: str = "bicubic",
     ) -> Framing:
-        """Return the largest middle part ("crop"), the whole ("squash"), or the whole with borders ("pad").
+        """The largest middle part ("crop"), the whole ("squash"), or the whole with borders ("pad").
 
         ``inner`` is the share of the sides of the middle part, or of the whole, that is used.
-
-        Examples
-        --------
-        >>> [Framing.of((10, 30), (5, 5), fit).box for fit in ("crop", "squash", "pad")]
-        [(0, 10, 10, 10), (0, 0, 10, 30), (-10, 0, 30, 30)]
         """
         height, width = photo
         down, across = height / size[0], width / size[1]
@@ -127,11 +113,10 @@ class Framing:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is cut off or added."""
         return self.box == (0, 0, *self.photo)
 
     def apply(self, image: Any) -> Any:
-        """Return the rectangle of an image (H, W) or (H, W, C) at its new size; the type stays."""
+        """The rectangle of an image (H, W) or (H, W, C) at its new size; the type stays."""
         row, column, tall, wide = self.box
         before, beside = max(-row, 0), max(-column, 0)
         part = image[max(row, 0) : row + tall, max(column, 0) : column + wide]
@@ -142,10 +127,7 @@ class Framing:
         return _resized(part, self.size, self.resample)
 
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
-        """Return labels (h, w) at the places of the photograph, which is shown in a shape of its proportions.
-
-        What lies outside of the rectangle gets the label ``outside``.
-        """
+        """Labels (h, w) at the places of the photograph, which is shown in a shape of its proportions."""
         row, column, tall, wide = self.box
         places = []
         for first, length, whole, shown, size in (
@@ -189,18 +171,7 @@ _ROUNDING = 1e-12
 
 
 def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
-    """Return which parts 0, ..., d - 1 change any number when they are hidden, (d,).
-
-    ``labels`` (n,) or (n, C) says to which part the numbers of ``shown`` (n, C) belong.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from limes.models._images import changed
-    >>> shown, hidden = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [0.0], [3.0]])
-    >>> changed(shown, hidden, np.array([0, 0, 1])).tolist()
-    [True, False]
-    """
+    """Whether hiding a part changes a number (n, C), (d,); ``labels`` (n,) or (n, C) are the parts."""
     before, after = (np.asarray(numbers, dtype=np.float64) for numbers in (shown, hidden))
     # units differ between channels
     size = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0))
@@ -213,32 +184,22 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class Switched:
-    """An array of d parts, each of which is shown or filled.
-
-    Attributes
-    ----------
-    shown, fill
-        The array where every part is shown, and where none is, of the same shape and type.
-    labels
-        The part 0, ..., d - 1 of each number; or of each pixel, whose channels are the last axis.
-    """
+    """An array of d parts, each of which is shown or filled."""
 
     shown: Any
-    fill: Any
-    labels: Ints
+    fill: Any  # of the same shape and type
+    labels: Ints  # the part of each number; or of each pixel, whose channels are the last axis
 
     @property
     def size(self) -> int:
-        """Number of parts d."""
         return int(self.labels.max()) + 1
 
     @cached_property
     def changes(self) -> Bools:
-        """Whether hiding a part changes a number, (d,)."""
         return changed(self.shown, self.fill, self.labels)
 
     def only(self, kept: Bools) -> Self:
-        """Return the array with these parts; the others are always shown."""
+        """The array with these parts; the others are always shown."""
         channels = (1,) * (self.shown.ndim - self.labels.ndim)
         always = (~kept)[self.labels].reshape(*self.labels.shape, *channels)
         places = np.where(kept, np.cumsum(kept) - 1, 0)
@@ -246,22 +207,10 @@ class Switched:
 
 
 class MaskedImage(Switched):
-    """An image (H, W) or (H, W, C) of d superpixels, with labels (H, W).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from limes.models._images import MaskedImage
-    >>> image, labels = np.array([[1, 2, 3]]), np.array([[0, 0, 1]])
-    >>> MaskedImage(image, np.zeros_like(image), labels).images(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    array([[[1, 2, 0]],
-    <BLANKLINE>
-           [[0, 0, 3]]])
-    """
+    """An image (H, W) or (H, W, C) of d superpixels, with labels (H, W)."""
 
     @cached_property
     def changes(self) -> Bools:
-        """Whether switching a superpixel off changes a pixel, (d,)."""
         pixels = (self.labels.size, -1)
         return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
 
@@ -273,19 +222,13 @@ class MaskedImage(Switched):
 class Composer:
     """Batches of images in one buffer: each call overwrites the previous result.
 
-    A choice between two numbers is a choice between their bits, fill ^ (mask & (shown ^ fill)), with a mask
-    of ones or zeros a pixel: the same for every type of numbers, and without rounding.
-
-    Parameters
-    ----------
-    shown, fill
-        The model's input: (H, W), (H, W, C), or (C, H, W) if ``channels_first``.
-    labels
-        (H, W) superpixel of each pixel.
+    The model's input is (H, W), (H, W, C), or (C, H, W) if ``channels_first``; ``labels`` are (H, W).
     """
 
     def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool = False) -> None:
         self._shape, self._dtype = shown.shape, shown.dtype
+        # a choice between two numbers is one between their bits, fill ^ (mask & (shown ^ fill)), with a mask of
+        # ones or zeros a pixel: the same for every type of numbers, and without rounding
         self._bits = np.dtype(f"u{shown.dtype.itemsize}")
         inner = 1 if channels_first else shown.size // labels.size
         # stretches of pixels of one superpixel, in numbers where channels come last
@@ -297,7 +240,6 @@ class Composer:
         self._batch = np.empty((0, *self._shape), self._dtype)
 
     def __call__(self, z: Floats) -> Any:
-        """Images (n, ...) at rows z (n, d)."""
         if len(z) > len(self._batch):
             self._batch = np.empty((len(z), *self._shape), self._dtype)
         batch = self._batch[: len(z)]
@@ -311,17 +253,7 @@ class Composer:
 
 
 class TensorComposer:
-    """A :class:`Composer` with torch, on the model's device.
-
-    Parameters
-    ----------
-    shown, fill
-        The network's input: (C, H, W), or (H, W, C) if not ``channels_first``.
-    labels
-        (H, W) superpixel of each pixel.
-    like
-        A tensor of the device and type of the network.
-    """
+    """A :class:`Composer` with torch, on the device and in the type of the tensor ``like``."""
 
     def __init__(
         self, torch: Any, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any
@@ -335,7 +267,6 @@ class TensorComposer:
         self._batch = self._shown.new_empty((0, *shown.shape))
 
     def __call__(self, z: Floats) -> Any:
-        """Images (n, ...) at rows z (n, d), a tensor."""
         torch = self._torch
         if len(z) > len(self._batch):
             self._batch = self._shown.new_empty((len(z), *self._shown.shape))
@@ -491,7 +422,6 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
 
 
 def is_network(model: Any) -> bool:
-    """Return whether a model is known to be a neural network."""
     return _composer_maker(model) is not None
 
 
@@ -608,29 +538,16 @@ _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps that are applied to an image, in this order.
+    """Steps that are applied to an image, in this order."""
 
-    Attributes
-    ----------
-    resize
-        Length of the shorter side, or height and width.
-    crop
-        Height and width of the middle part that is kept.
-    factor
-        Factor of the pixels.
-    mean, std
-        Numbers that are subtracted, and numbers to divide by after that.
-    """
-
-    resize: int | tuple[int, int] | None = None
-    crop: tuple[int, int] | None = None
+    resize: int | tuple[int, int] | None = None  # of the shorter side, or height and width
+    crop: tuple[int, int] | None = None  # height and width of the middle part that is kept
     factor: float = 1.0
-    mean: Any = 0.0
-    std: Any = 1.0
+    mean: Any = 0.0  # a number, or one a channel
+    std: Any = 1.0  # divides after the mean is subtracted
     resample: str = "bilinear"
 
     def preprocess(self) -> Preprocess:
-        """Return the steps as a `Preprocess`."""
         whole = isinstance(self.resize, tuple)
         before = self.resize if isinstance(self.resize, tuple) else (self.resize, self.resize)
         size = self.crop or (self.resize if whole else None)
@@ -643,14 +560,15 @@ class _Steps:
                 "the proportions of the crop; pass limes.Preprocess, or preprocess inside the model"
             )
         fit, share = "squash" if whole else "crop", shares.pop()
-        mean, scale = np.asarray(self.mean) / self.factor, np.asarray(self.std) / self.factor
-        return Preprocess(
-            mean=mean.tolist(), scale=scale.tolist(), size=size, fit=fit, share=share, resample=self.resample
+        mean, scale = (
+            (np.asarray(numbers, dtype=np.float64) / self.factor).tolist()
+            for numbers in (self.mean, self.std)
         )
+        return Preprocess(mean=mean, scale=scale, size=size, fit=fit, share=share, resample=self.resample)
 
 
 def preprocess_like(transform: Any) -> Preprocess | None:
-    """Return another library's preprocessing as a `Preprocess`; None for objects of any other kind."""
+    """Another library's preprocessing; None for objects of any other kind."""
     if isinstance(transform, Preprocess):
         return transform
     for names, read in _READERS:
@@ -664,7 +582,7 @@ def _preset(transform: Any) -> _Steps:
     """Read for example ``torchvision.models.ResNet50_Weights.DEFAULT.transforms()``."""
     resize, crop = _sides_of(transform.resize_size), _height_and_width(transform.crop_size)
     resample = _resampling(transform.interpolation)
-    return _Steps(resize, crop, 1 / 255, _list(transform.mean), _list(transform.std), resample)
+    return _Steps(resize, crop, 1 / 255, transform.mean, transform.std, resample)
 
 
 def _composition(transform: Any) -> _Steps:
@@ -683,7 +601,7 @@ def _composition(transform: Any) -> _Steps:
             case "CenterCrop":
                 steps = replace(steps, crop=_height_and_width(step.size))
             case "Normalize":
-                steps = replace(steps, mean=_list(step.mean), std=_list(step.std))
+                steps = replace(steps, mean=step.mean, std=step.std)
             case _ if name in _TO_SHARES or (name == "ToDtype" and step.scale):
                 steps = replace(steps, factor=1 / 255)
             case _ if name not in _UNCHANGED:
@@ -697,12 +615,12 @@ def _composition(transform: Any) -> _Steps:
 def _processor(transform: Any) -> _Steps:
     steps = _Steps(factor=float(transform.rescale_factor) if transform.do_rescale else 1.0)
     if transform.do_normalize:
-        steps = replace(steps, mean=_list(transform.image_mean), std=_list(transform.image_std))
+        steps = replace(steps, mean=transform.image_mean, std=transform.image_std)
     if not transform.do_resize:
         return steps
     sides, crop = dict(transform.size), None
     if getattr(transform, "do_center_crop", None):
-        crop = _sides(transform.crop_size)
+        crop = _named_sides(transform.crop_size)
     if "shortest_edge" in sides:
         resize: Any = int(sides["shortest_edge"])
         share = getattr(transform, "crop_pct", None)
@@ -711,7 +629,7 @@ def _processor(transform: Any) -> _Steps:
             square = resize, resize
             resize, crop = (int(resize / share), square) if resize < _CONVNEXT_WHOLE else (square, None)
     else:
-        resize = _sides(sides)
+        resize = _named_sides(sides)
     return replace(steps, resize=resize, crop=crop, resample=_resampling(transform.resample))
 
 
@@ -723,13 +641,13 @@ _READERS = (
 )
 
 
-def _sides(sides: Any) -> tuple[int, int]:
-    named = sides if isinstance(sides, Mapping) else dict(sides)
+def _named_sides(sides: Any) -> tuple[int, int]:
+    named = dict(sides)
     return int(named["height"]), int(named["width"])
 
 
 def _sides_of(size: Any) -> int | tuple[int, int]:
-    """Return one number for the shorter side, or height and width."""
+    """The shorter side, or height and width."""
     numbers = [int(side) for side in size] if isinstance(size, Iterable) else [int(size)]
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
@@ -739,12 +657,8 @@ def _height_and_width(size: Any) -> tuple[int, int]:
     return (sides, sides) if isinstance(sides, int) else sides
 
 
-def _list(numbers: Any) -> list[float]:
-    return [float(number) for number in numbers]
-
-
 def _resampling(kind: Any) -> str:
-    """Return the name of PIL's number, or of torchvision's enumeration."""
+    """The name of PIL's number, or of torchvision's enumeration."""
     name = str(getattr(kind, "value", kind)).lower()
     names = {str(number): one for one, number in RESAMPLINGS.items()} | {one: one for one in RESAMPLINGS}
     if name not in names:

@@ -1,8 +1,9 @@
 """Networks: modules of torch, ONNX sessions, and Hugging Face's transformers as estimators.
 
-Nothing of transformers is imported. A pipeline returns dicts of labels and scores, a network logits: both become (n, labels), in the order of
-``config.id2label``. What is put on the logits follows transformers (`function_of`). Heads of probabilities
-have ``predict_proba``, heads of amounts, as regressions are, ``predict`` alone.
+Nothing of transformers is imported. A pipeline returns dicts of labels and scores, a network logits: both
+become (n, labels), in the order of ``config.id2label``. What is put on the logits follows transformers
+(`function_of`). Heads of probabilities have ``predict_proba``, heads of amounts, as regressions are,
+``predict`` alone.
 """
 
 from __future__ import annotations
