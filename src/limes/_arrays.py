@@ -30,7 +30,7 @@ EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apar
 
 
 def is_wide(value: Any) -> bool:
-    """Tell whether a value is a whole number that float64 may not tell from its neighbours."""
+    """Whether a value is a whole number that float64 may not tell from its neighbours."""
     return isinstance(value, Integral) and abs(int(value)) >= EXACT
 
 
@@ -55,10 +55,8 @@ def first_of_each(place: Ints, count: int) -> Ints:
 
 
 def times(x: Floats, coef: Floats) -> Floats:
-    """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows.
-
-    Each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones.
-    """
+    """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows."""
+    # each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones
     rows = np.ascontiguousarray(x)
     columns = [(rows * column).sum(axis=1) for column in coef.reshape(len(coef), prod(coef.shape[1:])).T]
     return np.column_stack(columns).reshape(len(rows), *coef.shape[1:])
@@ -72,10 +70,8 @@ def power_of_two(x: Floats) -> Floats:
 
 
 def mean_and_std(x: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow.
-
-    Of ordinary numbers they are what ``x.mean()`` and ``x.std()`` are, to the last bit.
-    """
+    """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow."""
+    # of ordinary numbers to the last bit what x.mean() and x.std() are
     size = power_of_two(np.abs(x).max())
     mean = float((x / size).mean() * size)
     away = x - mean
@@ -90,13 +86,12 @@ def column_stds(x: Floats) -> Floats:
 
 
 def fingerprint(row: Floats) -> int:
-    """Hash the values of a row."""
     canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
     return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")
 
 
 def streams(seed: int, key: int, count: int) -> list[np.random.SeedSequence]:
-    """Spawn ``count`` independent streams for a row of this fingerprint."""
+    """Independent streams for a row of this fingerprint."""
     return np.random.SeedSequence([seed, key]).spawn(count)
 
 

@@ -2,8 +2,8 @@
 
 A palette's numbers, ink or hue are no brightness. A network sees a part of a photograph, which has a size for
 the network, and a way back to the photograph. A callable gets batches of the user's images; an estimator that
-was fitted on n columns gets rows of n numbers; networks get float32 with channels first, minus a mean and over
-a scale, by a :class:`Preprocess`. All of it is done once to the image and once to its fill, never to a batch.
+was fitted on n columns gets rows of n numbers; networks get float32 with channels first, minus a mean and
+over a scale, by a :class:`Preprocess`. All of it is done once to the image and once to its fill.
 
 A perturbed input is a choice between the input and its fill: x(z) shows the input where z = 1 and the fill
 where z = 0; images have superpixels, series segments. A part that looks the same hidden as shown is no
@@ -227,8 +227,8 @@ class Composer:
 
     def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool = False) -> None:
         self._shape, self._dtype = shown.shape, shown.dtype
-        # a choice between two numbers is one between their bits, fill ^ (mask & (shown ^ fill)), with a mask of
-        # ones or zeros a pixel: the same for every type of numbers, and without rounding
+        # a choice between two numbers is one between their bits, fill ^ (mask & (shown ^ fill)), with a mask
+        # of ones or zeros a pixel: the same for every type of numbers, and without rounding
         self._bits = np.dtype(f"u{shown.dtype.itemsize}")
         inner = 1 if channels_first else shown.size // labels.size
         # stretches of pixels of one superpixel, in numbers where channels come last
