@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import combinations
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import did_you_mean
 from limes.exceptions import InputError
 from limes.models._calling.networks import one_column, onnx_session, torch_module
 from limes.models._identity import qualified_name
@@ -335,16 +335,8 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
         )
     labels = [] if classes is None else list(classes)
     names = [str(label) for label in labels]
-
-    def refuse(label: Any) -> str:
-        close = get_close_matches(str(label), names, n=1)
-        advice = f" (did you mean {close[0]!r}?)" if close else ""
-        return (
-            f"output={label!r} is not a class of the model{advice}; pass one of {names}, or 'probability' or "
-            "'margin'"
-        )
-
-    return _chosen("predict_proba", output, names, [(label,) for label in labels], refuse)
+    problem = f" is not a class of the model; pass one of {names}, or 'probability' or 'margin'"
+    return _chosen("predict_proba", output, names, [(label,) for label in labels], problem)
 
 
 def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
@@ -356,31 +348,20 @@ def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
         )
     pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
     names = [f"{target}: {label}" for target, label in pairs]
-
-    def refuse(one: Any) -> str:
-        return (
-            f"output={one!r}: the model predicts several targets at once, so output may be a pair (target, "
-            f"label), such as {(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: "
-            f"{names}"
-        )
-
+    problem = (
+        ": the model predicts several targets at once, so output may be a pair (target, label), such as "
+        f"{(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: {names}"
+    )
     entries = [*zip(names, pairs, strict=True)]
-    return _chosen("predict_proba", _all_or(output), names, entries, refuse, pairs=True)
+    return _chosen("predict_proba", output, names, entries, problem, pairs=True)
 
 
 def _clusters(model: Any, clusters: tuple[Any, ...], output: Any) -> Output:
     method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
     names = [f"cluster {cluster}" for cluster in clusters]
-
-    def refuse(one: Any) -> str:
-        return f"output={one!r} is no cluster of the model: pass one of {list(clusters)}"
-
+    problem = f" is no cluster of the model: pass one of {list(clusters)}"
     entries = [*zip(clusters, names, strict=True)]
-    return _chosen(method, _all_or(output), names, entries, refuse, kind="cluster")
-
-
-def _all_or(output: Any) -> Any:
-    return None if isinstance(output, str) and output == "probability" else output
+    return _chosen(method, output, names, entries, problem, kind="cluster")
 
 
 def _chosen(
@@ -388,23 +369,20 @@ def _chosen(
     output: Any,
     names: Sequence[str],
     entries: Sequence[tuple[Any, ...]],
-    refuse: Callable[[Any], str],
+    problem: str,
     *,
     kind: str = "class",
     pairs: bool = False,
 ) -> Output:
-    """The columns that an option names by one of their entries: all, one or a list of them.
-
-    A tuple is a list, unless it is a pair.
-    """
-    if output is None:
+    """The columns that an option names by one of their entries: all, one, or a list or tuple of them."""
+    if output is None or (isinstance(output, str) and output == "probability"):
         return Output(method, None, tuple(names))
     several = isinstance(output, list) or (isinstance(output, tuple) and not pairs)
     columns = []
     for one in output if several else [output]:
         column = next((k for k, each in enumerate(entries) if any(_is_same(one, e) for e in each)), None)
         if column is None:
-            raise InputError(refuse(one))
+            raise InputError(f"output={one!r}{problem}{did_you_mean(one, names)}")
         columns.append(column)
     if not columns:
         raise InputError(f"output=[] names no {kind}")
