@@ -13,11 +13,11 @@ NAMES = {
     "limes._cli.watching": "rows_are_supervised watched",
     "limes.models.forms": "_base",
     "limes._diagnostics": "diagnosis finding",
-    "limes": "_cli _bars _threads",
+    "limes": "_cli _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
-    "limes._arrays": "column_stds mean_and_std power_of_two",
+    "limes._arrays": "column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError",
     "limes._cli": "files app program",
     "limes._cli.files": "features_of output_of read_table",
@@ -107,7 +107,6 @@ NAMES = {
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads "
     ),
-    "limes._variance": "is_constant r_squared",
     "limes.compat.lime": "_tables:_limit",
     "limes.compat.lime._engines": "exchangeable_limit:ExchangeableLimit distances",
     "limes.compat.lime.lime_text": "deletions",
@@ -128,9 +127,8 @@ NAMES = {
     "limes.models": "_tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
-    "limes.models._calling.methods": "_modes direct_question evaluating prediction_method",
-    "limes.models._calling.networks": "Preprocess flat preprocess_like",
-    "limes.models._calling.outputs": "resolve",
+    "limes.models._calling.networks": "_modes evaluating",
+    "limes.models._calling.outputs": "direct_question prediction_method resolve",
     "limes.models._folding.feature_maps": (
         "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap Pointwise StepMap _float_of _key_of "
         "identity_map then"
@@ -138,17 +136,17 @@ NAMES = {
     "limes.models._folding.fold": "fold on_common_domains",
     "limes.models._folding.guards": "Accepted Guard",
     "limes.models._identity": "state_of",
-    "limes.models._images": "Composer MaskedImage TensorComposer",
+    "limes.models._images": (
+        "Composer Framing MaskedImage Preprocess TensorComposer flat pixels_of preprocess_like"
+    ),
     "limes.models._inverse_links": "matching_curve",
-    "limes.models._pictures": "Framing pixels_of",
     "limes.models._reading": "CannotRead Schema read read_form read_output tolerance_of",
-    "limes.models.forms._activations": "CURVES",
-    "limes.models.forms._reducible": "Linear Quadratic from_polynomial_features",
-    "limes.models.forms._base": "BlackBox Combination Reduced Sum SumOfProducts",
-    "limes.models.forms._margins": "MOST_CELLS as_margin",
-    "limes.models.forms._links": "LINKS SQUARES",
+    "limes.models.forms._base": (
+        "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
+    ),
+    "limes.models.forms._linked": "MOST_CELLS as_margin",
+    "limes.models.forms._links": "COPIES CURVES LINKS SQUARES plane_sum",
     "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
-    "limes.models.forms._softmax": "COPIES plane_sum",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",
     "limes.models.readers.onnx": "_row",

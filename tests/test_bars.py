@@ -6,7 +6,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from internals import _bars
+from internals import _threads
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ def test_a_notebook_without_widgets_has_text(modules, widgets, kind, monkeypatch
     for name in modules:
         monkeypatch.setitem(sys.modules, name, object())
     monkeypatch.setattr("tqdm.auto.tqdm", Auto)
-    monkeypatch.setattr(_bars, "find_spec", lambda _: widgets and ModuleSpec(widgets, None))
-    assert (_bars.tqdm_class() is Auto) == (kind == "tqdm.auto")
+    monkeypatch.setattr(_threads, "find_spec", lambda _: widgets and ModuleSpec(widgets, None))
+    assert (_threads.tqdm_class() is Auto) == (kind == "tqdm.auto")
 
 
 def test_a_bar_goes_when_the_work_is_done():
     lines = io.StringIO()
-    with _bars.progress_bar(3, "diagnosing", unit="rows", file=lines, delay=0, mininterval=0) as bar:
+    with _threads.progress_bar(3, "diagnosing", unit="rows", file=lines, delay=0, mininterval=0) as bar:
         bar.update(2)
         assert "diagnosing:  67%" in lines.getvalue()
         assert "rows" in lines.getvalue()

@@ -10,11 +10,11 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes._bars import progress_of
 from limes._explainers.masked_model import CONTROLS, MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import RARE, sampling_warnings
 from limes._pipeline import fitted_at
+from limes._threads import progress_of
 from limes.models.forms._base import BlackBox
 
 # Errors of coefficients, their standard errors, and whether the explanation distrusts them

@@ -17,7 +17,7 @@ _HOME = {
     "ImagePart": "limes._explainers.parts.image",
     "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
-    "Preprocess": "limes.models._calling.networks",
+    "Preprocess": "limes.models._images",
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.parts.series",
     "SparseExplainer": "limes._rules.explainer",
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
     from limes._show.images import gallery
-    from limes.models._calling.networks import Preprocess
+    from limes.models._images import Preprocess
     from limes.surrogates._linear import Surrogate
 
 

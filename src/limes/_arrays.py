@@ -1,4 +1,4 @@
-"""Arrays of every stage: their types, sums in one order, and random streams of rows.
+"""Arrays of every stage: their types and checks, sums in one order, random streams of rows, R².
 
 A stream depends on the user's seed and on the row alone, not on its position in a batch.
 """
@@ -11,7 +11,9 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from limes.exceptions import InputError
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -28,7 +30,7 @@ EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apar
 
 
 def is_wide(value: Any) -> bool:
-    """Tell whether a value is a whole number that float64 may not tell from its neighbours."""
+    """Whether a value is a whole number that float64 may not tell from its neighbours."""
     return isinstance(value, Integral) and abs(int(value)) >= EXACT
 
 
@@ -53,10 +55,8 @@ def first_of_each(place: Ints, count: int) -> Ints:
 
 
 def times(x: Floats, coef: Floats) -> Floats:
-    """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows.
-
-    Each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones.
-    """
+    """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows."""
+    # each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones
     rows = np.ascontiguousarray(x)
     columns = [(rows * column).sum(axis=1) for column in coef.reshape(len(coef), prod(coef.shape[1:])).T]
     return np.column_stack(columns).reshape(len(rows), *coef.shape[1:])
@@ -70,10 +70,8 @@ def power_of_two(x: Floats) -> Floats:
 
 
 def mean_and_std(x: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow.
-
-    Of ordinary numbers they are what ``x.mean()`` and ``x.std()`` are, to the last bit.
-    """
+    """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow."""
+    # of ordinary numbers to the last bit what x.mean() and x.std() are
     size = power_of_two(np.abs(x).max())
     mean = float((x / size).mean() * size)
     away = x - mean
@@ -88,16 +86,73 @@ def column_stds(x: Floats) -> Floats:
 
 
 def fingerprint(row: Floats) -> int:
-    """Hash the values of a row."""
     canonical = np.where(np.isnan(row), np.nan, row + 0.0)  # one NaN, one zero
     return int.from_bytes(blake2b(canonical.tobytes(), digest_size=16).digest(), "little")
 
 
 def streams(seed: int, key: int, count: int) -> list[np.random.SeedSequence]:
-    """Spawn ``count`` independent streams for a row of this fingerprint."""
+    """Independent streams for a row of this fingerprint."""
     return np.random.SeedSequence([seed, key]).spawn(count)
 
 
 def padded(cells: int) -> int:
     """Return the length of a compiled look-up table of n cells: up to 16 fit registers of four."""
     return -(-cells // 4) * 4 if cells <= 16 else cells
+
+
+# -- R², and when a model counts as constant: one rule for every explainer, measure and drawing ------------
+#
+# Answers 0.1, 0.1, 0.1 have a variance of 1e-34, and whatever is divided by it is noise. So
+#
+#     f is constant        if sd(f) <= 1e-12 · size of f,
+#     R² = explained / Var f,    at most 1, and 1 where f is constant: there is nothing that is not explained.
+
+
+# Relative rounding of a model's answers: sums of a few thousand terms in float64
+ROUNDING = 1e-12
+
+
+def is_constant(variance: Any, size: Any) -> Bools:
+    """Whether a variance is rounding of numbers of this size; False where the variance is not known."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) <= ROUNDING * np.abs(size))
+
+
+def r_squared(explained: Any, variance: Any, size: Any, rest_error: Any = 0.0) -> tuple[Floats, Floats]:
+    """R² and its standard error, ``rest_error`` being that of ``variance`` - ``explained``; NaN stays NaN."""
+    constant = is_constant(variance, size)
+    safe = np.where(constant, 1.0, variance)
+    return (
+        np.where(constant, 1.0, np.minimum(explained / safe, 1.0)),
+        np.where(constant, 0.0, np.abs(explained / safe) * (rest_error / safe)),
+    )
+
+
+def float_array(name: str, values: Any, *ndims: int) -> Floats:
+    """Return the values as float64, with one of the given numbers of dimensions; NaN is allowed."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numbers, in rows of equal length; {error}") from None
+    if array.ndim not in ndims:
+        raise InputError(
+            f"{name} must have {' or '.join(map(str, ndims))} dimensions, got shape {array.shape}"
+        )
+    return array
+
+
+def finite_array(name: str, values: Any, *ndims: int) -> Floats:
+    """Return the values as finite float64, with one of the given numbers of dimensions."""
+    array = float_array(name, values, *ndims)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite; got {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def check_rows(x: ArrayLike, columns: int, *, more: bool = False) -> Floats:
+    """Return rows (n, d) as float64; they must have d ``columns``, or ``more``."""
+    rows = float_array("x", x, 2)
+    if rows.shape[1] < columns or (rows.shape[1] > columns and not more):
+        least = " or more" if more else ""
+        raise InputError(f"rows must be (n, {columns}{least}), a column a feature; got shape {rows.shape}")
+    return rows

@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from limes._arrays import Floats
 from limes.exceptions import InputError, LimesError, UnknownOptionError
 
 # Names or levels that a message lists
@@ -75,27 +74,6 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
         advice = f"; did you mean {close[0]!r}?" if close else ""
         raise InputError(f"{name}={value!r} is not one of {list(choices)}{advice}")
     return value
-
-
-def float_array(name: str, values: Any, *ndims: int) -> Floats:
-    """Return the values as float64, with one of the given numbers of dimensions; NaN is allowed."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be numbers, in rows of equal length; {error}") from None
-    if array.ndim not in ndims:
-        raise InputError(
-            f"{name} must have {' or '.join(map(str, ndims))} dimensions, got shape {array.shape}"
-        )
-    return array
-
-
-def finite_array(name: str, values: Any, *ndims: int) -> Floats:
-    """Return the values as finite float64, with one of the given numbers of dimensions."""
-    array = float_array(name, values, *ndims)
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite; got {array[~np.isfinite(array)][0]}")
-    return array
 
 
 def check_seed(rng: Any) -> int:

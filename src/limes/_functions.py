@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, times
-from limes._checks import finite_array
+from limes._arrays import Bools, Floats, Ints, finite_array, times
 from limes.exceptions import InputError, ModelError
 
 # -LARGEST is below every other finite number; -inf is treated as it
@@ -30,33 +29,26 @@ class Density(Protocol):
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ 1[lower < x <= upper], bounds (m,) -> (m, P)."""
-        ...
 
     def bump(self, center: Floats, precision: float) -> Floats:
         """∫ exp(-precision (x - center)² / 2), centers (m,) -> (m, P)."""
-        ...
 
     def decay(self, center: Floats, rate: float) -> Floats:
         """∫ exp(-rate |x - center|), centers (m,) -> (m, P)."""
-        ...
 
     def identity(self, center: float = 0.0) -> Floats:
         """∫ (x - center), (1, P)."""
-        ...
 
     def square(self, center: float = 0.0) -> Floats:
         """∫ (x - center)², (1, P)."""
-        ...
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
         """∫ shape(x), smooth between the breaks, for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
-        ...
 
     def points(
         self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
     ) -> tuple[Ints, Floats, Floats]:
         """Measure, value and weight of points, (K,) each by measure: for functions as smooth as shape."""
-        ...
 
 
 class Function(Protocol):
@@ -64,19 +56,14 @@ class Function(Protocol):
 
     def __call__(self, x: Floats) -> Any:
         """Evaluate at x (n,) -> (m, n)."""
-        ...
 
     def integrate(self, density: Density) -> Any:
         """Integrate against P measures -> (m, P)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """1[lower < x <= upper], and ``missing`` where x is NaN; arrays (m,).
-
-    An interval whose lower bound is -inf contains -inf.
-    """
+    """1[lower < x <= upper], or lower <= x if lower is -inf, and ``missing`` where x is NaN; arrays (m,)."""
 
     lower: Floats
     upper: Floats
@@ -93,15 +80,11 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """1[x is one of the allowed categories], ``other`` at any other value, ``missing`` where x is NaN.
+    """1[x is one of the allowed categories], ``other`` at any other value, ``missing`` where x is NaN."""
 
-    ``allowed`` is (m, L): a column per category code 0 .. L - 1. Codes beyond L - 1, negative ones and
-    numbers that are not whole are other values; ``missing`` and ``other`` are (m,).
-    """
-
-    allowed: Bools
-    missing: Bools
-    other: Bools
+    allowed: Bools  # (m, L), a column a category code 0 .. L - 1
+    missing: Bools  # (m,)
+    other: Bools  # (m,)
 
     def __call__(self, x: Floats) -> Floats:
         codes = self.allowed.shape[1]
@@ -173,14 +156,11 @@ class Power:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """values[:, b] where cuts[b - 1] < x <= cuts[b], and ``missing`` where x is NaN.
+    """values[:, b] where cuts[b - 1] < x <= cuts[b], and ``missing`` where x is NaN."""
 
-    c ascending cuts, shared by all m functions; values (m, c + 1), missing (m,).
-    """
-
-    cuts: Floats
-    values: Floats
-    missing: Floats
+    cuts: Floats  # (c,) ascending
+    values: Floats  # (m, c + 1)
+    missing: Floats  # (m,)
 
     def __call__(self, x: Floats) -> Floats:
         values = self.values[:, np.searchsorted(self.cuts, x, side="left")]
@@ -194,15 +174,12 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """values[:, i] where x = keys[i], ``missing`` where x is NaN, ``other`` at any other value.
+    """values[:, i] where x = keys[i], ``missing`` where x is NaN, ``other`` at any other value."""
 
-    L ascending keys, category codes or the user's own numbers; values (m, L), missing and other (m,).
-    """
-
-    keys: Floats
-    values: Floats
-    missing: Floats
-    other: Floats
+    keys: Floats  # (L,) ascending: category codes or the user's own numbers
+    values: Floats  # (m, L)
+    missing: Floats  # (m,)
+    other: Floats  # (m,)
 
     def __call__(self, x: Floats) -> Floats:
         table = np.column_stack([self.values, self.other, self.missing])
@@ -240,21 +217,11 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class SmoothFunctions:
-    """m functions that are smooth between their breaks, integrated by quadrature.
+    """m functions that are smooth between their breaks, integrated by quadrature."""
 
-    Attributes
-    ----------
-    shape
-        (n,) -> (m, n); NaN or infinite where the model has no answer.
-    breaks
-        Points where a function may jump or bend.
-    name
-        What they are functions of, for error messages.
-    """
-
-    shape: Callable[[Floats], Floats]
-    breaks: tuple[float, ...] = ()
-    name: str = "a function of one column"
+    shape: Callable[[Floats], Floats]  # (n,) -> (m, n); NaN or infinite where the model has no answer
+    breaks: tuple[float, ...] = ()  # where a function may jump or bend
+    name: str = "a function of one column"  # for error messages
 
     def __call__(self, x: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -334,14 +301,11 @@ class Stacked:
 
 
 class Texture(NamedTuple):
-    """Points where functions may jump or bend, ascending; whether they are constant between them.
-
-    ``panels`` are those on each side of a density's peak with which a quadrature begins.
-    """
+    """Points where functions may jump or bend, ascending; whether they are constant between them."""
 
     breaks: Floats
     constant: bool
-    panels: int = 4
+    panels: int = 4  # on each side of a density's peak, with which a quadrature begins
 
 
 def texture(function: Function) -> Texture:

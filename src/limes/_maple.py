@@ -20,13 +20,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from limes import __version__
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread
-from limes._variance import r_squared
 from limes.exceptions import InputError
 from limes.models._calling.caller import (
     ModelCaller,

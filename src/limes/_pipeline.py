@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Floats, Ints, distinct_rows
-from limes._bars import Progress, progress_of
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import Moments, RowMoments
 from limes._expectations.of_forms import exact_expectation, reproducible
@@ -21,7 +20,7 @@ from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS
 from limes._fitted import CutShort, Fitted, RefusedRowsError, fit_design
-from limes._threads import one_blas_thread
+from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._features import InUnits, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily

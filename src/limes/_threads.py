@@ -1,20 +1,22 @@
-"""Threads: a pool for compiled loops that release the interpreter's lock, workers that call models, and BLAS.
+"""Threads: compiled loops, workers that call models, BLAS, what threads share, and progress bars.
 
 BLAS starts a thread a core even for small products, where synchronisation takes longer than the product, and
 its order of summation depends on their number. The matrices of this library are small: while it computes,
-BLAS has one thread. The user's model has what the user has set. And a cache that threads share.
+BLAS has one thread. The user's model has what the user has set.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, partial
+from importlib.util import find_spec
 from threading import Event, Lock, current_thread, local
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 _NAME = "limes-pool"
 # Threads that may work at once
@@ -22,7 +24,6 @@ WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 
 
 
 def workers() -> int:
-    """Return the number of threads that may work at once."""
     return WORKERS
 
 
@@ -34,11 +35,8 @@ def use_threads(count: int) -> None:
 
 
 def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
-    """Call work(item) for all items, on all cores; raise the first error, which ends the other threads' work.
-
-    The caller works too, so that nothing waits for a busy pool. Nested calls run in the calling thread:
-    threads that waited for threads of the same pool would wait for ever.
-    """
+    """Call work(item) for all items, on all cores; raise the first error, which ends the others' work."""
+    # nested calls run in the calling thread: threads that wait for threads of their pool wait for ever
     if len(items) <= 1 or WORKERS == 1 or current_thread().name.startswith(_NAME):
         for item in items:
             work(item)
@@ -53,6 +51,7 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
             for _ in queue:  # empty, unless there was an error
                 pass
 
+    # the caller works too, so that nothing waits for a busy pool
     others = [_pool().submit(work_off) for _ in range(min(WORKERS, len(items)) - 1)]
     try:
         work_off()
@@ -64,15 +63,15 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
 
 
 def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, stop: Event) -> None:
-    """Call work(item) for all items in ``workers`` threads, or in this one; raise the first error.
+    """Call work(item), which calls the model, in ``workers`` threads, or in this one; raise the first error.
 
-    For work that calls the user's model. An error sets ``stop``, which running work may look at, and no
-    further item begins. Several workers use the cores by themselves: BLAS has one thread, in the model too.
+    An error sets ``stop``, which running work may look at, and no further item begins.
     """
     if workers == 1:
         for item in items:
             work(item)
         return
+    # workers use the cores by themselves: BLAS has one thread, in the model too
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
@@ -85,10 +84,7 @@ def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, 
 
 
 class _BLAS:
-    """The number of threads of BLAS libraries that several Python threads share.
-
-    It is one while any Python thread computes, and the user's own again as soon as none does.
-    """
+    """Threads of BLAS libraries: one while any Python thread computes, else as many as the user has set."""
 
     def __init__(self, find: Callable[[], Sequence[Any]]) -> None:
         self._libraries = find
@@ -127,11 +123,8 @@ class _BLAS:
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """BLAS libraries whose number of threads is the process's, and those where it is the Python thread's.
-
-    numpy and scipy bring one each.
-    """
-    import scipy.linalg  # noqa: F401 - loads its BLAS
+    """BLAS libraries with a number of threads for the process, and those with one for each Python thread."""
+    import scipy.linalg  # noqa: F401 - loads its BLAS, beside numpy's
     from threadpoolctl import ThreadpoolController
 
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -155,13 +148,6 @@ def _counters() -> tuple[_BLAS, ...]:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Compute with BLAS on one thread. Also decorates functions; may be nested."""
-    with _computing(computes=True):
-        yield
-
-
-@contextmanager
 def one_blas_thread_in_models() -> Iterator[None]:
     """Keep BLAS on one thread, in the user's model too: no number of cores may change a result."""
     counters = _counters()
@@ -172,16 +158,6 @@ def one_blas_thread_in_models() -> Iterator[None]:
     finally:
         for blas in counters:
             blas.add(-1)
-
-
-@contextmanager
-def user_blas_threads() -> Iterator[None]:
-    """Inside `one_blas_thread`, call the user's model with as many BLAS threads as the user has set.
-
-    Other Python threads that compute at the time keep the number at one.
-    """
-    with _computing(computes=False):
-        yield
 
 
 @contextmanager
@@ -198,6 +174,12 @@ def _computing(*, computes: bool) -> Iterator[None]:
         _this_thread.computes = before
         for blas in switched:
             blas.add(-change)
+
+
+# Compute with BLAS on one thread. Also decorates functions; may be nested
+one_blas_thread = partial(_computing, computes=True)
+# Inside it, call the user's model with the user's number of BLAS threads, unless other Python threads compute
+user_blas_threads = partial(_computing, computes=False)
 
 
 @cache
@@ -233,7 +215,7 @@ V = TypeVar("V")
 
 
 class LRUCache(Generic[K, V]):
-    """The most recently used values, at most ``most``, of ``largest`` bytes together; threads may share it.
+    """The ``most`` recently used values, of ``largest`` bytes together; threads may share it.
 
     The newest stays however large it is. Copies in other processes start empty.
     """
@@ -250,10 +232,7 @@ class LRUCache(Generic[K, V]):
         return key in self._values
 
     def get(self, key: K, make: Callable[[], V], size: Callable[[V], int] = lambda _: 0) -> V:
-        """Return the value of the key; ``make`` and cache it if it is missing.
-
-        Threads that look up the same missing key at the same time may each make it.
-        """
+        """The value of a key, made if it is missing; threads that miss it at once may each make it."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -263,23 +242,71 @@ class LRUCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value of ``size`` bytes."""
         with self._lock:
             self._values[key] = (value, size)
             self._values.move_to_end(key)
-            while len(self._values) > 1 and self._is_full():
+            while len(self._values) > 1 and self._is_full:
                 self._values.popitem(last=False)
 
     def take(self, key: K) -> V | None:
-        """Remove the value of a key and return it; None if it is missing."""
         with self._lock:
-            value, _ = self._values.pop(key, (None, 0))
-            return value
+            return self._values.pop(key, (None, 0))[0]
 
+    @property
     def _is_full(self) -> bool:
-        if len(self._values) > self._most:
-            return True
-        return self._largest is not None and sum(size for _, size in self._values.values()) > self._largest
+        too_large = self._largest is not None and sum(s for _, s in self._values.values()) > self._largest
+        return too_large or len(self._values) > self._most
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LRUCache, (self._most, self._largest)
+
+
+# Where there is neither a terminal nor a notebook, every refresh is a line of a log
+_LOG_SECONDS = 30.0
+# The bar of an explainer counts what takes time: rows, or calls of the model
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
+
+
+class Progress(Protocol):
+    """Makes a progress bar, or nothing."""
+
+    def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
+        """A context whose value is called with numbers of finished steps, ``total`` in all."""
+
+
+def progress_bar(total: int, what: str, *, unit: str, shown: bool = True, **options: Any) -> Any:
+    """The bar of notebooks or terminals, for work that takes more than a second."""
+    options = {"delay": 1.0, "leave": False, **options}
+    return tqdm_class()(total=total, desc=what, unit=unit, disable=not shown, **options)
+
+
+def tqdm_class() -> Any:
+    """The bar of this place: text in a notebook without ipywidgets, where tqdm.auto would warn."""
+    if "ipykernel" in sys.modules and find_spec("ipywidgets") is None:
+        from tqdm.std import tqdm
+    else:
+        from tqdm.auto import tqdm
+    return tqdm
+
+
+def progress_of(*, shown: bool) -> Progress:
+    return _bar if shown else _no_bar
+
+
+@contextmanager
+def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]:
+    if total == 1:
+        yield _ignore
+        return
+    live = sys.stderr.isatty() or "ipykernel" in sys.modules
+    interval = 0.1 if live else _LOG_SECONDS
+    with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
+        yield bar.update
+
+
+def _no_bar(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
+    return nullcontext(_ignore)
+
+
+def _ignore(count: int) -> None:
+    pass

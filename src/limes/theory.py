@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from limes._arrays import Floats
+from limes._arrays import Floats, is_constant
 from limes._checks import (
     check_choice,
     check_count,
@@ -39,7 +39,6 @@ from limes._checks import (
     check_size,
     finite_array,
 )
-from limes._variance import is_constant
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth

@@ -147,7 +147,7 @@ def test_bound_methods_of_readable_models_are_exact(model, method, binned):
 
 def test_probabilities_follow_a_margin_that_can_be_read(monkeypatch):
     # as of more columns, whose interactions are too many to be summed out
-    monkeypatch.setattr("limes.models.forms._margins.MOST_CELLS", 100)
+    monkeypatch.setattr("limes.models.forms._linked.MOST_CELLS", 100)
     model = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(X, Y == 1)
     found = explained(model.predict_proba, num_samples=1024)
     assert found.limes.controls == ("margin",)

@@ -294,7 +294,7 @@ def test_units_that_cancel_below_the_bound_are_refused():
     ("arguments", "message"),
     [
         (([[1.0]], [0.0], [1.0], "mish"), "activation must be one of"),
-        (([[1.0]], [0.0, 1.0], [1.0], "tanh"), "need a row a hidden unit"),
+        (([[1.0]], [0.0, 1.0], [1.0], "tanh"), "disagree"),
         (([[np.nan]], [0.0], [1.0], "tanh"), "weights must be finite"),
     ],
 )

@@ -36,7 +36,7 @@ from limes._explanation.view import (
 from limes._explanation.wording import CONFIDENCE, cell, number, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
-from limes.models._calling.methods import MEMBERSHIP
+from limes.models._calling.outputs import MEMBERSHIP
 
 # Rows that a search lists
 _LISTED = 20

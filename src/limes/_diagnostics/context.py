@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects, power_of_two
+from limes._arrays import Bools, Floats, Ints, Objects, is_constant, power_of_two
 from limes._diagnostics.finding import RowOutput
-from limes._variance import is_constant
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from limes._arrays import Floats
-from limes._bars import progress_bar
 from limes._diagnostics.alignment import alignments
 from limes._diagnostics.bandwidth import BandwidthPath, paths
 from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
@@ -39,7 +38,7 @@ from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
 from limes._explanation.wording import count
-from limes._threads import one_blas_thread
+from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -31,10 +31,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import ROUNDING, Floats, Ints
 from limes._explanation import Explanation
 from limes._explanation.view import output_position, output_title
-from limes._variance import ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

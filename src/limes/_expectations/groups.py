@@ -6,7 +6,7 @@ c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
 
-Columns are summed out one after the other (``models/forms/_margins.py``). The message of a step, what
+Columns are summed out one after the other (``models/forms/_linked.py``). The message of a step, what
 remains, depends on the row by the cells of the columns summed out so far, and is cached.
 """
 
@@ -26,8 +26,7 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._links import Complexes
-from limes.models.forms._margins import (
+from limes.models.forms._linked import (
     Elimination,
     Margin,
     StepInteraction,
@@ -35,6 +34,7 @@ from limes.models.forms._margins import (
     functions_of,
     steps_of_groups,
 )
+from limes.models.forms._links import Complexes
 
 # Messages cached for each table of a background, and their bytes
 _MESSAGES, _BYTES = 1 << 20, 1 << 25

@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
-from limes._bars import Progress
+from limes._arrays import Bools, Floats, Ints, is_constant
 from limes._expectations.estimate import check_squares
 from limes._expectations.moments import (
     Moments,
@@ -33,8 +32,7 @@ from limes._expectations.questions import Questions
 from limes._expectations.residual import LEAST_LEFT, student_factors
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 from limes._expectations.sampling import CALLS, Sampling
-from limes._threads import Locked
-from limes._variance import is_constant
+from limes._threads import Locked, Progress
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 
 # A standard error needs this effective number of rows with a feature, and as many without

@@ -15,9 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, is_constant
 from limes._expectations.joint import mean_ratio_error
-from limes._variance import is_constant
 
 # A cell needs an effective number of rows of at least this
 _FEWEST = 8.0

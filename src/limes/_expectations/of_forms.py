@@ -19,12 +19,10 @@ from limes._expectations.tfidf import NormalizedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
-from limes.models.forms._activations import Rectifier
-from limes.models.forms._base import Combination, Form, Reducible, Sum
-from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._base import Boxes, Combination, Form, Reducible, Sum
+from limes.models.forms._linked import Linked, Ridges, Softmax
+from limes.models.forms._links import Rectifier
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts, presence_products
-from limes.models.forms._reducible import Boxes
-from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 T = TypeVar("T")

@@ -21,7 +21,6 @@ from typing import Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._bars import Progress, progress_of
 from limes._expectations.controlled import ControlledPool, ControlledPools, Stage
 from limes._expectations.crossfit import moments_around
 from limes._expectations.explained import ExplainedRows, changed_weight
@@ -36,7 +35,7 @@ from limes._expectations.pool import Pool, pool_sizes
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFits
-from limes._threads import Locked, in_threads
+from limes._threads import Locked, Progress, in_threads, progress_of
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
 

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._bars import Progress
 from limes._expectations.moments import (
     MomentCache,
     Moments,
@@ -23,6 +22,7 @@ from limes._expectations.moments import (
     stack_moments,
 )
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
+from limes._threads import Progress
 from limes.designs._features import InUnits
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows, rows_at_once

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes._arrays import Floats, streams
+from limes._arrays import Floats, is_constant, streams
 from limes._expectations.estimate import check_squares
 from limes._expectations.moments import Moments, SampleStatistics, boxed
 from limes._expectations.residual import is_surprising, student_factors
 from limes._expectations.sampled import SampledExpectation
-from limes._variance import is_constant
 
 if TYPE_CHECKING:
     from limes._expectations.sampled import SampledRow

@@ -20,11 +20,10 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._bars import Progress
 from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
 from limes._expectations.moments import Moments, RowMoments
 from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
-from limes._threads import in_workers
+from limes._threads import Progress, in_workers
 from limes.designs._features import InUnits
 from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError

@@ -9,8 +9,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._bars import Progress
 from limes._expectations.controls import CONTROLS, Control
+from limes._threads import Progress
 from limes.designs._features import Features
 from limes.models._calling.caller import Retry
 

@@ -1,6 +1,6 @@
 r"""Exact expectations of the softmax of three sums under a product design, by a double integral.
 
-p_r is a sum of exponentials e^{i (t₁ a + t₂ b)} of two differences of margins (``models/forms/_softmax.py``),
+p_r is a sum of exponentials e^{i (t₁ a + t₂ b)} of two differences of margins (``models/forms/_links.py``),
 whose expectations are products over columns, so that E_w p_r and its contrasts follow as for one frequency
 (``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
 E e^{±b}, which are products, too.
@@ -35,8 +35,8 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._marginals import Atoms
 from limes.designs._product import ProductFamily
 from limes.exceptions import ModelError
-from limes.models.forms._links import Complexes
-from limes.models.forms._softmax import CLASSES, COPIES, NODES, PlaneSum, Softmax, plane_sum
+from limes.models.forms._linked import Softmax
+from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum
 
 # Probabilities below this are compared with it
 _TINY = 1e-15

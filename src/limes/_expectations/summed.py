@@ -1,7 +1,7 @@
 r"""Exact expectations of sums of many links under a product design: networks with one hidden layer.
 
 f(x) = c + Σ_h v_h link(S_h(x)), each S_h a sum over columns. Every link is a sum of exponentials on the range
-of S_h (``models/forms/_links.py``, ``_activations.py``), E e^{zS_h} a product over columns, and all nodes of
+of S_h (``models/forms/_links.py``), E e^{zS_h} a product over columns, and all nodes of
 all h go through the products together:
 
     E_w f = Σ_n W_n ∏_j mean_j(e^{z_n f_jh(n)}),    β_j = Σ_n W_n contrast_j(...) ∏_{k≠j} mean_k(...).
@@ -35,9 +35,8 @@ from limes._expectations.tabulated import (
 from limes.designs._coordinates import Coordinate
 from limes.designs._product import ProductFamily
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._activations import Rectifier
 from limes.models.forms._linked import Linked
-from limes.models.forms._links import Complexes, ExponentialSum, Link
+from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier
 
 # Complex numbers of a background's tables: 256 MB
 _LARGEST = 16_000_000

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, fingerprint, padded, streams
+from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, padded, streams
 from limes._threads import in_threads
-from limes._variance import ROUNDING
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 

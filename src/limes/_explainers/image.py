@@ -23,7 +23,7 @@ from typing import Any, Never
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Bools, Floats
+from limes._arrays import ROUNDING, Bools, Floats, r_squared
 from limes._checks import check_count, refuse_unknown
 from limes._explainers.masked import MaskedExplainer
 from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
@@ -31,13 +31,12 @@ from limes._explainers.options import SamplingOptions
 from limes._explainers.parts.image import MEANING, Fill, Photograph, filler, range_remark, segmenter
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
-from limes._variance import ROUNDING, r_squared
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
 from limes.models._calling.caller import Retry
-from limes.models._calling.hugging_face import adapted
-from limes.models._calling.networks import Preprocess, composer_of, flat, preprocess_like
+from limes.models._calling.networks import adapted
+from limes.models._images import Preprocess, composer_of, flat, preprocess_like
 from limes.models.forms._base import Form
 from limes.models.forms._presence import Switches
 

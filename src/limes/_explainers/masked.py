@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._bars import progress_of
 from limes._checks import check_count, check_size
 from limes._diagnostics.context import SubsetContext
 from limes._diagnostics.finding import row_outputs
@@ -35,7 +34,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
 from limes._fitted import Fitted
 from limes._pipeline import Expectation, fitted_at
-from limes._threads import LRUCache, one_blas_thread
+from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, Interrupted, ModelError

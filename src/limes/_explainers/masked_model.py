@@ -39,8 +39,8 @@ from limes._pipeline import Expectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller, repetition_warnings
-from limes.models._calling.networks import columns, is_network
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
+from limes.models._images import columns, is_network
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._linked import Linked

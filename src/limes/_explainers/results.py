@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from limes._arrays import Ints
-from limes._bars import Progress, progress_of
 from limes._explanation import Explanation
 from limes._fitted import RefusedRowsError
-from limes._threads import in_workers
+from limes._threads import Progress, in_workers, progress_of
 from limes.exceptions import InputError, Interrupted, ModelError
 
 # Inputs whose explanation was cut short, of which the model's answers are kept

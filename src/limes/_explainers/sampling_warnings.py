@@ -11,13 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import ROUNDING, Floats
 from limes._expectations.sampling import Sampling
 from limes._expectations.trust import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
 from limes._explainers.warnings import SAMPLED_ALONE
 from limes._explanation.wording import CONFIDENCE
 from limes._fitted import Fitted
-from limes._variance import ROUNDING
 
 # Features that people look at
 _LOOKED_AT = 5

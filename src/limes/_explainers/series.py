@@ -17,7 +17,7 @@ from limes._explainers.parts.series import SeriesPart, SplitSeries
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
-from limes.models._calling.networks import columns
+from limes.models._images import columns
 
 _MEANING = "change of the surrogate when the segment is shown against when it is hidden"
 # Recordings have fewer channels as a rule, and series more steps

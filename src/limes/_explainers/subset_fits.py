@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, power_of_two, streams
+from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.weighted_rows import WeightedRows, explained_variance
 from limes._expectations.word_pairs import largest_pairs
 from limes._explanation.fit import RowEffects, RowPair
-from limes._variance import r_squared
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import BlackBox, Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges

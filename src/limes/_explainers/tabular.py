@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
-from limes._bars import progress_of
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._diagnostics.context import JointContext, TableContext
 from limes._diagnostics.finding import row_outputs
@@ -34,7 +33,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
 from limes._fitted import CutShort, Fitted, RefusedRowsError
 from limes._pipeline import Method
-from limes._threads import one_blas_thread
+from limes._threads import one_blas_thread, progress_of
 from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily

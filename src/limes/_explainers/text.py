@@ -30,7 +30,7 @@ from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller, Retry
-from limes.models._calling.hugging_face import Estimator, adapted
+from limes.models._calling.networks import Estimator, adapted
 from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
 from limes.models._documents import Document, TextModel, transform
 from limes.models._reading import CannotRead, tolerance_of

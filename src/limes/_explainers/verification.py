@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._bars import progress_of
 from limes._expectations.moments import Moments
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes._explainers.tables.table import Table
 from limes._explanation.wording import cell
 from limes._pipeline import Expectation, Pipeline
+from limes._threads import progress_of
 from limes.designs._columns import categorical
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._diagnostics.edges import Crossings
 from limes._explainers.tables.laws import number_texts
 from limes._fitted import Fitted
-from limes._variance import ROUNDING
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table

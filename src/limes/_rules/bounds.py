@@ -26,8 +26,7 @@ from limes._arrays import Floats, Ints, times
 from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
-from limes.models.forms._linked import Linked
-from limes.models.forms._margins import as_sum
+from limes.models.forms._linked import Linked, as_sum
 from limes.models.forms._trees import Forest
 
 Box = tuple[Floats, ...]
@@ -77,7 +76,7 @@ def bounds_of(form: Form) -> Bounds | None:
             if len(bounded) < len(parts):
                 return None
             return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
-        case Linked() if form.link not in _NOT_MONOTONE and form.coef is not None and form.coef.size == 1:
+        case Linked() if form.link not in _NOT_MONOTONE and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
     return None

@@ -10,7 +10,6 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._bars import progress_of
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of
@@ -39,7 +38,7 @@ from limes._rules.rule import (
     rule_warnings,
 )
 from limes._rules.solvers import SOLVERS, search_options
-from limes._threads import LRUCache, one_blas_thread
+from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,

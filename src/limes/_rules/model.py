@@ -24,8 +24,7 @@ from limes._rules.solvers import SOLVERS
 from limes._threads import LRUCache
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import Calls, OneOutput, Retry, with_retries
-from limes.models._calling.methods import MEMBERSHIP
-from limes.models._calling.outputs import Output
+from limes.models._calling.outputs import MEMBERSHIP, Output
 from limes.models._identity import Watch
 from limes.models._reading import read_output, tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form

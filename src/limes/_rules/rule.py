@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, fingerprint, streams
+from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
 from limes._expectations.moments import Moments
 from limes._expectations.refusals import REFUSED
 from limes._expectations.sampling import DEFAULT_TOLERANCE
@@ -42,7 +42,6 @@ from limes._rules.problem import (
     project,
 )
 from limes._rules.solvers import SOLVERS
-from limes._variance import ROUNDING, is_constant, r_squared
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1

@@ -33,7 +33,7 @@ from limes._show.images import ImageView, Outlines, framing_of
 from limes._show.series import drawn_lanes
 from limes._show.texts import pieces, shortened
 from limes.exceptions import InputError
-from limes.models._pictures import Framing
+from limes.models._images import Framing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -19,7 +19,7 @@ from limes._explanation.selection import by_size
 from limes._explanation.view import output_position, with_outputs
 from limes._explanation.wording import number, shorten
 from limes.exceptions import InputError
-from limes.models._pictures import Framing
+from limes.models._images import Framing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._bars import progress_bar
 from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._diagnostics.source import ExactSource
@@ -59,7 +58,7 @@ from limes._show.diagnosis import also, by_kind
 from limes._show.html import facts_of, method_of, photo_of, render, template_text, tinted_image, title_of
 from limes._show.series import drawn_lanes
 from limes._show.texts import pieces
-from limes._threads import one_blas_thread
+from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

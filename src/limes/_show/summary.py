@@ -11,10 +11,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from limes._arrays import is_constant
 from limes._explanation.drawing import Card
 from limes._explanation.wording import number, one_line, shorten, signed_column
 from limes._show.axes import COLOURS, FULL, axes_or_new, ink, plain_frame
-from limes._variance import is_constant
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

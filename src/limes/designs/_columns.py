@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, mean_and_std
-from limes._checks import float_array
+from limes._arrays import Floats, Ints, float_array, mean_and_std
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, BinCells, Levels, Marginal, marginal
 from limes.exceptions import InputError

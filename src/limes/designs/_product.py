@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints
-from limes._checks import float_array
+from limes._arrays import Bools, Floats, Ints, float_array
 from limes.designs._columns import marginals_from_bins
 from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
 from limes.designs._features import FeatureTable, Uncorrelated

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._bars import progress_bar
+from limes._threads import progress_bar
 from limes.evaluate._measures import (
     Bins,
     Curves,

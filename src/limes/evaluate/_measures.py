@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from limes._arrays import Floats
+from limes._arrays import Floats, is_constant
 from limes._checks import check_count, check_probability, check_size
 from limes._explanation import Explanation
-from limes._variance import is_constant
 from limes.designs._bins import bin_edges
 from limes.designs._columns import binned, categorical
 from limes.designs._product import ProductFamily

@@ -17,75 +17,50 @@ from limes._arrays import Floats, Ints
 from limes._functions import by_category
 from limes.exceptions import InputError
 from limes.models.forms._base import (
+    Additive,
+    Boxes,
     Combination,
     Form,
+    GaussianKernels,
+    Linear,
+    Multiplicative,
+    Quadratic,
     Reduced,
     Reducible,
     Sum,
     SumOfProducts,
     outputs_of,
 )
-from limes.models.forms._linked import Linked, Ridges
-from limes.models.forms._presence import Switches, SwitchProducts, presence_of_columns
-from limes.models.forms._reducible import Boxes, GaussianKernels, Linear, Quadratic
-from limes.models.forms._softmax import Softmax
+from limes.models.forms._linked import Linked, Ridges, Softmax
+from limes.models.forms._presence import Switches, SwitchProducts, presence_products
 from limes.models.forms._trees import Forest
 
-# Forms whose outputs can be mapped linearly, by their ``output_arrays`` and intercept
-_LINEAR_IN_OUTPUTS = (Boxes, Forest, GaussianKernels, Linear, Linked, Quadratic, Ridges, Softmax)
+# Forms whose outputs can be mapped linearly
+_MAPPED = (Reducible, Linked, Ridges, Softmax)
 
 
-def _each(form: Any, change: Callable[[Floats], ArrayLike]) -> Any:
-    """Return the form with every array that has outputs changed, the intercept included."""
-    intercept = np.asarray(change(form.intercept))
-    if isinstance(form, Sum):
-        loadings = tuple(np.asarray(change(loading)) for loading in form.loadings)
-        return replace(form, loadings=loadings, intercept=intercept)
-    new = {name: change(getattr(form, name)) for name in form.output_arrays}
-    return replace(form, **new, intercept=intercept)
-
-
-def _plain(form: Form) -> tuple[list[Form], Floats]:
+def _plain(form: Any) -> tuple[list[Any], Floats]:
     """A form as a sum of parts whose outputs can be mapped, and a constant."""
     if isinstance(form, Combination):
-        parts, constant = [], form.intercept
+        parts: list[Any] = []
+        constant = form.intercept
         for weight, part in zip(form.weights, form.parts, strict=True):
             inner, extra = _plain(part)
-            parts += [_linear(each, lambda values, w=weight: w * values) for each in inner]  # type: ignore[misc]
+            parts += [each.map_outputs(lambda values, w=weight: w * values) for each in inner]
             constant = constant + weight * extra
         return parts, constant
-    if type(form) in _LINEAR_IN_OUTPUTS or isinstance(form, Reduced):
-        return [form], np.zeros(outputs_of(form))
-    if isinstance(form, Reducible):
-        return [Reduced(form.reduce())], np.zeros(outputs_of(form))
-    raise InputError(f"{type(form).__name__} is no form that can be added to others")
-
-
-def _linear(form: Form, change: Callable[[Floats], ArrayLike]) -> Form:
-    if isinstance(form, Reduced):
-        return Reduced(_each(form.terms, change))
-    changed: Form = _each(form, change)
-    return changed
+    if isinstance(form, Additive | Multiplicative):
+        form = Reduced(form.reduce())
+    if not isinstance(form, _MAPPED):
+        raise InputError(f"{type(form).__name__} is no form that can be added to others")
+    return [form], np.zeros(outputs_of(form))
 
 
 def map_outputs(form: Form, matrix: ArrayLike) -> Form:
-    """The linear map of a form's outputs: f(x) · matrix.
-
-    Parameters
-    ----------
-    form
-        A form with outputs () or (k,).
-    matrix
-        A number or (q,) for a form with one output, (k,) or (k, q) for one with k outputs.
-
-    Returns
-    -------
-    Form
-        A form with one output for a number and (k,), with q outputs for (q,) and (k, q).
-    """
+    """f(x) · matrix, a number or (q,) for one output, (k,) or (k, q) for k outputs; q outputs, or one."""
     m, axes = np.asarray(matrix, dtype=np.float64), len(outputs_of(form))
     parts, constant = _plain(form)
-    changed = [_linear(part, lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
+    changed = [part.map_outputs(lambda values: np.tensordot(values, m, axes=axes)) for part in parts]
     return combine(changed, intercept=np.tensordot(constant, m, axes=axes))
 
 
@@ -96,9 +71,11 @@ def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercep
     merged = [form for group in _groups(flat) for form in _merge(group)]
     if len(merged) > 1:
         return Combination(merged, np.ones(len(merged)), constant)
-    only: Any = merged[0].terms if isinstance(merged[0], Reduced) else merged[0]
-    whole = replace(only, intercept=only.intercept + constant)
-    return Reduced(whole) if isinstance(merged[0], Reduced) else whole
+    whole: Any = merged[0]
+    if isinstance(whole, Reduced):
+        return Reduced(replace(whole.terms, intercept=whole.intercept + constant))
+    shifted: Form = replace(whole, intercept=whole.intercept + constant)
+    return shifted
 
 
 def _groups(parts: Sequence[Form]) -> list[list[Form]]:
@@ -120,8 +97,8 @@ def _merge(group: Sequence[Any]) -> Sequence[Form]:
 
 
 def _stack_kernels(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
-    centers = np.concatenate([part.centers for part in group])
-    return GaussianKernels(centers, np.concatenate([part.coef for part in group]), group[0].scale, intercept)
+    centers, coef = (np.concatenate([getattr(part, name) for part in group]) for name in ("centers", "coef"))
+    return GaussianKernels(centers, coef, group[0].scale, intercept)
 
 
 def _add_arrays(group: Sequence[Any], intercept: Floats) -> Form:
@@ -143,27 +120,32 @@ def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
     """The form of f(x[:, columns]) over x with ``size`` columns; a column may occur twice."""
     positions = np.asarray(columns, dtype=np.int64)
     parts, constant = _plain(form)
-    moves: list[Callable[..., Form]] = [_MOVE.get(type(part), _move_reduced) for part in parts]
-    moved = [move(part, positions, size) for move, part in zip(moves, parts, strict=True)]
-    return combine(moved, intercept=constant)
+    return combine([_moved(part, positions, size) for part in parts], intercept=constant)
 
 
-def _move_forest(form: Forest, positions: Ints, size: int) -> Form:
-    return replace(form, feature=np.where(form.feature >= 0, positions[form.feature], -1), size=size)
+def _moved(form: Any, positions: Ints, size: int) -> Form:
+    def spread(values: Floats) -> Floats:
+        moved = np.zeros((size, *values.shape[1:]))
+        np.add.at(moved, positions, values)
+        return moved
 
-
-def _move_linear(form: Linear, positions: Ints, size: int) -> Form:
-    coef = np.zeros((size, *form.coef.shape[1:]))
-    np.add.at(coef, positions, form.coef)
-    return Linear(coef, form.intercept)
-
-
-def _move_quadratic(form: Quadratic, positions: Ints, size: int) -> Form:
-    coef = np.zeros((size, *form.coef.shape[1:]))
-    np.add.at(coef, positions, form.coef)
-    matrix = np.zeros((size, *coef.shape))
-    np.add.at(matrix, (positions[:, None], positions), form.matrix)
-    return Quadratic(matrix, coef, form.intercept)
+    match form:
+        case Forest():
+            feature = np.where(form.feature >= 0, positions[form.feature], -1)
+            return replace(form, feature=feature, size=size)
+        case Linear():
+            return replace(form, coef=spread(form.coef))
+        case Quadratic():
+            matrix = np.zeros((size, size, *form.coef.shape[1:]))
+            np.add.at(matrix, (positions[:, None], positions), form.matrix)
+            return replace(form, matrix=matrix, coef=spread(form.coef))
+        case Ridges():
+            return replace(form, weights=spread(form.weights.T).T)
+        case Linked() | Softmax():
+            return replace(form, margin=on_columns(form.margin, positions, size))
+        case GaussianKernels():
+            return _move_kernels(form, positions, size)
+    return _move_reduced(form, positions, size)
 
 
 def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
@@ -182,38 +164,16 @@ def _move_kernels(form: GaussianKernels, positions: Ints, size: int) -> Form:
     return GaussianKernels(centers, form.coef * height, scale, form.intercept)
 
 
-def _move_linked(form: Linked | Softmax, positions: Ints, size: int) -> Form:
-    return replace(form, margin=on_columns(form.margin, positions, size))
-
-
-def _move_ridges(form: Ridges, positions: Ints, size: int) -> Form:
-    weights = np.zeros((len(form.weights), size))
-    np.add.at(weights.T, positions, form.weights.T)
-    return replace(form, weights=weights)
-
-
 def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
     if len(set(positions.tolist())) < positions.size:
         raise InputError(f"{type(form).__name__} cannot read a column twice")
     terms = form.reduce()
     source = {int(column): j for j, column in enumerate(positions)}
-    functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
     if isinstance(terms, SumOfProducts):
+        functions = tuple(terms.functions[source[j]] if j in source else None for j in range(size))
         return Reduced(replace(terms, functions=functions))
-    blank = np.zeros((1, *terms.intercept.shape))
-    loadings = tuple(terms.loadings[source[j]] if j in source else blank for j in range(size))
-    return Reduced(replace(terms, functions=functions, loadings=loadings))
-
-
-_MOVE: Mapping[type, Callable[..., Form]] = {
-    Forest: _move_forest,
-    GaussianKernels: _move_kernels,
-    Linear: _move_linear,
-    Linked: _move_linked,
-    Quadratic: _move_quadratic,
-    Ridges: _move_ridges,
-    Softmax: _move_linked,
-}
+    effects = {column: (terms.functions[j], terms.loadings[j]) for column, j in source.items()}
+    return Reduced(Sum.of_columns(size, effects, terms.intercept))
 
 
 # -- columns of categories -------------------------------------------------------------------------------
@@ -237,21 +197,7 @@ def category_columns(form: Form) -> frozenset[int]:
 
 
 def over_switches(form: Form, switches: Switches) -> Form:
-    """f(x(z)) as a form over superpixels z.
-
-    Linear: coef_j = Σ over the pixels p of j of λ_p (shown_p - fill_p), intercept c + Σ_p λ_p fill_p.
-    Trees and boxes: products of superpixels that are on or off. Links: of these forms of their margins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from limes.models import forms
-    >>> from limes.models._algebra import over_switches
-    >>> from limes.models.forms._presence import Switches
-    >>> pixels = Switches(np.array([3.0, 4.0, 5.0]), np.array([1.0, 1.0, 0.0]), np.array([0, 0, 1]))
-    >>> over_switches(forms.Linear([1.0, 1.0, 2.0]), pixels).coef
-    array([ 5., 10.])
-    """
+    """f(x(z)) as a form over superpixels z."""
     if isinstance(form, Combination):
         parts = [over_switches(part, switches) for part in form.parts]
         return Combination(parts, form.weights, form.intercept)
@@ -265,12 +211,12 @@ def over_switches(form: Form, switches: Switches) -> Form:
         )
     if form.size != switches.labels.size:
         raise InputError(f"the form reads {form.size} columns, the image has {switches.labels.size} numbers")
-    if isinstance(form, Linear):
+    if isinstance(form, Linear):  # Σ over the columns p of j of λ_p (shown_p - fill_p), and Σ_p λ_p fill_p
         moved = switches.shown - switches.fill
         coef = switches.sums(form.coef * moved.reshape(-1, *(1,) * (form.coef.ndim - 1)))
         return Linear(coef, form.intercept + switches.fill @ form.coef)
     if isinstance(form, Forest | Boxes):
-        return presence_of_columns(form, switches.labels, switches.shown, switches.size, switches.fill)
+        return presence_products(form, switches)
     if isinstance(form, Reducible):
         reduced = form.reduce()
         if isinstance(reduced, Sum):

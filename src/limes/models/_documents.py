@@ -26,35 +26,13 @@ _TOGETHER = 8
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with m occurrences of d words, an `Input` of explainers.
-
-    Attributes
-    ----------
-    text
-        The whole text.
-    spans
-        (m, 2) start and end of each occurrence, in order, not overlapping.
-    word
-        (m,) the word, 0, ..., d - 1, of each occurrence.
-    names
-        (d,) the words.
-    mask
-        Text in place of a removed word.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from limes.models._documents import Document
-    >>> spans, word = np.array([[0, 3], [4, 7], [8, 11]]), np.array([0, 1, 0])
-    >>> Document("ham and ham", spans, word, ("ham", "and")).texts([[1, 0], [0, 1]])
-    ['ham  ham', ' and ']
-    """
+    """A text with m occurrences of d words, an `Input` of explainers."""
 
     text: str
-    spans: Ints
-    word: Ints
-    names: tuple[str, ...]
-    mask: str = ""
+    spans: Ints  # (m, 2) start and end of each occurrence, in order, not overlapping
+    word: Ints  # (m,) the word, 0, ..., d - 1, of each occurrence
+    names: tuple[str, ...]  # (d,) the words
+    mask: str = ""  # in place of a removed word
 
     @property
     def size(self) -> int:
@@ -62,7 +40,6 @@ class Document:
 
     @cached_property
     def occurrences(self) -> tuple[str, ...]:
-        """(m,) the text of each occurrence."""
         return tuple(self.text[start:end] for start, end in self.spans.tolist())
 
     @cached_property
@@ -73,7 +50,6 @@ class Document:
 
     @cached_property
     def counts(self) -> Ints:
-        """(d,) the number of occurrences of each word."""
         return np.bincount(self.word, minlength=self.size)
 
     @cached_property
@@ -115,31 +91,29 @@ class Document:
             spans[self.conditions[j]].append(span)
         return {"text": self.text, "spans": spans}
 
-    def compose(self, z: ArrayLike) -> list[str]:
-        return self.texts(z)
-
     def texts(self, z: ArrayLike) -> list[str]:
         """The perturbed texts (n,) of rows z (n, d) of kept words."""
         kept = (np.asarray(z) > 0)[:, self.word]
-        return self._in_blocks(kept) if len(kept) > 1 << _TOGETHER else self._one_by_one(kept)
-
-    def _one_by_one(self, kept: Bools) -> list[str]:
-        """The texts where occurrences (n, m) are kept."""
+        if len(kept) > 1 << _TOGETHER:
+            return self._in_blocks(kept)
         start, pieces = self.gaps[0], self._pieces
         return [
             start + "".join([piece[k] for piece, k in zip(pieces, row, strict=True)]) for row in kept.tolist()
         ]
 
+    compose = texts
+
     def _in_blocks(self, kept: Bools) -> list[str]:
-        """The texts of many rows, which share the texts of a few occurrences: each is joined once."""
-        blocks = range(0, len(self.word), _TOGETHER)
-        texts = [
-            self._deletions(i, i + _TOGETHER)[_codes(kept[:, i : i + _TOGETHER])].tolist() for i in blocks
-        ]
+        # many rows share the texts of a few occurrences: each is joined once
+        texts = []
+        for i in range(0, len(self.word), _TOGETHER):
+            block = kept[:, i : i + _TOGETHER]
+            codes = block @ (1 << np.arange(block.shape[1]))
+            texts.append(self._deletions(i, i + _TOGETHER)[codes].tolist())
         return ["".join(row) for row in zip([self.gaps[0]] * len(kept), *texts, strict=True)]
 
     def _deletions(self, start: int, end: int) -> Objects:
-        """The texts of all deletions of some occurrences, by the codes of those that are kept."""
+        """The texts of all deletions of some occurrences, by the codes Σ 2^i of those that are kept."""
         texts = [""]
         for removed, kept in self._pieces[start:end]:
             texts = [text + removed for text in texts] + [text + kept for text in texts]
@@ -161,14 +135,6 @@ class Document:
         return [" ".join(occurrences) for occurrences in texts]
 
 
-def _codes(kept: Bools) -> Ints:
-    """Rows (n, b) as binary numbers, the first digit the smallest; (n,)."""
-    codes = np.zeros(len(kept), dtype=np.int64)
-    for digit, column in enumerate(kept.T):
-        codes += column.astype(np.int64) << digit
-    return codes
-
-
 _SEARCHES = tuple(
     f"sklearn.{name}"
     for name in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
@@ -178,15 +144,7 @@ VECTORIZERS = ("sklearn.CountVectorizer", "sklearn.TfidfVectorizer", "sklearn.Ha
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """A model of texts.
-
-    Attributes
-    ----------
-    steps
-        Steps applied to texts, one after the other; empty if the model takes texts.
-    head
-        The estimator behind them.
-    """
+    """A model of texts: steps applied to texts, none if it takes texts, and the estimator behind them."""
 
     steps: tuple[Any, ...]
     head: Any
@@ -214,7 +172,6 @@ class TextModel:
         return cls(steps, head)
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """The input of the head for texts."""
         return transform(self.steps, list(texts))
 
 
@@ -230,7 +187,6 @@ def transform(steps: Sequence[Any], batch: Any) -> Any:
 
 
 def _advice(step: Any, batch: Any) -> str:
-    """Advice if texts were passed to a step that takes none."""
     if not isinstance(batch, list) or qualified_name(type(step)) in VECTORIZERS:
         return ""
     return (

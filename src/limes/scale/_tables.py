@@ -23,8 +23,8 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, TypeAlias
 
-from limes._bars import tqdm_class
 from limes._checks import check_choice, check_count, check_size
+from limes._threads import tqdm_class
 from limes.exceptions import InputError
 from limes.scale._frames import Explainer
 from limes.scale._keys import repeated_keys

@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, is_constant
 from limes._expectations.moments import Moments
-from limes._variance import is_constant
 from limes.designs._features import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
 

@@ -92,7 +92,7 @@ def test_boxes_are_open_on_the_left_and_closed_on_the_right():
         (lambda: forms.Boxes([[np.nan]], [[1.0]], [1.0]), ["NaN", "-inf"]),
         (lambda: forms.Boxes([[0.0]], [[1.0]], [np.nan]), ["value", "finite"]),
         (lambda: forms.Boxes([0.0], [1.0], [1.0]), ["lower", "2 dimensions"]),
-        (lambda: forms.GaussianKernels([[0.0]], [1.0, 2.0], 1.0), ["1 centers", "2"]),
+        (lambda: forms.GaussianKernels([[0.0]], [1.0, 2.0], 1.0), ["centers (m, d)", "(1, 1)", "(2,)"]),
         (lambda: forms.GaussianKernels([[0.0]], [1.0], 0.0), ["scale", "> 0"]),
         (lambda: forms.GaussianKernels([[0.0]], [1.0], np.inf), ["scale", "finite"]),
         (lambda: forms.GaussianKernels([[np.inf]], [1.0], 1.0), ["centers", "finite"]),

@@ -19,8 +19,8 @@ from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import are_complements
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
+from limes.models.forms._base import Linear
 from limes.models.forms._linked import Linked
-from limes.models.forms._reducible import Linear
 
 _FEWEST_ROWS = 32
 # Penalties in units of the rows' weights: the one that predicts one part of the rows best is chosen

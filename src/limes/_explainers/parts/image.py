@@ -21,9 +21,7 @@ from limes._arrays import Bools, Floats, Ints, Objects, first_of_each
 from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.exceptions import InputError
-from limes.models._calling.networks import Preprocess, layout
-from limes.models._images import MaskedImage, changed
-from limes.models._pictures import Framing, pixels_of
+from limes.models._images import Framing, MaskedImage, Preprocess, changed, layout, pixels_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,7 @@ _BRIGHTEST_SHARE = 2.0
 def checked_image(image: Any) -> Any:
     """Return the image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4.
 
-    Pictures of PIL are read by their mode, as :func:`limes.models._pictures.pixels_of` does.
+    Pictures of PIL are read by their mode, as :func:`limes.models._images.pixels_of` does.
     """
     pixels = pixels_of(image)
     if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:

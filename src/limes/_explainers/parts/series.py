@@ -20,12 +20,11 @@ from limes._checks import check_choice, check_count
 from limes._explanation.wording import count as counted
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.networks import CHANNELS as LAYOUTS
+from limes.models._images import CHANNELS as LAYOUTS
 from limes.models._images import Switched, changed
-from limes.models.forms._base import Form
+from limes.models.forms._base import Form, Linear
 from limes.models.forms._linked import Linked
 from limes.models.forms._presence import Switches
-from limes.models.forms._reducible import Linear
 
 Segment: TypeAlias = Callable[[Floats, int], Ints]
 Fill: TypeAlias = Callable[[Floats, Ints], Floats]

@@ -10,12 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, r_squared
 from limes._expectations.one_hot import OneHotFit, PairEstimate, pair_estimate
 from limes._expectations.weighted_rows import WeightedRows
 from limes._explainers.tables.fitted_row import Designs, FittedRow, FittedRows
 from limes._explanation.fit import RowEffects
-from limes._variance import r_squared
 from limes.designs._product import ProductDesign
 
 # Share of Var_w f that cells without rows may explain before an error of R² is unknown

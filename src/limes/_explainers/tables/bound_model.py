@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._bars import Progress
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -35,6 +34,7 @@ from limes._explainers.verification import (
     widened,
 )
 from limes._pipeline import Expectation
+from limes._threads import Progress
 from limes.designs._joint import JointFamily
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -45,8 +45,7 @@ from limes.models._calling.caller import (
     few_inputs,
     spread_of_answers,
 )
-from limes.models._calling.methods import direct_question
-from limes.models._calling.outputs import Output, is_log_odds, noted
+from limes.models._calling.outputs import Output, direct_question, is_log_odds, noted
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
 from limes.models._inverse_links import matching_curve
 from limes.models._reading import tolerance_of, watch

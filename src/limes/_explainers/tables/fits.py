@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects
+from limes._arrays import Floats, Ints, Objects, r_squared
 from limes._expectations.cells import CellEffects, cell_masses
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.weighted_rows import WeightedRows
@@ -33,7 +33,6 @@ from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.laws import bin_texts
 from limes._explanation.fit import RowEffects, RowPair
 from limes._threads import LRUCache
-from limes._variance import r_squared
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductFamily
 from limes.designs._rows import Rows

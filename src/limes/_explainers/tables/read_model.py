@@ -11,8 +11,7 @@ from limes._explainers.tables.table import Table
 from limes.exceptions import InputError
 from limes.models._algebra import category_columns
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.methods import prediction_method
-from limes.models._calling.outputs import Output, resolve
+from limes.models._calling.outputs import Output, prediction_method, resolve
 from limes.models._reading import read_output
 from limes.models.forms._base import BlackBox, Form
 

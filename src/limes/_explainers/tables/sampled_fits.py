@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, power_of_two
+from limes._arrays import Floats, Ints, Objects, power_of_two, r_squared
 from limes._expectations.one_hot import PairEstimate
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
@@ -21,7 +21,6 @@ from limes._explainers.tables.additive import (
 )
 from limes._explainers.tables.fits import TableFits
 from limes._explainers.tables.fitted_row import FittedRow, FittedRows
-from limes._variance import r_squared
 from limes.designs._product import ProductFamily
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, fingerprint, streams
+from limes._arrays import Floats, fingerprint, is_constant, streams
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import estimate
-from limes._variance import is_constant
 from limes.exceptions import InputError
 from limes.surrogates._linear import LIME_SAMPLES
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
-from limes._bars import progress_of
 from limes._diagnostics.context import Estimate
 from limes._expectations.joint import JointExpectation
 from limes._expectations.pooled import PooledExpectation
@@ -30,13 +29,13 @@ from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
 from limes._fitted import CutShort, Fitted
 from limes._pipeline import Pipeline
-from limes._threads import LRUCache
+from limes._threads import LRUCache, progress_of
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import repetition_warnings
-from limes.models._calling.outputs import add_up_to_one, label_remark, replaced_labels, resolve
+from limes.models._calling.outputs import NotedAnswers, add_up_to_one, replaced_labels, resolve
 from limes.models._identity import few_rows
 
 # Background rows that a model is asked about where only the laws are compared
@@ -335,7 +334,8 @@ class TabularModel:
     ) -> tuple[tuple[str, ...], ...]:
         """Return warnings of rows (n, d): `RowWarnings.of_rows`, and one about answers that are labels."""
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
-        remark = self._replaced or label_remark(self.bound.predict)
+        predict = self.bound.predict
+        remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
         return tuple((remark, *texts) for texts in warnings) if remark else warnings
 
     @cached_property

@@ -30,13 +30,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
-from limes._bars import progress_of
+from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
 from limes._expectations.sampled import least_calls
 from limes._expectations.sampling import DEFAULT_TOLERANCE
-from limes._threads import one_blas_thread, user_blas_threads
-from limes._variance import r_squared
+from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation
 from limes.compat.lime.lime_base import (
@@ -53,7 +51,7 @@ from limes.compat.lime.lime_base import (
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.caller import FAILURES, failure_text
-from limes.models._calling.methods import clusters_of, prediction_method
+from limes.models._calling.outputs import clusters_of, prediction_method
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation

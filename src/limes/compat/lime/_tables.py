@@ -21,7 +21,7 @@ from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Pairs, renamed
 from limes.designs import BinStatistics
 from limes.exceptions import InputError
-from limes.models._calling.methods import prediction_method
+from limes.models._calling.outputs import prediction_method
 from limes.models._identity import ModelState, state_of
 
 # Rows drawn from statistics, where there are no training data to check a model on

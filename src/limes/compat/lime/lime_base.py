@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_choice
-from limes._variance import r_squared
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -49,9 +49,8 @@ from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.networks import columns, composer_of
 from limes.models._calling.outputs import resolve
-from limes.models._images import MaskedImage
+from limes.models._images import MaskedImage, columns, composer_of
 
 
 def _estimator_of(classifier_fn: Any, size: int) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._bars import progress_of
 from limes._checks import check_choice, check_count
+from limes._threads import progress_of
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_image import ImageExplanation
 from limes.exceptions import InputError

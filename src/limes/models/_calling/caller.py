@@ -20,8 +20,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.methods import prediction_method
-from limes.models._calling.outputs import Output
+from limes.models._calling.outputs import Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -30,17 +29,13 @@ Retry = Callable[[BaseException, int], float | None]
 
 @dataclass(frozen=True)
 class ModelCaller:
-    """Calls the user's own model, checks its predictions, and reports the rows that it failed on.
-
-    ``decode`` turns a matrix (n, d) into the kind of table that the model was fitted on.
-    """
+    """Calls the user's own model, checks its predictions, and reports the rows that it failed on."""
 
     model: Any
     output: Output
-    decode: Callable[[Floats], Any]
+    decode: Callable[[Floats], Any]  # (n, d) -> the kind of table that the model was fitted on
 
     def __call__(self, x: Floats) -> Floats:
-        """Predictions (n,) or (n, k) at rows (n, d)."""
         name = self._name
         call = prediction_method(self.model, self.output.method)
         if call is None:
@@ -65,16 +60,19 @@ class ModelCaller:
         return f"{owner}.{self.output.method}" if self.output.method else f"{owner}()"
 
     def _check(self, raw: Any, rows: int) -> Floats:
-        targets = getattr(self.model, "classes_", None)
-        if isinstance(targets, list) and self.output.method == "predict_proba":
-            raw = _join_targets(raw, targets, self._name)
+        classes = getattr(self.model, "classes_", None) if self.output.method == "predict_proba" else None
+        if isinstance(classes, list):
+            raw = _join_targets(raw, classes, self._name)
         elif isinstance(raw, list) and raw and np.ndim(raw[0]) == 2:
             raise ModelError(
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
         predictions = self._numbers(raw)
-        if isinstance(targets, np.ndarray) and self.output.method == "predict_proba":
-            _check_classes(predictions, targets.size, self._name)
+        if isinstance(classes, np.ndarray) and predictions.shape[1:2] not in ((), (classes.size,)):
+            raise ModelError(
+                f"{self._name} returned {predictions.shape[1]} columns, and the model has {classes.size} "
+                "classes: fit it on rows of several classes, or pass a function"
+            )
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
@@ -95,29 +93,19 @@ class ModelCaller:
         return predictions
 
     def _numbers(self, raw: Any) -> Floats:
-        """Convert predictions to floats; torch's tensors with gradients raise, with advice, themselves."""
         if raw is None:
             raise ModelError(f"{self._name} returned None: is a return missing?")
         try:
             array = np.asarray(raw)
             values = [] if array.dtype.kind in "biuf" else array.ravel().tolist()
             strange = [value for value in values if isinstance(value, str | complex)]
-            predictions = None if strange else array.astype(np.float64)
+            if not strange:
+                return array.astype(np.float64)  # of torch's tensors with gradients numpy itself gives advice
         except (TypeError, ValueError, RuntimeError) as error:
             raise ModelError(f"{self._name} did not return numbers: {error}") from error
-        if predictions is None:
-            raise ModelError(
-                f"{self._name} did not return numbers, but {strange[0]!r}: pass the model itself, or its "
-                "predict_proba, to explain probabilities"
-            )
-        return predictions
-
-
-def _check_classes(predictions: Floats, classes: int, name: str) -> None:
-    if predictions.ndim == 2 and predictions.shape[1] != classes:
         raise ModelError(
-            f"{name} returned {predictions.shape[1]} columns, and the model has {classes} classes: fit it on "
-            "rows of several classes, or pass a function"
+            f"{self._name} did not return numbers, but {strange[0]!r}: pass the model itself, or its "
+            "predict_proba, to explain probabilities"
         )
 
 
@@ -138,26 +126,10 @@ _SHORT = 256
 
 
 class Calls:
-    """A model's predictions for one explained row, in a cache.
+    """A model's predictions for one explained row, cached batch by batch.
 
-    Predictions are cached batch by batch. If the model fails, or the user interrupts it, no prediction is
-    lost: the next call with the same rows predicts the missing ones only.
-
-    Parameters
-    ----------
-    predict
-        (n, d) -> (n,) or (n, k); raises :class:`ModelError`.
-    batch_size
-        Rows of one call of the model.
-    retry
-        See :data:`Retry`; None gives up at the first error.
-    is_function
-        Whether equal rows have equal answers; else each of them is predicted.
-
-    Attributes
-    ----------
-    on_progress
-        Called with the number of rows of every batch that was predicted.
+    If the model fails, or the user interrupts it, no prediction is lost: the next call with the same rows
+    predicts the missing ones only. Unless the model ``is_function``, equal rows are predicted one by one.
     """
 
     def __init__(
@@ -172,7 +144,8 @@ class Calls:
         self._batch_size = batch_size
         self._retry = retry
         self._is_function = is_function
-        self.on_progress: Callable[[int], object] = _ignore
+        # called with the number of rows of every batch that was predicted
+        self.on_progress: Callable[[int], object] = lambda _: None
         self._cache: dict[bytes, Floats] = {}
 
     def one_pass(self, of: Callable[..., Any]) -> Callable[[Floats], Any]:
@@ -183,10 +156,7 @@ class Calls:
         return len(self._cache)
 
     def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:
-        """Predictions (n,) or (n, k) at rows (n, d); the model is called once for each distinct row.
-
-        ``seen`` counts the rows of a pass over a sample (`one_pass`): then equal rows are distinct.
-        """
+        """Predictions (n,) or (n, k) at rows (n, d); equal rows are distinct if ``seen`` counts them."""
         keys = _keys(x, seen)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
@@ -197,7 +167,6 @@ class Calls:
         return np.array([self._cache[key] for key in keys])
 
     def recall(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats | None:
-        """Predictions at rows (n, d) if all of them are in the cache."""
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         if not self._cache.keys() >= set(keys):
@@ -208,7 +177,6 @@ class Calls:
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
-    """Predictions at a batch (n, d), repeated as long as ``retry`` returns a time to wait."""
     for attempt in count(1):
         try:
             return predict(batch)
@@ -221,10 +189,6 @@ def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retr
                 raise
             time.sleep(pause)
     raise AssertionError  # count never ends
-
-
-def _ignore(rows: int) -> object:  # noqa: ARG001 - the default progress callback
-    return None
 
 
 def _keys(x: Floats, seen: Counter[bytes] | None) -> list[bytes]:
@@ -258,14 +222,12 @@ class OneOutput:
         answer = self._caller(x)
         if answer.ndim == 2 and self.column is not None:
             return answer[:, self.column]
-        if answer.ndim == 2 and answer.shape[1] == 1:
-            return answer[:, 0]
-        if answer.ndim == 2:
+        if answer.ndim == 2 and answer.shape[1] > 1:
             raise InputError(
                 f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
                 "output="
             )
-        return answer
+        return answer if answer.ndim == 1 else answer[:, 0]
 
 
 # -- is it a function? -----------------------------------------------------------------------------------
@@ -283,18 +245,17 @@ CHECK_CALLS = 2 * _INPUTS
 
 
 def few_inputs(rows: Floats) -> Floats:
-    """Return four of the rows (n, d), evenly spread."""
     return rows[np.linspace(0, len(rows) - 1, _INPUTS).astype(np.int64)]
 
 
 def few_subsets(d: int) -> Floats:
-    """Return four subsets of d features: all, either half, and none."""
+    """All of d features, either half, and none."""
     half = np.arange(d) % 2.0
     return np.stack([np.ones(d), half, 1.0 - half, np.zeros(d)])
 
 
 def spread_of_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> float:
-    """Return the largest difference of two answers to one of four inputs (4, d); 0 if it is rounding."""
+    """The largest difference of two answers to one of four inputs (4, d); 0 if it is rounding."""
     together = with_retries(ask, inputs, retry).reshape(_INPUTS, -1)
     again = np.empty_like(together)
     for part in _PARTS:
@@ -305,7 +266,6 @@ def spread_of_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) 
 
 
 def repetition_warnings(spread: float) -> tuple[str, ...]:
-    """Return the warning about a model whose answers to one input differ by ``spread``; () for a function."""
     if spread == 0.0:
         return ()
     return (
@@ -333,13 +293,10 @@ _ORDERS = 8
 
 @dataclass(frozen=True, eq=False)
 class RowwisePredictions:
-    """A model (n, d) -> (n,) or (n, k) whose prediction of a row is the same in any call, to the last bit.
-
-    ``background`` (m, d) are rows that the model can predict.
-    """
+    """A model (n, d) -> (n,) or (n, k) whose prediction of a row is the same in any call, to the last bit."""
 
     predict: Callable[[Floats], Floats]
-    background: Floats
+    background: Floats  # rows that the model can predict
 
     @cached_property
     def in_blocks(self) -> bool:
@@ -356,7 +313,6 @@ class RowwisePredictions:
         return True
 
     def __call__(self, rows: Floats) -> Floats:
-        """Predict rows (n, d)."""
         if self.in_blocks:
             return self._blocks(rows)
         return np.concatenate([self.predict(rows[i : i + 1]) for i in range(len(rows))])
@@ -381,7 +337,7 @@ FAILURES = (Exception, SystemExit, GeneratorExit, KeyboardInterrupt)
 
 
 def failure_text(error: BaseException, place: str = "") -> str:
-    """Return what the user's code did: "raised KeyError on a batch of 3 rows: 'age'"."""
+    """Such as "raised KeyError on a batch of 3 rows: 'age'"."""
     place = place and f" {place}"
     if isinstance(error, Exception):
         return f"raised {type(error).__name__}{place}: {error}"
@@ -394,13 +350,11 @@ def failure_text(error: BaseException, place: str = "") -> str:
 
 
 def _is_of_signal(error: BaseException) -> bool:
-    """Return whether a handler of a signal raised an exit; only the main thread runs handlers.
-
-    Python's handler of Ctrl-C has no frame: while it is in force, a KeyboardInterrupt is the user's.
-    """
+    """Whether a handler of a signal raised an exit; only the main thread runs handlers."""
     if current_thread() is not main_thread():
         return False
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    # Python's handler of Ctrl-C has no frame: while it is in force, a KeyboardInterrupt is the user's
     if isinstance(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
         return True
     codes = {_code(handler) for handler in handlers if callable(handler)}

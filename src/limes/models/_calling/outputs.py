@@ -1,42 +1,207 @@
-"""The output of a model that is explained: its method, and columns of its result.
+"""The output of a model that is explained: its method, the callable behind it, and columns of its result.
+
+scikit-learn has three methods: predict, predict_proba, decision_function. Boosting libraries have the last
+one under other names, and one of them needs its own kind of table; networks are called with tensors. The
+callable is looked up by the class or a base of it, as readers are, so that no library is imported for it:
+``METHODS`` of the library's reader (``readers/__init__.py``), or the table below.
 
 For classifiers of several targets scikit-learn returns one array (n, classes) a target; here these lie side
-by side, and each column is called "target: class", with targets counted from 0.
-
-Numbers of clusters and labels are names, and what is explained does not depend on them: the answer of a
-clusterer is its membership, a column a cluster, 1 where ``predict`` names it, 0 elsewhere. Mixtures have
-probabilities.
+by side, and each column is called "target: class", with targets counted from 0. Numbers of clusters are
+names, and what is explained does not depend on them: the answer of a clusterer is its membership, a column a
+cluster, 1 where ``predict`` names it, 0 elsewhere. Mixtures have probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import partial
+from importlib import import_module
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import did_you_mean
 from limes.exceptions import InputError
-from limes.models._calling.methods import MEMBERSHIP, clusters_of, kind_of, prediction_method
+from limes.models._calling.networks import one_column, onnx_session, torch_module
+from limes.models._identity import qualified_name
+from limes.models.readers import LIBRARIES
+
+MEMBERSHIP = "membership"
+# table -> predictions
+Predict = Callable[[Any], Any]
+# (class or a base of it, method) -> find(model), None if it has none
+Methods = Mapping[tuple[str, str], Callable[[Any], Predict | None]]
+
+
+def prediction_method(model: Any, method: str) -> Predict | None:
+    """Return table -> predictions of a model's method, "" for the model itself; None if it has none."""
+    if method == MEMBERSHIP:
+        return membership(model)
+    for kind in type(model).__mro__:
+        name = qualified_name(kind)
+        find = _declared(name, "METHODS", _METHODS).get((name, method))
+        if find is not None:
+            predict: Predict | None = find(model)
+            return predict
+        if method in vars(kind):
+            break  # a subclass that overrides the method
+    if not method:
+        return model if callable(model) else None
+    return getattr(model, method, None)
+
+
+def direct_question(model: Any, method: str) -> Predict | None:
+    """What predicts like a method, by the model's booster; None if that saves nothing."""
+    name = qualified_name(type(model))
+    find = _declared(name, "DIRECT", {}).get((name, method))
+    return None if find is None else find(model, method)
+
+
+def _declared(name: str, table: str, default: Mapping[tuple[str, str], Any]) -> Any:
+    """A table of the reader's module of a class's library, or the one for other libraries."""
+    library = name.split(".")[0]
+    if library not in LIBRARIES:
+        return default
+    return getattr(import_module(f"limes.models.readers.{library}"), table, {})
+
+
+def _pipeline_margin(model: Any) -> Predict | None:
+    method: Predict | None = getattr(model, "decision_function", None)
+    if method is not None or len(model.steps) < 2:
+        return method or prediction_method(model.steps[-1][1], "decision_function")
+    last = prediction_method(model.steps[-1][1], "decision_function")
+    return None if last is None else lambda table: last(model[:-1].transform(table))
+
+
+def _log_of_prediction(model: Any) -> Predict:
+    """The sum behind a log link; -inf where the prediction is 0 in float64."""
+
+    def predict(table: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(model.predict(table))
+
+    return predict
+
+
+def has_identity_link(model: Any) -> bool:
+    """Whether a generalised linear model of scikit-learn predicts its margin itself."""
+    link = getattr(model, "link", "log")  # only TweedieRegressor has other links
+    return bool(link == "identity" or (link == "auto" and model.power <= 0))
+
+
+def _joint_log_likelihood(model: Any) -> Predict:
+    """The log odds (n,) of two classes; the joint log-likelihoods (n, k) of several."""
+
+    def predict(table: Any) -> Any:
+        joint = np.asarray(model.predict_joint_log_proba(table))
+        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+
+    return predict
+
+
+def _network_margin(model: Any) -> Predict:
+    """The sums of the output layer, before the logistic function or the softmax."""
+    plain = copy(model)
+    plain.out_activation_ = "identity"
+    return lambda table: one_column(np.asarray(plain._forward_pass_fast(table)))  # noqa: SLF001 - without the link
+
+
+def _margin_of(part: str) -> Callable[[Any], Predict | None]:
+    """The margin of a model that is an attribute of another one."""
+    return lambda model: prediction_method(getattr(model, part, None), "decision_function")
+
+
+# Classes of scikit-learn, and how their margin is called
+_MARGINS: Mapping[str, Callable[[Any], Predict | None]] = {
+    "Pipeline": _pipeline_margin,
+    "FrozenEstimator": _margin_of("estimator"),
+    "BaseSearchCV": _margin_of("best_estimator_"),
+    **dict.fromkeys(
+        ("GammaRegressor", "PoissonRegressor", "TweedieRegressor"),
+        lambda model: model.predict if has_identity_link(model) else _log_of_prediction(model),
+    ),
+    "HistGradientBoostingRegressor": lambda model: (
+        _log_of_prediction(model) if model.loss in ("poisson", "gamma") else model.predict
+    ),
+    **dict.fromkeys(("BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"), _joint_log_likelihood),
+    "MLPClassifier": _network_margin,
+}
+_METHODS: Methods = {
+    **{(f"sklearn.{name}", "decision_function"): margin for name, margin in _MARGINS.items()},
+    ("torch.Module", ""): torch_module,
+    ("onnxruntime.InferenceSession", ""): onnx_session,
+}
+
+
+# -- clusters ------------------------------------------------------------------------------------------
+
+
+# Attributes of composed models with the part that answers
+_ANSWERING = ("best_estimator_", "estimator_", "estimator")
+
+
+def kind_of(model: Any) -> str | None:
+    """scikit-learn's type of an estimator, such as "clusterer"; None of anything else."""
+    kind = getattr(model, "_estimator_type", None)
+    if kind is None and hasattr(model, "__sklearn_tags__"):
+        try:
+            kind = model.__sklearn_tags__().estimator_type
+        except (AttributeError, TypeError, ValueError):  # of a class that only looks like an estimator
+            return None
+    return kind if isinstance(kind, str) else None
+
+
+def clusters_of(model: Any) -> tuple[Any, ...] | None:
+    """The numbers of a model's clusters, increasing; None if it has none, or does not list them."""
+    if getattr(model, "classes_", None) is not None or not hasattr(model, "predict"):
+        return None
+    kind, last = kind_of(model), _answering(model)
+    if kind == "density_estimator" and hasattr(last, "predict_proba"):
+        return tuple(range(len(last.weights_))) if hasattr(last, "weights_") else None
+    if kind != "clusterer":
+        return None
+    centres, labels_ = (getattr(last, name, None) for name in ("cluster_centers_", "labels_"))
+    labels = set() if labels_ is None else {*np.unique(labels_).tolist()}
+    labels |= set() if centres is None else {*range(len(centres))}
+    return tuple(sorted(labels)) or None
+
+
+def _answering(model: Any) -> Any:
+    """The last step of a pipeline, or the estimator that a search chose."""
+    while True:
+        parts = [getattr(model, name) for name in _ANSWERING if hasattr(model, name)]
+        if isinstance(getattr(model, "steps", None), list) and model.steps:
+            parts = [model.steps[-1][1]]
+        if not parts:
+            return model
+        model = parts[0]
+
+
+def membership(model: Any) -> Callable[[Any], Floats] | None:
+    """Table -> (n, clusters), 1 in the column of the cluster that ``predict`` names."""
+    clusters = clusters_of(model)
+    if clusters is None:
+        return None
+
+    def predict(table: Any) -> Floats:
+        of_cluster = np.asarray(model.predict(table))[:, None] == np.array(clusters)
+        return np.asarray(of_cluster, dtype=np.float64)
+
+    return predict
 
 
 @dataclass(frozen=True)
 class Output:
-    """A method of a model ("" if the model itself is called) and the selected columns of its result.
-
-    ``columns`` is None for all of them, a position for one (which drops the axis), a list for several.
-    """
+    """A method of a model ("" if the model itself is called) and the selected columns of its result."""
 
     method: str
-    columns: int | list[int] | None
+    columns: int | list[int] | None  # all of them, one (which drops the axis), or several
     labels: tuple[str, ...] | None
 
     def pick(self, predictions: Floats) -> Floats:
-        """Select the columns of predictions (n, k)."""
         return predictions if self.columns is None else predictions[:, self.columns]
 
     def names(self, shape: tuple[int, ...]) -> tuple[str, ...]:
@@ -85,7 +250,6 @@ def resolve(model: Any, output: Any = None) -> Output:
 
 
 def _positions(method: str, output: Any, names: Sequence[str] = ()) -> Output:
-    """Resolve the option ``output`` of a model without classes, whose outputs may have ``names``."""
     if output is None:
         return Output(method, None, tuple(names) or None)
     several = isinstance(output, list)
@@ -102,7 +266,6 @@ def _positions(method: str, output: Any, names: Sequence[str] = ()) -> Output:
 
 
 def is_position(value: Any) -> bool:
-    """Return whether the value can be the position of a column: a whole number from 0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
@@ -146,7 +309,7 @@ def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] 
 
 
 def _is_multilabel(model: Any) -> bool:
-    """Return whether labels do not exclude each other, so that two of them have two margins."""
+    """Whether labels do not exclude each other, so that two of them have two margins."""
     binarizer = getattr(model, "_label_binarizer", None)  # of RidgeClassifier
     return bool(
         getattr(model, "multilabel_", False) or getattr(binarizer, "y_type_", "").startswith("multilabel")
@@ -154,7 +317,7 @@ def _is_multilabel(model: Any) -> bool:
 
 
 def add_up_to_one(model: Any, output: Output) -> bool:
-    """Return whether all explained answers together may be probabilities of classes, of which one is true.
+    """Whether all explained answers together may be probabilities of classes, of which one is true.
 
     Of functions nothing else is known. Amounts, margins and labels that do not exclude each other are not.
     """
@@ -170,44 +333,10 @@ def _labels(model: Any, classes: Any, output: Any) -> Output:
             f"output={output!r} is the probability of a class, and {type(model).__name__} has no "
             "predict_proba; use output='margin'"
         )
-    candidates: Sequence[Any] = [] if classes is None else list(classes)
-    return _chosen("predict_proba", output, [str(c) for c in candidates], partial(_column, candidates))
-
-
-def _chosen(
-    method: str,
-    output: Any,
-    names: Sequence[str],
-    column: Callable[[Any], int],
-    *,
-    kind: str = "class",
-    pairs: bool = False,
-) -> Output:
-    """The columns that an option names, one or a list of them; a tuple is a list, unless it is a pair."""
-    several = isinstance(output, list) or (isinstance(output, tuple) and not pairs)
-    columns = [column(one) for one in (output if several else [output])]
-    if not columns:
-        raise InputError(f"output=[] names no {kind}")
-    return Output(method, columns if several else columns[0], tuple(names[k] for k in columns))
-
-
-def _is_all(output: Any) -> bool:
-    return output is None or (isinstance(output, str) and output == "probability")
-
-
-def _column(candidates: Sequence[Any], label: Any) -> int:
-    for position, candidate in enumerate(candidates):
-        if np.ndim(label) == 0 and (candidate == label or str(candidate) == str(label)):
-            return position
-    close = get_close_matches(str(label), [str(c) for c in candidates], n=1)
-    advice = f" (did you mean {close[0]!r}?)" if close else ""
-    raise InputError(
-        f"output={label!r} is not a class of the model{advice}; pass one of {[str(c) for c in candidates]}, "
-        "or 'probability' or 'margin'"
-    )
-
-
-# -- several targets -------------------------------------------------------------------------------------
+    labels = [] if classes is None else list(classes)
+    names = [str(label) for label in labels]
+    problem = f" is not a class of the model; pass one of {names}, or 'probability' or 'margin'"
+    return _chosen("predict_proba", output, names, [(label,) for label in labels], problem)
 
 
 def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
@@ -219,53 +348,63 @@ def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
         )
     pairs = [(target, label) for target, labels in enumerate(classes) for label in labels]
     names = [f"{target}: {label}" for target, label in pairs]
-    if _is_all(output):
-        return Output("predict_proba", None, tuple(names))
-    return _chosen("predict_proba", output, names, partial(_target_column, pairs, names), pairs=True)
-
-
-def _target_column(pairs: Sequence[tuple[int, Any]], names: Sequence[str], output: Any) -> int:
-    """The column of the probability of a pair (target, label), or of its name."""
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, tuple) and len(output) == 2:
-        for column, (target, label) in enumerate(pairs):
-            if str(output[0]) == str(target) and (output[1] == label or str(output[1]) == str(label)):
-                return column
-    raise InputError(
-        f"output={output!r}: the model predicts several targets at once, so output may be a pair (target, "
-        f"label), such as {(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: "
-        f"{list(names)}"
+    problem = (
+        ": the model predicts several targets at once, so output may be a pair (target, label), such as "
+        f"{(pairs[-1][0], str(pairs[-1][1]))!r}, or its name, or a list of these. Known: {names}"
     )
+    entries = [*zip(names, pairs, strict=True)]
+    return _chosen("predict_proba", output, names, entries, problem, pairs=True)
 
 
-# -- clusters --------------------------------------------------------------------------------------------
+def _clusters(model: Any, clusters: tuple[Any, ...], output: Any) -> Output:
+    method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
+    names = [f"cluster {cluster}" for cluster in clusters]
+    problem = f" is no cluster of the model: pass one of {list(clusters)}"
+    entries = [*zip(clusters, names, strict=True)]
+    return _chosen(method, output, names, entries, problem, kind="cluster")
+
+
+def _chosen(
+    method: str,
+    output: Any,
+    names: Sequence[str],
+    entries: Sequence[tuple[Any, ...]],
+    problem: str,
+    *,
+    kind: str = "class",
+    pairs: bool = False,
+) -> Output:
+    """The columns that an option names by one of their entries: all, one, or a list or tuple of them."""
+    if output is None or (isinstance(output, str) and output == "probability"):
+        return Output(method, None, tuple(names))
+    several = isinstance(output, list) or (isinstance(output, tuple) and not pairs)
+    columns = []
+    for one in output if several else [output]:
+        column = next((k for k, each in enumerate(entries) if any(_is_same(one, e) for e in each)), None)
+        if column is None:
+            raise InputError(f"output={one!r}{problem}{did_you_mean(one, names)}")
+        columns.append(column)
+    if not columns:
+        raise InputError(f"output=[] names no {kind}")
+    return Output(method, columns if several else columns[0], tuple(names[k] for k in columns))
+
+
+def _is_same(option: Any, entry: Any) -> bool:
+    """Whether values are equal or spelt alike, pairs one by one."""
+    if isinstance(entry, tuple):
+        return isinstance(option, tuple) and len(option) == 2 and all(map(_is_same, option, entry))
+    return np.ndim(option) == 0 and bool(option == entry or str(option) == str(entry))
+
+
+# -- warnings ------------------------------------------------------------------------------------------------
 
 
 # Distinct whole numbers that are probably classes or clusters
 _FEWEST, _MOST = 3, 20
 
 
-def _clusters(model: Any, clusters: tuple[Any, ...], output: Any) -> Output:
-    method = "predict_proba" if hasattr(model, "predict_proba") else MEMBERSHIP
-    names = tuple(f"cluster {cluster}" for cluster in clusters)
-    if _is_all(output):
-        return Output(method, None, names)
-    return _chosen(method, output, names, partial(_column_of_cluster, clusters, names), kind="cluster")
-
-
-def _column_of_cluster(clusters: tuple[Any, ...], names: tuple[str, ...], output: Any) -> int:
-    for position, (cluster, name) in enumerate(zip(clusters, names, strict=True)):
-        if np.ndim(output) == 0 and str(output) in (str(cluster), name):
-            return position
-    raise InputError(f"output={output!r} is no cluster of the model: pass one of {list(clusters)}")
-
-
-# -- warnings ------------------------------------------------------------------------------------------------
-
-
 def replaced_labels(model: Any, method: str, *, by_predict: bool) -> str:
-    """Return a warning about labels: that a ``method`` is explained in the place of ``predict``, or "".
+    """A warning that a ``method`` is explained in the place of labels, or "".
 
     ``by_predict`` says whether the user passed the model's ``predict``, and not the model.
     """
@@ -287,10 +426,7 @@ def replaced_labels(model: Any, method: str, *, by_predict: bool) -> str:
 
 @dataclass(eq=False)
 class NotedAnswers:
-    """A model (n, d) -> (n,) or (n, k), and whether all answers so far look like numbers of labels.
-
-    It notes answers that are asked for anyway, so that no row is asked about for a warning.
-    """
+    """A model (n, d) -> (n,) or (n, k), and whether all answers so far look like numbers of labels."""
 
     ask: Callable[[Floats], Floats]
     _distinct: frozenset[float] = frozenset()
@@ -324,22 +460,17 @@ class NotedAnswers:
 
 
 def noted(ask: Callable[[Floats], Floats], model: Any, method: str) -> Callable[[Floats], Floats]:
-    """Return what calls a model's ``method``, with notes of its answers if these may be labels."""
+    """What calls a model's ``method``, with notes of its answers if these may be labels."""
     # amounts of a regressor may be whole numbers
     is_amount = method not in ("", "predict") or kind_of(model) == "regressor"
     return ask if is_amount else NotedAnswers(ask)
-
-
-def label_remark(predict: Callable[[Floats], Floats]) -> str:
-    """Return the warning about answers of a model that `noted` returned, or ""."""
-    return predict.remark if isinstance(predict, NotedAnswers) else ""
 
 
 # -- bound methods ---------------------------------------------------------------------------------------
 
 
 def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
-    """Return the estimator and output behind a bound method, such as ``model.predict_proba``.
+    """The estimator and output behind a bound method, such as ``model.predict_proba``.
 
     A model that can be read is read, and its classes keep their names. Positions of columns, which a
     callable is passed, become labels. ``predict`` of a classifier or clusterer, whose labels are no amounts,
@@ -382,7 +513,7 @@ _IN_PLACE_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def is_log_odds(model: Any, output: Output, table: Any) -> bool:
-    """Return whether a margin is the log-odds of the second of two classes, by predictions for a table."""
+    """Whether a margin is the log-odds of the second of two classes, by predictions for a table."""
     if output.method != "decision_function" or len(output.labels or ()) != 1:
         return False
     from scipy.special import expit

@@ -46,10 +46,19 @@ from limes.models._folding.feature_maps import (
 from limes.models._folding.fold_trees import fold_forest
 from limes.models._folding.guards import Guard, undefined
 from limes.models._reading import CannotRead
-from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
-from limes.models.forms._linked import Linked, Ridges
-from limes.models.forms._reducible import GaussianKernels, Linear, Quadratic
-from limes.models.forms._softmax import Softmax
+from limes.models.forms._base import (
+    Combination,
+    Form,
+    GaussianKernels,
+    Linear,
+    Quadratic,
+    Reduced,
+    Reducible,
+    Sum,
+    SumOfProducts,
+    outputs_of,
+)
+from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._trees import Forest
 
 # How many of its units a scaled column may lie from 0 before a closed form in x would cancel digits

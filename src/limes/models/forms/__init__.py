@@ -20,11 +20,20 @@
 | ``BlackBox`` | anything | everything else: sampled |
 """
 
-from limes.models.forms._base import BlackBox, Combination, Form, Reduced
-from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._base import (
+    Additive,
+    BlackBox,
+    Boxes,
+    Combination,
+    Form,
+    GaussianKernels,
+    Linear,
+    Multiplicative,
+    Quadratic,
+    Reduced,
+)
+from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts
-from limes.models.forms._reducible import Additive, Boxes, GaussianKernels, Linear, Multiplicative, Quadratic
-from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 __all__ = [

@@ -1,27 +1,290 @@
 """f(x) = c + Σ_k a_k link(margin_k(x)): probabilities, means behind a log link, and small networks.
 
-The margins are sums of functions of one column, or of small groups of columns, so that under a product design
-E e^{zS} is a product, and a link is a sum of exponentials on the range of S (``_links.py``).
+The margins are sums of functions of one column, and of step functions of a few columns, so that under a
+product design E e^{zS} is a product, and a link is a sum of exponentials on the range of S (``_links.py``).
+
+Effects of pairs in explainable boosting, and trees that test two columns or three, are constant on the cells
+of a grid. Under a product law the columns that they join, directly or through others, make a group, and
+E e^{zS} is a product over groups. A group's factor is a sum over the cells of its columns, done one column
+after the other: summing out column c uses the table of c and of the columns that it still interacts with (its
+scope). The largest of these tables decides whether that is cheap.
+
+References
+----------
+Dechter 1999, Bucket elimination: a unifying framework for reasoning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from math import prod
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from scipy.special import softmax
 
-from limes._arrays import Floats, times
-from limes._checks import finite_array
+from limes._arrays import Floats, Ints, times
+from limes._functions import Function, Identity, Lookup, Stacked, Step, landmarks, texture
 from limes.exceptions import InputError
-from limes.models.forms._activations import CURVES
-from limes.models.forms._base import Form, FormBase, Sum, coefficients, outputs_of, zero
-from limes.models.forms._links import LINKS, SQUARES, Link
-from limes.models.forms._margins import Margin, as_margin
-from limes.models.forms._presence import NormalizedLinear
-from limes.models.forms._reducible import Linear
+from limes.models.forms._base import (
+    Combination,
+    Form,
+    FormBase,
+    Linear,
+    Reducible,
+    Sum,
+    SumOfProducts,
+    outputs_of,
+    zero,
+)
+from limes.models.forms._links import CLASSES, CURVES, LINKS, SQUARES, Link
+from limes.models.forms._presence import NormalizedLinear, PresenceProducts
+from limes.models.forms._trees import Forest
+
+
+def as_sum(form: Form) -> Sum:
+    """Write a form as Σ_j f_j(x_j)."""
+    if isinstance(form, Combination):
+        parts = [(weight, as_sum(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
+        return add_sums(parts, form.intercept)
+    if isinstance(form, Forest):
+        return _stumps(form)
+    if isinstance(form, PresenceProducts):
+        return _single_words(form)
+    terms = form.reduce() if isinstance(form, Reducible) else None
+    if isinstance(terms, SumOfProducts):
+        terms = _single_factors(terms)
+    if terms is None:
+        raise InputError(f"{type(form).__name__} is not a sum of functions of one column each")
+    return terms
+
+
+def add_sums(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
+    """Σ_i weight_i · part_i + intercept."""
+    size = len(parts[0][1].functions)
+    effects = {}
+    for j in range(size):
+        read = [(p.functions[j], w * p.loadings[j]) for w, p in parts if p.functions[j] is not None]
+        if read:
+            families: tuple[Any, ...] = tuple(family for family, _ in read)
+            together = Stacked(families) if len(families) > 1 else families[0]
+            effects[j] = together, np.concatenate([loading for _, loading in read])
+    constant = intercept + sum(weight * part.intercept for weight, part in parts)
+    return Sum.of_columns(size, effects, np.asarray(constant, dtype=np.float64))
+
+
+def _single_words(form: PresenceProducts) -> Sum:
+    """Products of one word each, or of none."""
+    count = np.bincount(form.product, minlength=len(form.coef))
+    if (count > 1).any():
+        raise InputError("the products are not a sum of words: some have two")
+    ones = form.coef[form.product]
+    sign = np.where(form.present, 1.0, -1.0).reshape(-1, *(1,) * (ones.ndim - 1))
+    effects = np.zeros((form.size, *form.intercept.shape))
+    np.add.at(effects, form.word, sign * ones)
+    constant = form.intercept + form.coef[count == 0].sum(axis=0) + ones[~form.present].sum(axis=0)
+    return Sum((Identity(),) * form.size, tuple(effects[:, None]), constant)
+
+
+def _single_factors(terms: SumOfProducts) -> Sum | None:
+    """A sum of products that together read one column; None if they read several."""
+    read = [j for j, function in enumerate(terms.functions) if function is not None]
+    if len(read) > 1:
+        return None
+    effects = {j: (terms.functions[j], terms.coef) for j in read}
+    return Sum.of_columns(len(terms.functions), effects, terms.intercept)
+
+
+def _stumps(form: Forest) -> Sum:
+    """A forest of trees that test one column each: a table a column."""
+    column_of = _columns_of_trees(form)
+    outputs = form.intercept.shape
+    unit = np.eye(int(np.prod(outputs))).reshape(-1, *outputs)
+    single = form.feature[form.roots] < 0
+    constant = form.intercept + form.value[form.roots[single]].sum(axis=0)
+    effects: dict[int, tuple[Function | None, Floats]] = {}
+    for j in np.unique(column_of[column_of >= 0]).tolist():
+        trees = replace(form, roots=form.roots[column_of == j], intercept=np.zeros(outputs))
+        effects[j] = _table(trees, j, len(unit)), unit
+    return Sum.of_columns(form.size, effects, constant)
+
+
+def _columns_of_trees(form: Forest) -> Floats:
+    """The column that each tree tests, (T,), -1 for a constant."""
+    ends = np.append(form.roots[1:], form.feature.size)
+    columns = np.full(form.roots.size, -1)
+    if not (form.roots[:-1] < form.roots[1:]).all():
+        raise InputError("the nodes of the forest's trees are not in the order of their roots")
+    for tree, (first, end) in enumerate(zip(form.roots, ends, strict=True)):
+        tested = np.unique(form.feature[first:end])
+        tested = tested[tested >= 0]
+        if tested.size > 1:
+            raise InputError("the trees are not a sum of functions of one column each: some test two columns")
+        columns[tree] = tested[0] if tested.size else -1
+    return columns
+
+
+def _table(trees: Forest, column: int, outputs: int) -> Function:
+    """The sum of trees of one column, as steps between their thresholds or by category."""
+
+    def values(x: Floats) -> Floats:
+        rows = np.zeros((x.size, trees.size))
+        rows[:, column] = x
+        return trees.predict(rows).reshape(x.size, outputs).T
+
+    nodes = trees.feature == column
+    missing = values(np.array([np.nan]))[:, 0]
+    if (trees.set_of[nodes] >= 0).any():
+        codes = np.arange(float(trees.sets.shape[1]))
+        return Lookup(codes, values(codes), missing, values(np.array([-1.0]))[:, 0])
+    cuts = np.unique(trees.threshold[nodes])
+    return Step(cuts, values(np.append(cuts, np.inf)), missing)
+
+
+# -- interactions ----------------------------------------------------------------------------------------
+
+
+# Cells of all tables of a group: some 20 ms a row
+MOST_CELLS = 50_000
+# Largest number of products that are split by the columns that they read
+_MOST_PRODUCTS = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class StepInteraction:
+    """Σ_i coef[i] ∏_c functions[c]_i(x_c) over some columns c, constant on the cells of a grid."""
+
+    columns: tuple[int, ...]
+    functions: tuple[Function, ...]
+    products: Ints  # (m,) positions of the products among the functions
+    coef: Floats  # (m, ...)
+
+    def table(self, points: Sequence[Floats]) -> Floats:
+        """Values at all combinations of points of each column, (A_1, A_2, ..., K)."""
+        table = self.coef.reshape(len(self.coef), -1).T
+        for function, x in zip(self.functions[:-1], points[:-1], strict=True):
+            table = table[..., None, :] * function(x)[self.products].T
+        table = table @ self.functions[-1](points[-1])[self.products]
+        return np.asarray(np.moveaxis(table, 0, -1))
+
+
+class Margin(NamedTuple):
+    """A sum and interactions, with outputs of one shape."""
+
+    terms: Sum
+    interactions: tuple[StepInteraction, ...]
+
+
+class Elimination(NamedTuple):
+    """One column is summed out; ``scope`` are the columns that it interacts with, latest first."""
+
+    column: int
+    scope: tuple[int, ...]
+
+
+def as_margin(form: Form) -> Margin:
+    """Write a form as Σ_j f_j(x_j) and interactions."""
+    margin = _margin(form)
+    steps_of_groups(margin.interactions, {j: _pieces(margin, j) for j in columns_of(margin.interactions)})
+    return margin
+
+
+def columns_of(interactions: Sequence[StepInteraction]) -> list[int]:
+    return sorted({j for each in interactions for j in each.columns})
+
+
+def steps_of_groups(
+    interactions: Sequence[StepInteraction], sizes: Mapping[int, int]
+) -> list[list[Elimination]]:
+    """Columns that interactions join, in the order of summing them out; ``sizes`` count their cells."""
+    groups: list[set[int]] = []
+    for each in interactions:
+        joined = [group for group in groups if group & set(each.columns)]
+        groups = [group for group in groups if group not in joined] + [set(each.columns).union(*joined)]
+    return [_elimination([e.columns for e in interactions], group, sizes) for group in groups]
+
+
+def _elimination(
+    scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapping[int, int]
+) -> list[Elimination]:
+    """Sum out the column with the smallest table next."""
+    tables = [set(scope) for scope in set(scopes) if set(scope) <= group]
+    order: list[tuple[int, set[int]]] = []
+    remaining, cells = set(group), 0
+    while remaining:
+        met = {j: set().union(*(table for table in tables if j in table)) | {j} for j in remaining}
+        column = min(sorted(remaining), key=lambda j: prod(sizes[k] for k in met[j]))
+        cells += prod(sizes[k] for k in met[column])
+        if cells > MOST_CELLS:
+            raise InputError(
+                f"its interactions join {len(group)} columns in tables of {cells:,} cells and more, too many "
+                f"for an exact sum (at most {MOST_CELLS:,})"
+            )
+        scope = met[column] - {column}
+        tables = [table for table in tables if column not in table] + ([scope] if scope else [])
+        order.append((column, scope))
+        remaining.remove(column)
+    place = {column: i for i, (column, _) in enumerate(order)}
+    return [Elimination(c, tuple(sorted(scope, key=lambda j: -place[j]))) for c, scope in order]
+
+
+def _pieces(margin: Margin, column: int) -> int:
+    """Largest number of cells of the grid along a column."""
+    functions = functions_of(margin.interactions, column)
+    return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
+
+
+def functions_of(interactions: Sequence[StepInteraction], column: int) -> list[Function]:
+    """The functions of a column that interactions read."""
+    read = [each.functions[each.columns.index(column)] for each in interactions if column in each.columns]
+    return list({id(function): function for function in read}.values())
+
+
+def _margin(form: Form) -> Margin:
+    if isinstance(form, Combination):
+        parts = [(weight, _margin(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
+        terms = add_sums([(weight, part.terms) for weight, part in parts], form.intercept)
+        weighted = [replace(each, coef=w * each.coef) for w, part in parts for each in part.interactions]
+        return Margin(terms, tuple(weighted))
+    try:
+        return Margin(as_sum(form), ())
+    except InputError:
+        if (products := _few_steps(form)) is None:
+            raise
+    constant, interactions = _taken_apart(products)
+    terms = Sum.of_columns(len(products.functions), {}, products.intercept + constant)
+    return Margin(terms, interactions)
+
+
+def _few_steps(form: Form) -> SumOfProducts | None:
+    """The products of a form, if they are few, and constant between breaks."""
+    many = isinstance(form, Forest) and int((form.feature < 0).sum()) > _MOST_PRODUCTS
+    terms = form.reduce() if isinstance(form, Reducible) and not many else None
+    if not isinstance(terms, SumOfProducts) or len(terms.coef) > _MOST_PRODUCTS:
+        return None
+    constant = all(texture(function).constant for function in terms.functions if function is not None)
+    return terms if constant else None
+
+
+def _taken_apart(terms: SumOfProducts) -> tuple[Floats, tuple[StepInteraction, ...]]:
+    """The products that read no column, added up, and the others by the columns that they read."""
+    reads = np.zeros((len(terms.coef), len(terms.functions)), dtype=np.bool_)
+    for j, function in enumerate(terms.functions):
+        if function is not None:
+            reads[:, j] = (function(landmarks(function)) != 1.0).any(axis=1)
+    patterns, which = np.unique(reads, axis=0, return_inverse=True)
+    interactions, constant = [], np.zeros(terms.intercept.shape)
+    for i, pattern in enumerate(patterns):
+        products = np.flatnonzero(which.ravel() == i)
+        columns = tuple(np.flatnonzero(pattern).tolist())
+        if not columns:
+            constant = constant + terms.coef[products].sum(axis=0)
+            continue
+        functions = tuple(f for f in (terms.functions[j] for j in columns) if f is not None)
+        interactions.append(StepInteraction(columns, functions, products, terms.coef[products]))
+    return constant, tuple(interactions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +320,28 @@ class Linked(FormBase):
 
     margin: Form
     link: str
-    coef: Floats | None = None
+    coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
     intercept: Floats = field(default_factory=zero)
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
+    axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
 
     def __post_init__(self) -> None:
         if self.link not in CURVES:
             raise InputError(f"link must be one of {sorted(CURVES)}, got {self.link!r}")
         if not isinstance(self.margin, Form):
             raise InputError(f"margin must be a form, got {type(self.margin).__name__}")
-        count = outputs_of(self.margin)
-        default: ArrayLike = np.eye(count[0]) if count else np.ones(1)
-        coef, intercept = coefficients(default if self.coef is None else self.coef, self.intercept)
-        if len(coef) != (count or (1,))[0]:
-            raise InputError(f"{(count or (1,))[0]} margins need as many rows of coef, got {len(coef)}")
-        self._freeze(coef=coef, intercept=intercept)
+        outputs = outputs_of(self.margin)
+        default = np.eye(outputs[0]) if outputs else np.ones(1)
+        coef: Any = self.coef
+        self._freeze(coef=default if coef is None else coef)
+        super().__post_init__()
+        if len(self.coef) != len(default):
+            raise InputError(f"{len(default)} margins need as many rows of coef, got {len(self.coef)}")
+        self._freeze(size=self.margin.size)
         if not isinstance(self.margin, NormalizedLinear):
             self.margins  # noqa: B018 - refuses margins that are no sums
 
     @property
-    def size(self) -> int:
-        return self.margin.size
-
-    @property
     def curve(self) -> Link:
-        """The link."""
         return CURVES[self.link]
 
     @cached_property
@@ -96,13 +356,7 @@ class Linked(FormBase):
 
     @property
     def terms(self) -> Sum:
-        """The K margins, as a sum with outputs (K,).
-
-        Raises
-        ------
-        InputError
-            If they have interactions.
-        """
+        """The K margins, as a sum with outputs (K,); refused if they have interactions."""
         terms, interactions = self.margins
         if interactions:
             raise InputError("the margin is not a sum of functions of one column each: columns interact")
@@ -111,16 +365,13 @@ class Linked(FormBase):
     @property
     def adds_up(self) -> bool:
         """Whether an output is a sum of several links, or of an activation, that may cancel."""
-        assert self.coef is not None  # noqa: S101 - set by __post_init__
         terms = np.count_nonzero(self.coef.reshape(len(self.coef), -1), axis=0)
         return self.curve.tilts == (0.0,) or bool((terms > 1).any())
 
     def predict(self, x: Floats) -> Floats:
         margins = self.margin.predict(x)
-        assert self.coef is not None  # noqa: S101 - set by __post_init__
-        return np.asarray(
-            self.intercept + times(self.curve.function(margins.reshape(len(margins), -1)), self.coef)
-        )
+        values = self.curve.function(margins.reshape(len(margins), -1))
+        return np.asarray(self.intercept + times(values, self.coef))
 
 
 # -- networks with one hidden layer ----------------------------------------------------------------------
@@ -170,23 +421,12 @@ class Ridges(FormBase):
     scales: Floats
     activation: str
     intercept: Floats = field(default_factory=zero)
-    output_arrays: ClassVar[tuple[str, ...]] = ("scales",)
+    axes: ClassVar[Mapping[str, str]] = {"weights": "m d", "offsets": "m", "scales": "m ..."}
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise InputError(f"activation must be one of {list(ACTIVATIONS)}, got {self.activation!r}")
-        weights, offsets = finite_array("weights", self.weights, 2), finite_array("offsets", self.offsets, 1)
-        scales, intercept = coefficients(self.scales, self.intercept, "scales")
-        if not len(weights) == len(offsets) == len(scales):
-            raise InputError(
-                f"weights, offsets and scales need a row a hidden unit: shapes {weights.shape}, "
-                f"{offsets.shape}, {scales.shape}"
-            )
-        self._freeze(weights=weights, offsets=offsets, scales=scales, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        return int(self.weights.shape[1])
+        super().__post_init__()
 
     @cached_property
     def expanded(self) -> Linear | Linked:
@@ -197,3 +437,55 @@ class Ridges(FormBase):
 
     def predict(self, x: Floats) -> Floats:
         return self.expanded.predict(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(FormBase):
+    """f(x) = intercept + Σ_c coef[c] · softmax_c(margins(x)), for three classes.
+
+    Parameters
+    ----------
+    margin
+        A form with three outputs: a sum of functions of one column each, as linear and additive models are.
+    coef
+        (3,), or (3, k) for k outputs; by default each class is an output.
+    intercept
+        A number, or (k,).
+
+    Raises
+    ------
+    InputError
+        If the margin is no such sum, or has not three outputs; if shapes disagree.
+
+    Examples
+    --------
+    >>> from limes.models import forms
+    >>> classes = forms.Softmax(forms.Linear([[1.0, 0.0, -1.0]], [0.0, 0.0, 0.0]))
+    >>> classes.predict([[0.0]])
+    array([[0.33333333, 0.33333333, 0.33333333]])
+    """
+
+    margin: Form
+    coef: Floats = None  # type: ignore[assignment]  # set by __post_init__
+    intercept: Floats = field(default_factory=zero)
+    axes: ClassVar[Mapping[str, str]] = {"coef": "m ..."}
+
+    def __post_init__(self) -> None:
+        if outputs_of(self.margin) != (CLASSES,):
+            raise InputError(f"softmax is read for three margins, got outputs {outputs_of(self.margin)}")
+        coef: Any = self.coef
+        self._freeze(coef=np.eye(CLASSES) if coef is None else coef)
+        super().__post_init__()
+        if len(self.coef) != CLASSES:
+            raise InputError(f"three classes need as many rows of coef, got {len(self.coef)}")
+        self._freeze(size=self.margin.size)
+        self.terms  # noqa: B018 - refuses margins that are no sums
+
+    @cached_property
+    def terms(self) -> Sum:
+        """The three margins."""
+        return as_sum(self.margin)
+
+    def predict(self, x: Floats) -> Floats:
+        margins = self.margin.predict(x)
+        return np.asarray(self.intercept + times(softmax(margins, axis=1), self.coef))

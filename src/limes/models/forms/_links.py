@@ -26,26 +26,26 @@ The square of e^s is e^{2s}, and products of cosines are cosines of sums and dif
 other functions of two sums have no such form: their expectations are integrals over two numbers, about 10,000
 nodes a pair.
 
-Activations of networks, which need θ = 0 alone, are in ``_activations.py``.
-
 References
 ----------
 Trefethen & Weideman 2014, The exponentially convergent trapezoidal rule.
+Zygmund 2002, Trigonometric Series, II.2 (the series of |s|).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import factorial
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gamma, ndtr, wofz
+from scipy.special import erf, expit, gamma, loggamma, ndtr, wofz
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.exceptions import InputError
 
 Complexes: TypeAlias = NDArray[np.complex128]
@@ -60,22 +60,26 @@ MOST_NODES = 4096
 
 @dataclass(frozen=True, eq=False)
 class ExponentialSum:
-    """slope s + base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: approximately a link.
-
-    It differs from the link by at most ``error`` · size(tilt) · e^{tilt · s}. ``base`` is 0 or 1, stored
-    separately so that 1 less a probability keeps its digits. The first ``contour`` nodes lie on Re z = tilt,
-    the others are the real poles. Only kinks have a ``slope``.
-    """
+    """slope s + base + rest + Re Σ_n weights[n] e^{nodes[n] s + log_weights[n]}: approximately a link."""
 
     nodes: Complexes
     weights: Complexes
     log_weights: Floats
-    contour: int
-    base: float
+    contour: int  # number of nodes on Re z = tilt; the others, which follow, are the real poles
+    base: float  # 0 or 1, stored separately so that 1 less a probability keeps its digits
     rest: float
     tilt: float
-    error: float
-    slope: float = 0.0
+    error: float  # the difference is at most error · size(tilt) · e^{tilt · s}
+    slope: float = 0.0  # of kinks
+
+    @classmethod
+    def of_waves(
+        cls, heights: Floats, weights: Floats, rest: float = 0.0, error: float = 0.0, slope: float = 0.0
+    ) -> ExponentialSum:
+        """Nodes at these heights of Re z = 0."""
+        nodes, count = (1j * heights).astype(np.complex128), heights.size
+        unit = np.zeros(count)
+        return cls(nodes, weights.astype(np.complex128), unit, count, 0.0, rest, 0.0, error, slope)
 
 
 # t -> a bound of |E e^{itS}| and of its contrasts, which does not rise
@@ -83,71 +87,35 @@ Decay: TypeAlias = Callable[[Floats], Floats]
 
 
 def no_decay(t: Floats) -> Floats:
-    """Bound of any law."""
     return np.ones(t.shape)
 
 
-class Link(Protocol):
-    """A function of one number that is a sum of exponentials on any range."""
-
-    @property
-    def function(self) -> Callable[[Floats], Floats]:
-        """f, elementwise."""
-        ...
-
-    @property
-    def tilts(self) -> tuple[float, ...]:
-        """Contours to choose from."""
-        ...
-
-    @property
-    def size(self) -> Callable[[float], float]:
-        """Factor of the errors on a contour."""
-        ...
-
-    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
-        """The sum of exponentials on [lower, upper], for a law of s with this ``decay``.
-
-        Raises
-        ------
-        InputError
-            If that takes too many nodes.
-        """
-        ...
+def _unit(tilt: float) -> float:  # noqa: ARG001 - the same for all
+    return 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Contour:
-    """A link by its Mellin-Barnes integral.
+class Link:
+    """A function of one number that is a sum of exponentials on any range."""
 
-    Attributes
-    ----------
-    function
-        f, elementwise.
-    kernel
-        F, elementwise; 1/z times something regular at 0, where its residue is 1.
-    residues
-        r_p by pole p, except that of 0.
-    tilts
-        Contours to choose from; 0 first.
-    height
-        T, where the kernel has fallen to e^{-31}.
-    period
-        (lower, upper, tilt) -> the least P.
-    size
-        Factor of the errors on a contour: about the largest |F(z) sin(πz)/π| there.
-    digits
-        -ln of the error of each alias, and of the part beyond T.
-    """
+    function: Callable[[Floats], Floats]  # elementwise
+    tilts: tuple[float, ...] = (0.0,)  # contours to choose from, 0 first
+    size: Callable[[float], float] = _unit  # factor of the errors on a contour
 
-    function: Callable[[Floats], Floats]
-    kernel: Callable[[Complexes], Complexes]
-    residues: Mapping[int, float]
-    tilts: tuple[float, ...]
-    height: float
-    period: Callable[[float, float, float], float]
-    size: Callable[[float], float]
-    digits: float
+    @abstractmethod
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
+        """The sum on [lower, upper] under a law of s with this ``decay``; too many nodes are refused."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contour(Link):
+    """A link by its Mellin-Barnes integral; ``size`` is about the largest |F(z) sin(πz)/π| on a contour."""
+
+    kernel: Callable[[Complexes], Complexes]  # F; 1/z times something regular at 0, where its residue is 1
+    residues: Mapping[int, float]  # r_p by pole p, except that of 0
+    height: float  # T, where the kernel has fallen to e^{-31}
+    period: Callable[[float, float, float], float]  # (lower, upper, tilt) -> the least P
+    digits: float  # -ln of the error of each alias, and of the part beyond T
 
     @property
     def fastest(self) -> Complexes:
@@ -190,39 +158,8 @@ def _sum(link: Contour, period: float, tilt: float) -> ExponentialSum:
     )
 
 
-def _between_poles(digits: float, left: float, right: float) -> Callable[[float, float, float], float]:
-    """Aliases decay as e^{-|q - θ| (P - |s|)} with the nearest pole q that is not counted."""
-
-    def period(lower: float, upper: float, tilt: float) -> float:
-        return max(upper + digits / (right - tilt), -lower + digits / (tilt - left), digits / right)
-
-    return period
-
-
-def _no_poles_below(digits: float) -> Callable[[float, float, float], float]:
-    """The alias exp(-e^u + |θ| u), u = P + s, is below e^{-31} from u = 4 on."""
-
-    def period(lower: float, upper: float, tilt: float) -> float:
-        return max(upper + digits / (5.0 - tilt), 4.0 - lower, digits / 4.0)
-
-    return period
-
-
-def _normal_tails(digits: float) -> Callable[[float, float, float], float]:
-    """Aliases are Φ(-(P - |s|)) times e^{θP}: at most e^{θ²/2 - (P - |s| - θ)²/2}."""
-
-    def period(lower: float, upper: float, tilt: float) -> float:
-        return max(upper + tilt, -lower - tilt, 0.0) + float(np.sqrt(2.0 * digits))
-
-    return period
-
-
 def _log_log(s: Floats) -> Floats:
     return np.asarray(-np.expm1(-np.exp(np.minimum(s, 700.0))))
-
-
-def _unit(tilt: float) -> float:  # noqa: ARG001 - the same for all
-    return 1.0
 
 
 def _exponential(s: Floats) -> Floats:
@@ -235,16 +172,14 @@ _ITSELF = ExponentialSum(_ONE, _ONE, np.zeros(1), 1, 0.0, 0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Exponential:
+class Exponential(Link):
     """e^s is a sum of one exponential."""
 
     function: Callable[[Floats], Floats] = _exponential
     tilts: tuple[float, ...] = (1.0,)
-    size: Callable[[float], float] = _unit
 
     @property
     def fastest(self) -> Complexes:
-        """The only number z of its sum."""
         return _ONE
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
@@ -263,7 +198,10 @@ def links(digits: float) -> Mapping[str, Link]:
             residues={p: (-1.0) ** (p + (p > 0)) for p in range(-3, 4) if p},
             tilts=_HALVES,
             height=digits / np.pi,
-            period=_between_poles(digits, -4.0, 4.0),
+            # aliases decay as e^{-|q - θ| (P - |s|)} with the nearest pole q = ±4 that is not counted
+            period=lambda lower, upper, tilt: max(
+                upper + digits / (4.0 - tilt), -lower + digits / (4.0 + tilt), digits / 4.0
+            ),
             size=_unit,
             digits=digits,
         ),
@@ -273,7 +211,10 @@ def links(digits: float) -> Mapping[str, Link]:
             residues={},
             tilts=(0.0, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 6.0, -6.0),
             height=float(np.sqrt(2.0 * digits)),
-            period=_normal_tails(digits),
+            # aliases are Φ(-(P - |s|)) times e^{θP}: at most e^{θ²/2 - (P - |s| - θ)²/2}
+            period=lambda lower, upper, tilt: (
+                max(upper + tilt, -lower - tilt, 0.0) + float(np.sqrt(2.0 * digits))
+            ),
             size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
             digits=digits,
         ),
@@ -283,7 +224,8 @@ def links(digits: float) -> Mapping[str, Link]:
             residues={p: (-1.0) ** (p + 1) / factorial(p) for p in range(1, 5)},
             tilts=_HALVES,
             height=2.0 * digits / np.pi,
-            period=_no_poles_below(digits),
+            # the alias exp(-e^u + |θ| u), u = P + s, is below e^{-31} from u = 4 on
+            period=lambda lower, upper, tilt: max(upper + digits / (5.0 - tilt), 4.0 - lower, digits / 4.0),
             # |Γ(-θ - it)| falls as t^{-θ-½} e^{-πt/2}
             size=lambda tilt: 8.0 * (2.0 * digits / np.pi) ** (0.5 + max(-tilt, 0.0)),
             digits=digits,
@@ -302,38 +244,20 @@ LINKS: Mapping[str, Link] = links(_DIGITS)
 _DOUBLED = (0.0, 0.5, 1.0, 1.5, 2.0, -0.5, -1.0)
 
 
-def _of_square(function: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-    return lambda s: np.asarray(function(s) ** 2)
-
-
-def _normal_size(tilt: float) -> float:
-    """|e^{z²/4} wofz(iz/2)| at z = θ is at most e^{θ²/4}; below 0 it is e^{θ²/2} erfc(θ/2)."""
-    return 2.0 * float(np.exp(tilt * tilt * (0.25 if tilt > 0 else 0.5)))
-
-
-def _normal_period(lower: float, upper: float, tilt: float) -> float:
-    """Aliases fall as the link's, e^{θ²/2 - (P - |s| - θ)²/2}, and are kept below those of this size."""
-    link = LINKS["probit"]
-    assert isinstance(link, Contour)  # noqa: S101 - as below
-    reach = max(upper + tilt, -lower - tilt, 0.0)
-    return reach + float(np.sqrt(2.0 * link.digits + 0.5 * tilt * tilt))
-
-
 def _square(
     name: str, kernel: Callable[[Complexes], Complexes], factor: Callable[[int], float], **changes: object
 ) -> Contour:
     """The square of a link, whose residues are those of the link times a factor."""
     link = LINKS[name]
     assert isinstance(link, Contour)  # noqa: S101 - all but the exponential
-    residues = {p: residue * factor(p) for p, residue in link.residues.items() if factor(p)}
     height = link.height * (1.0 + 4.0 / link.digits)  # where |F| is a power of z more
-    fields = {"tilts": _DOUBLED, "height": height, **changes}
+    fields: dict[str, Any] = {"tilts": _DOUBLED, "height": height, **changes}
     return replace(
         link,
-        function=_of_square(link.function),
+        function=lambda s: np.asarray(link.function(s) ** 2),
         kernel=kernel,
-        residues=residues,
-        **fields,  # type: ignore[arg-type]
+        residues={p: residue * factor(p) for p, residue in link.residues.items() if factor(p)},
+        **fields,
     )
 
 
@@ -349,8 +273,12 @@ SQUARES: Mapping[str, Link] = {
         lambda z: np.exp(0.25 * z * z) * wofz(0.5j * z) / z,
         lambda p: 0.0,  # noqa: ARG005 - it has no residues
         tilts=(0.0, 1.0, 2.0, 4.0, 6.0, 8.0, -1.0),
-        period=_normal_period,
-        size=_normal_size,
+        # aliases fall as the link's, e^{θ²/2 - (P - |s| - θ)²/2}, and are kept below those of this size
+        period=lambda lower, upper, tilt: (
+            max(upper + tilt, -lower - tilt, 0.0) + float(np.sqrt(2.0 * _DIGITS + 0.5 * tilt * tilt))
+        ),
+        # |e^{z²/4} wofz(iz/2)| at z = θ is at most e^{θ²/4}; below 0 it is e^{θ²/2} erfc(θ/2)
+        size=lambda tilt: 2.0 * float(np.exp(tilt * tilt * (0.25 if tilt > 0 else 0.5))),
         height=float(2.0 * np.sqrt(34.0)),  # |F| falls as e^{-t²/4}
     ),
     "cloglog squared": _square(
@@ -361,3 +289,208 @@ SQUARES: Mapping[str, Link] = {
         size=lambda tilt: (2.0 + 2.0**tilt) * LINKS["cloglog"].size(tilt),
     ),
 }
+
+
+# -- activations of networks, which need θ = 0 alone -------------------------------------------------------
+#
+# tanh and erf are rescaled links, and a cosine is one exponential. A function that is 0 far below 0 and s
+# far above (GELU, SiLU, softplus) has a kernel with a double pole, F(z) = 1/z² + something regular, that
+# falls fast:
+#
+#     f(s) = s/2 + P/4 + (h/π) Σ_{n≥0} Re F(z_n) e^{z_n s},    z_n = i (n + ½) h,   h = 2π/P,
+#
+# up to the difference of f and max(s, 0) beyond P - |s|: half of F's sum is the kink itself. A true kink
+# has no such kernel: with |s| <= P
+#
+#     relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
+#
+# Its terms beyond k = K add up to no more than P/(π²K) D(Kπ/P), where D(t) bounds |E e^{itS}| and does not
+# rise. The law of S decides how many are used, and it must have a density (``_expectations/decays.py``):
+# where S takes a few values only, E e^{itS} does not fall, and 1/K alone is too slow.
+
+
+# Error of a kink, relative to the range of s, and the numbers of terms to choose from
+_KINK_ERROR = 2e-13
+_KINK_TERMS = np.unique(np.rint(np.geomspace(4, MOST_NODES, 61)).astype(np.int64))
+# Error of a smooth bend, aliases and tails together
+_BEND_ERROR = 1e-13
+
+
+class Cosine(Link):
+    """cos s = Re e^{is}."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        return ExponentialSum.of_waves(np.ones(1), np.ones(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Centred(Link):
+    """2 link(inner · s) - 1: tanh from the logistic link, erf from the probit."""
+
+    link: Link = LINKS["logistic"]
+    inner: float = 2.0
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
+        rule = self.link.sum(self.inner * lower, self.inner * upper, tilt, decay)
+        return replace(
+            rule,
+            nodes=self.inner * rule.nodes,
+            weights=2.0 * rule.weights,
+            rest=2.0 * (rule.base + rule.rest) - 1.0,
+            base=0.0,
+            error=2.0 * rule.error,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bend(Link):
+    """A smooth max(s, 0) by its transform; where |s| > ``reach`` they differ by less than e^{-31}."""
+
+    kernel: Callable[[Floats], Floats]  # on Re z = 0
+    height: float  # beyond it the kernel is negligible
+    reach: float
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        period = max(-lower, upper, 0.0) + self.reach
+        count = int(np.ceil(period * self.height / (2.0 * np.pi)))
+        if count > MOST_NODES:
+            raise InputError(
+                f"the sum before an activation ranges from {lower:.3g} to {upper:.3g} under the background's "
+                f"law, too far for quadrature with {MOST_NODES:,} nodes"
+            )
+        heights = np.asarray(2.0 * np.pi / period * (np.arange(count) + 0.5), dtype=np.float64)
+        weights = 2.0 / period * self.kernel(heights)
+        return ExponentialSum.of_waves(heights, weights, 0.25 * period, _BEND_ERROR, 0.5)
+
+
+class Rectifier(Link):
+    """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
+
+    def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
+        if lower >= 0.0 or upper <= 0.0:
+            return ExponentialSum.of_waves(np.zeros(0), np.zeros(0), slope=float(lower >= 0.0))
+        reach = max(-lower, upper)
+        last = 2.0 * _KINK_TERMS - 1.0
+        errors = reach / np.pi**2 * decay(np.asarray(last * np.pi / reach, dtype=np.float64)) / last
+        enough = np.flatnonzero(errors <= _KINK_ERROR * reach)
+        if not enough.size:
+            raise InputError(
+                f"a kink is known to {errors[-1] / reach:.1g} of its range only: too few columns have "
+                "densities, as numbers in bins have and categories do not, and the values of all columns "
+                "have too many combinations, or infinitely many"
+            )
+        k = np.arange(1.0, last[enough[0]] + 1.0, 2.0)
+        weights = -2.0 * reach / np.pi**2 / k**2
+        return ExponentialSum.of_waves(
+            np.pi / reach * k, weights, 0.25 * reach, float(errors[enough[0]]), 0.5
+        )
+
+
+# Links, their squares, and activations by name
+CURVES: Mapping[str, Link] = {
+    **LINKS,
+    **SQUARES,
+    "cos": Cosine(np.cos),
+    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "gelu": Bend(
+        lambda s: s * ndtr(s),
+        kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
+        height=8.5,
+        reach=9.0,
+    ),
+    "relu": Rectifier(lambda s: np.maximum(s, 0.0)),
+    "silu": Bend(
+        lambda s: s * expit(s),
+        kernel=lambda t: -(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2,
+        height=11.5,
+        reach=38.0,
+    ),
+    "softplus": Bend(
+        lambda s: np.logaddexp(0.0, s),
+        kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
+        height=11.0,
+        reach=34.0,
+    ),
+    "tanh": Centred(np.tanh),
+}
+
+
+# -- probabilities of three classes ------------------------------------------------------------------------
+#
+# With a and b the margins of the other two classes less that of class r, p_r = 1 / (1 + e^a + e^b) has the
+# double Mellin-Barnes integral of F(z₁, z₂) = Γ(-z₁) Γ(-z₂) Γ(1 + z₁ + z₂). Its midpoint sum on Re z = 0,
+# at t = ((k + ½) h, (l + ½) h), adds up the copies of p_r at distances of P = 2π/h with alternating signs.
+# Where a or b is far below 0 the copies are logistic functions of the other one, or 1, and add up to half
+# or a quarter of these:
+#
+#     p_r = (h/2π)² Σ_kl F(it) e^{i(t₁ a + t₂ b)} + ½ σ(-a) + ½ σ(-b) - ¼,
+#
+# the two σ by midpoint sums with the same h. All other copies, of pairs of alternating sequences that fall
+# as geometric ones, add up to less than 2.6 e^{-P} (e^a + e^{-a} + e^b + e^{-b}), whose expectation is a
+# product: P follows from E e^{±a}, not from the range of the margins. |F| falls as e^{-π max(|t₁|, |t₂|,
+# |t₁ + t₂|)}: the nodes fill a hexagon, half of which are conjugates of the others.
+#
+# A probability that is tiny keeps its digits as p_c = e^{m_c - m_r} p_r with the sum of the class r that is
+# likely where c is not.
+
+
+CLASSES = 3
+# -ln of the weight of all nodes that are left out
+_PLANE_DIGITS = 32.0
+# Nodes are searched up to heights where weights have fallen to a power of e^{-digits}
+_WINDOW = 1.25
+# Periods are rounded up to multiples of a 32nd of an octave, so that designs share their nodes
+_PLANE_PERIODS_PER_OCTAVE = 32
+# Copies add up to no more than this, times e^{-P} (e^a + e^{-a} + e^b + e^{-b})
+COPIES = 2.6
+# Approximate number of nodes over P²
+NODES = 4.4
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneSum:
+    """Re Σ_n weights[n] e^{i (first[...] a + second[...] b)}, approximately p_r; the origin comes first."""
+
+    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
+    first: Ints  # (N,) positions of the nodes' heights
+    second: Ints
+    weights: Complexes  # (N,)
+    error: float  # of the nodes left out, without that of the copies
+    period: float  # P
+
+
+def plane_sum(period: float) -> PlaneSum:
+    """The nodes for copies at distances of ``period`` or a little more."""
+    octaves = np.ceil(np.log2(period) * _PLANE_PERIODS_PER_OCTAVE) / _PLANE_PERIODS_PER_OCTAVE
+    return _plane_sum(float(2.0**octaves))
+
+
+@lru_cache(maxsize=64)
+def _plane_sum(period: float) -> PlaneSum:
+    step = 2.0 * np.pi / period
+    count = int(np.ceil(_WINDOW * _PLANE_DIGITS / np.pi / step))
+    half = step * (np.arange(count) + 0.5)
+    # 0 is on the lines of the two logistic functions, or the origin
+    t1, t2 = np.append(0.0, half), np.concatenate([[0.0], half, -half])
+    weights = np.zeros((t1.size, t2.size), dtype=np.complex128)
+    weights[0, 0] = 0.25
+    weights[1:, 0] = weights[0, 1 : count + 1] = 0.5j * step / np.sinh(np.pi * half)
+    # t₁ + t₂ is a multiple of h from 1 - n to 2n - 1
+    of_sums = loggamma(1.0 + 1j * step * np.arange(1 - count, 2 * count))
+    multiple = np.arange(count)[:, None] + np.concatenate([np.arange(count), -1 - np.arange(count)]) + count
+    kernel = np.exp(loggamma(-1j * half)[:, None] + loggamma(-1j * t2[1:]) + of_sums[multiple])
+    weights[1:, 1:] = 2.0 * (step / (2.0 * np.pi)) ** 2 * kernel
+    size = np.abs(weights).ravel()
+    order = np.argsort(size, kind="stable")
+    dropped = np.searchsorted(np.cumsum(size[order]), np.exp(-_PLANE_DIGITS))
+    first, second = np.divmod(np.sort(order[dropped:]), t2.size)
+    used = np.unique(first), np.unique(second)
+    return PlaneSum(
+        heights=(t1[used[0]], t2[used[1]]),
+        first=np.searchsorted(used[0], first),
+        second=np.searchsorted(used[1], second),
+        weights=weights[first, second],
+        # nodes beyond the window weigh far less than those dropped inside
+        error=2.0 * float(np.exp(-_PLANE_DIGITS)),
+        period=period,
+    )

@@ -26,22 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints
-from limes._checks import finite_array
+from limes._arrays import Bools, Floats, Ints, check_rows, finite_array
 from limes.exceptions import InputError
-from limes.models.forms._base import (
-    FormBase,
-    SumOfProducts,
-    check_rows,
-    coefficients,
-    select_outputs,
-    zero,
-)
-from limes.models.forms._reducible import Boxes
+from limes.models.forms._base import Boxes, FormBase, SumOfProducts, in_blocks, output_intercept, zero
 from limes.models.forms._trees import Forest
-
-# rows x literals evaluated at once: 16 MB of float64
-_BLOCK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -113,10 +101,7 @@ class PresenceProducts(FormBase):
         intercept: ArrayLike = 0.0,
         size: int = 0,
     ) -> PresenceProducts:
-        """Make the form from arrays, for thousands of products.
-
-        ``product``, ``word``, ``present``, ``coef``, ``intercept`` and ``size`` are the attributes.
-        """
+        """The form of the attributes of thousands of products."""
         form = object.__new__(cls)
         form._fill(product, word, present, coef, intercept, size)
         return form
@@ -124,21 +109,19 @@ class PresenceProducts(FormBase):
     def _fill(
         self, product: Ints, word: Ints, present: Bools, coef: ArrayLike, intercept: ArrayLike, size: int
     ) -> None:
-        coef, intercept = coefficients(coef, intercept)
+        coef = finite_array("coef", coef, 1, 2)
+        intercept = output_intercept(intercept, coef.shape[1:])
         highest = int(word.max(initial=-1)) + 1
         if size and highest > size:
             raise InputError(f"a product names word {highest - 1}, but there are {size}, counted from 0")
         size = size or highest
         product, word, present, satisfiable = _consistent(product, word, present, len(coef), size)
-        self._freeze(product=product, word=word, present=present, coef=coef[satisfiable])
-        self._freeze(intercept=intercept, size=size)
+        coef = coef[satisfiable]
+        self._freeze(product=product, word=word, present=present, coef=coef, intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
         """Values (n, ...) at rows ``z`` (n, d)."""
-        z = check_rows(z, self.size, more=True)
-        step = max(1, _BLOCK // max(1, self.word.size))
-        blocks = [self._predict(z[i : i + step]) for i in range(0, len(z), step)]
-        return np.concatenate(blocks) if blocks else self._predict(z)
+        return in_blocks(self._predict, check_rows(z, self.size, more=True), self.word.size)
 
     def _predict(self, z: Floats) -> Floats:
         columns = z.T[self.word]
@@ -149,9 +132,8 @@ class PresenceProducts(FormBase):
             values[read] = np.multiply.reduceat(factors, first, axis=0)
         return np.asarray(np.tensordot(values, self.coef, axes=(0, 0)) + self.intercept)
 
-    def select(self, outputs: int | list[int]) -> PresenceProducts:
-        intercept = select_outputs(self.intercept, outputs)
-        coef = self.coef[:, outputs]
+    def map_outputs(self, change: Callable[[Floats], Any]) -> PresenceProducts:
+        coef, intercept = change(self.coef), change(self.intercept)
         return self.from_factors(self.product, self.word, self.present, coef, intercept, self.size)
 
 
@@ -175,13 +157,7 @@ def _coefs(products: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Floats
 def _consistent(
     product: Ints, word: Ints, present: Bools, count: int, size: int
 ) -> tuple[Ints, Ints, Bools, Bools]:
-    """Sort the factors, drop duplicates, and drop the products that no z satisfies.
-
-    Returns
-    -------
-    product, word, present, satisfiable
-        The factors that remain, of renumbered products; and which of the old products remain, (count,).
-    """
+    """Sort the factors, drop duplicates and products that no z satisfies; also which remain, (count,)."""
     code = np.sort((product * size + word) * 2 + present)  # np.unique takes ten times as long for millions
     code = code[np.diff(code, prepend=-1) > 0]
     pair = code // 2
@@ -193,92 +169,63 @@ def _consistent(
     return renumbered[owner[remains]], word[remains], (code % 2 == 1)[remains], satisfiable
 
 
-# -- trees and boxes on word counts -----------------------------------------------------------------------
+# -- two values of each column ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Switches:
+    """Two values of each of n columns, and the word or superpixel that chooses, -1 for the fill; all (n,)."""
+
+    shown: Floats
+    fill: Floats
+    labels: Ints
+
+    @classmethod
+    def zero_or_one(cls, columns: int) -> Switches:
+        """Each column is its own switch."""
+        return cls(np.ones(columns), np.zeros(columns), np.arange(columns))
+
+    @property
+    def size(self) -> int:
+        return int(self.labels.max()) + 1
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the columns of each superpixel, (n, ...) -> (d, ...)."""
+        sums = np.zeros((self.size, *values.shape[1:]))
+        np.add.at(sums, self.labels, values)
+        return sums
 
 
 def presence_products(
-    form: Forest | Boxes, columns: ArrayLike | None = None, values: ArrayLike | None = None
+    form: Forest | Boxes, switches: Switches | None = None, size: int = 0
 ) -> PresenceProducts:
-    """The form f(x(z)) over words z, where x[columns[j]] = values[j] · z_j and all other columns are 0.
-
-    Parameters
-    ----------
-    form
-        A form over the columns that the model reads.
-    columns
-        (d,) the column of each word, -1 for a word that the model does not know; by default 0, 1, ....
-    values
-        (d,) the value of the column where the word is kept, as its count; ones by default.
-
-    Raises
-    ------
-    InputError
-        If the form is of another type, lengths disagree, a column does not exist, or two words share one.
-
-    Examples
-    --------
-    >>> from limes.models import forms
-    >>> from limes.models.forms._presence import presence_products
-    >>> twice = forms.Boxes([[1.5, -float("inf")]], [[float("inf"), 0.5]], [1.0])
-    >>> form = presence_products(twice, columns=[1, 0], values=[1.0, 2.0])
-    >>> form.predict([[0, 1], [1, 1], [0, 0]])
-    array([1., 0., 0.])
-    """
-    if type(form) not in _CONVERT:
-        raise InputError(f"expected a Forest or Boxes, got {type(form).__name__}")
-    column_of = np.arange(form.size) if columns is None else np.asarray(columns, dtype=np.int64)
-    amounts = np.ones(column_of.size) if values is None else np.asarray(values, dtype=np.float64)
-    if column_of.shape != amounts.shape or column_of.ndim != 1:
-        raise InputError(
-            f"columns and values need one entry a word; got shapes {column_of.shape} and {amounts.shape}"
-        )
-    read = column_of[column_of >= 0]
-    if read.max(initial=-1) >= form.size:
-        raise InputError(f"there is no column {read.max()}: the form reads {form.size}, counted from 0")
-    if np.unique(read).size < read.size:
-        raise InputError("two words share a column: take them as one word, kept or removed together")
-    word_of, value_of = np.full(form.size, -1), np.zeros(form.size)
-    word_of[read], value_of[read] = np.flatnonzero(column_of >= 0), amounts[column_of >= 0]
-    return presence_of_columns(form, word_of, value_of, column_of.size)
+    """f(x(z)) of trees or boxes over columns of two values: of z itself, unless ``switches`` are given."""
+    switches = Switches.zero_or_one(form.size) if switches is None else switches
+    of_model = _of_forest if isinstance(form, Forest) else _of_boxes
+    return of_model(form, switches, size or switches.size)  # type: ignore[arg-type]  # by the line above
 
 
-def presence_of_columns(
-    form: Forest | Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats | None = None
-) -> PresenceProducts:
-    """Return f(x(z)), where x[c] is value_of[c] if the word word_of[c] is kept, and else fill[c].
-
-    ``fill`` is 0 by default, and the value of column c where word_of[c] = -1. Words may have several columns.
-    """
-    fill = np.zeros(form.size) if fill is None else fill
-    return _CONVERT[type(form)](form, word_of, value_of, words, fill)
-
-
-def _of_forest(form: Forest, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
-    walk = partial(_kernels.presence_paths, word_of, value_of, fill, words, form.trees)
+def _of_forest(form: Forest, switches: Switches, size: int) -> PresenceProducts:
+    walk = partial(_kernels.presence_paths, switches.labels, switches.shown, switches.fill, size, form.trees)
     nothing = np.zeros(0, dtype=np.int64)
     paths, factors = walk(nothing, nothing, nothing, np.zeros(0, dtype=np.bool_))
     leaf = np.zeros(paths, dtype=np.int64)
     product, word = np.zeros(factors, dtype=np.int64), np.zeros(factors, dtype=np.int64)
     present = np.zeros(factors, dtype=np.bool_)
     walk(leaf, product, word, present)
-    return PresenceProducts.from_factors(product, word, present, form.value[leaf], form.intercept, words)
+    return PresenceProducts.from_factors(product, word, present, form.value[leaf], form.intercept, size)
 
 
-def _of_boxes(form: Boxes, word_of: Ints, value_of: Floats, words: int, fill: Floats) -> PresenceProducts:
-    without = (form.lower < fill) & (fill <= form.upper)
-    having = (form.lower < value_of) & (value_of <= form.upper)
-    possible = (without | (having & (word_of >= 0))).all(axis=1)
-    tested = (without != having) & (word_of >= 0)
-    product, column = np.nonzero(tested[possible])
+def _of_boxes(form: Boxes, switches: Switches, size: int) -> PresenceProducts:
+    word, is_switched = switches.labels, switches.labels >= 0
+    without, having = (
+        (form.lower < value) & (value <= form.upper) for value in (switches.fill, switches.shown)
+    )
+    possible = (without | (having & is_switched)).all(axis=1)
+    product, column = np.nonzero(((without != having) & is_switched)[possible])
     present = having[possible][product, column]
     value = form.value[possible]
-    return PresenceProducts.from_factors(product, word_of[column], present, value, form.intercept, words)
-
-
-_CONVERT: Mapping[type, Callable[..., PresenceProducts]] = {Forest: _of_forest, Boxes: _of_boxes}
-
-
-# -- two values of each column ---------------------------------------------------------------------------
+    return PresenceProducts.from_factors(product, word[column], present, value, form.intercept, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,34 +259,18 @@ class SwitchProducts(FormBase):
     off: Floats
     coef: Floats
     intercept: Floats = field(default_factory=zero)
-    output_arrays: ClassVar[tuple[str, ...]] = ("coef",)
-
-    def __post_init__(self) -> None:
-        on, off = finite_array("on", self.on, 2), finite_array("off", self.off, 2)
-        coef, intercept = coefficients(self.coef, self.intercept)
-        if on.shape != off.shape or len(on) != len(coef):
-            raise InputError(
-                f"on, off and coef need a row a product: shapes {on.shape}, {off.shape}, {coef.shape}"
-            )
-        self._freeze(on=on, off=off, coef=coef, intercept=intercept)
+    axes: ClassVar[Mapping[str, str]] = {"on": "m d", "off": "m d", "coef": "m ..."}
 
     @classmethod
     def from_products(cls, products: SumOfProducts, switches: Switches | None = None) -> SwitchProducts:
-        """A sum of ``products`` over columns that take two values: 0 and 1, unless ``switches`` are given."""
-        if switches is None:
-            count = len(products.functions)
-            switches = Switches(np.ones(count), np.zeros(count), np.arange(count))
+        """A sum of products over columns of two values: of z itself, unless ``switches`` are given."""
+        switches = Switches.zero_or_one(len(products.functions)) if switches is None else switches
         factors = np.ones((2, len(products.coef), switches.size))
         for j, function in enumerate(products.functions):
             if function is not None:
                 both = np.array([switches.fill[j], switches.shown[j]])
                 factors[:, :, switches.labels[j]] *= function(both).T
         return cls(factors[1], factors[0], products.coef, products.intercept)
-
-    @property
-    def size(self) -> int:
-        """Number of switches d."""
-        return int(self.on.shape[1])
 
     def predict(self, z: ArrayLike) -> Floats:
         """Values (n, ...) at rows ``z`` (n, d)."""
@@ -348,26 +279,6 @@ class SwitchProducts(FormBase):
         for j, column in enumerate(rows.T > 0):
             product *= np.where(column[:, None], self.on[:, j], self.off[:, j])
         return np.asarray(product @ self.coef + self.intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class Switches:
-    """The two values of each of n columns, and the superpixel that chooses between them; (n,) each."""
-
-    shown: Floats
-    fill: Floats
-    labels: Ints
-
-    @property
-    def size(self) -> int:
-        """Number of superpixels d."""
-        return int(self.labels.max()) + 1
-
-    def sums(self, values: Floats) -> Floats:
-        """Sums over the columns of each superpixel, (n, ...) -> (d, ...)."""
-        sums = np.zeros((self.size, *values.shape[1:]))
-        np.add.at(sums, self.labels, values)
-        return sums
 
 
 # -- linear models on normalised TF-IDF ------------------------------------------------------------------
@@ -385,11 +296,6 @@ class SharedWords:
     """A group of g words (g,), and the excess of the subsets that are kept over Σ a_j z_j, (2^g,).
 
     Subsets are numbered by Σ_i z_i 2^i, with i the position in ``words``.
-
-    Raises
-    ------
-    InputError
-        If the table does not fit the words, has negative entries, or a word alone has an excess.
     """
 
     words: Ints
@@ -411,7 +317,6 @@ class SharedWords:
         return (np.arange(1 << g)[:, None] >> np.arange(g) & 1).astype(np.float64)
 
     def at(self, z: Floats) -> Floats:
-        """The excess at rows z (n, d) of kept words, (n,)."""
         return self.excess[z[:, self.words].astype(np.int64) @ (1 << np.arange(len(self.words)))]
 
 
@@ -480,16 +385,14 @@ class NormalizedLinear(FormBase):
     norm: Norm = "l2"
     intercept: Floats = field(default_factory=zero)
     shared: tuple[SharedWords, ...] = ()
-    output_arrays: ClassVar[tuple[str, ...]] = ("c",)
+    axes: ClassVar[Mapping[str, str]] = {"c": "d ...", "a": "d"}
 
     def __post_init__(self) -> None:
-        c, intercept = coefficients(self.c, self.intercept, "c")
-        a = finite_array("a", self.a, 1)
+        super().__post_init__()
+        c, a = self.c, self.a
         together = np.concatenate([np.zeros(0, dtype=np.int64), *(group.words for group in self.shared)])
         if len(set(together.tolist())) < len(together) or (together >= len(a)).any() or not a[together].all():
             raise InputError("shared words must be words with a > 0, each in one group")
-        if len(c) != len(a):
-            raise InputError(f"c is about {len(c)} words and a about {len(a)}: both need one entry a word")
         if (a < 0).any():
             raise InputError(f"a must not be negative; a[{int(np.argmin(a))}] is {a.min()}")
         weightless = (a == 0) & (c.reshape(len(c), -1) != 0).any(axis=1)
@@ -500,12 +403,6 @@ class NormalizedLinear(FormBase):
             )
         if self.norm not in POWERS:
             raise InputError(f"norm must be one of {sorted(POWERS)}, got {self.norm!r}")
-        self._freeze(c=c, a=a, intercept=intercept)
-
-    @property
-    def size(self) -> int:
-        """Number of words d."""
-        return len(self.a)
 
     @property
     def power(self) -> float:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, check_rows
 from limes._checks import check_count
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import in_threads
 from limes.exceptions import InputError
-from limes.models.forms._base import FormBase, SumOfProducts, check_rows, output_intercept
+from limes.models.forms._base import Reducible, SumOfProducts, output_intercept
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
@@ -28,12 +28,8 @@ _TYPES: dict[type, tuple[str, ...]] = {
 }
 
 
-def _no_sets() -> Bools:
-    return np.zeros((0, 0), dtype=np.bool_)
-
-
 @dataclass(frozen=True, eq=False)
-class Forest(FormBase):
+class Forest(Reducible):
     """f(x) = intercept + Σ_trees value of the leaf that x reaches.
 
     Nodes of all trees lie in common arrays of length N. An inner node sends x left where x[feature] <=
@@ -83,7 +79,7 @@ class Forest(FormBase):
     intercept: Floats
     size: int
     set_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    sets: Bools = field(default_factory=_no_sets)
+    sets: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
@@ -117,38 +113,26 @@ class Forest(FormBase):
         width = max(t.sets.shape[1] for t in trees)
 
         def joint(name: str, starts: Ints) -> Ints:
-            """Positions, moved by the start of their tree; -1 stays."""
+            # positions, moved by the start of their tree; -1 stays
             parts = [getattr(t, name) for t in trees]
             return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts, strict=True)])
 
+        starts_of = {"set_of": sets, "left": nodes, "right": nodes, "roots": nodes}
+        plain = ("feature", "threshold", "missing_left", "value")
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(t, name) for t in trees]) for name in plain}
+        arrays |= {name: joint(name, starts) for name, starts in starts_of.items()}
         return cls(
-            feature=np.concatenate([t.feature for t in trees]),
-            threshold=np.concatenate([t.threshold for t in trees]),
-            left=joint("left", nodes),
-            right=joint("right", nodes),
-            missing_left=np.concatenate([t.missing_left for t in trees]),
-            value=np.concatenate([t.value for t in trees]),
-            roots=joint("roots", nodes),
+            **arrays,
+            sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
             intercept=np.asarray(intercept, dtype=np.float64),
             size=trees[0].size,
-            set_of=joint("set_of", sets),
-            sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
         )
 
     @cached_property
     def trees(self) -> _kernels.Trees:
         """The nodes in the layout of the compiled walks, checked once."""
-        return _kernels.Trees(
-            self.size,
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing_left,
-            self.set_of,
-            self.sets,
-            self.roots,
-        )
+        tests = self.feature, self.threshold, self.left, self.right, self.missing_left
+        return _kernels.Trees(self.size, *tests, self.set_of, self.sets, self.roots)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -198,10 +182,8 @@ class Forest(FormBase):
         return lower, upper, missing
 
     def reaching(self, column: int) -> tuple[Bools, Bools]:
-        """Values of a ``column`` that reach each node, (N, L + 1), and whether a missing value does, (N,).
-
-        The values are the category codes 0 .. L - 1 and, last, any other one, which is in no set.
-        """
+        """Values of a column that reach each node, (N, L + 1), and whether a missing value does, (N,)."""
+        # the category codes 0 .. L - 1 and, last, any other value, which is in no set
         sets = np.pad(self.sets, ((0, 0), (0, 1)))
         allowed = np.ones((self.feature.size, sets.shape[1]), dtype=np.bool_)
         missing = np.ones(self.feature.size, dtype=np.bool_)
@@ -242,12 +224,9 @@ class Forest(FormBase):
 
 
 def float32_threshold(threshold: ArrayLike) -> Floats:
-    """The float64 t with  x <= t  ⟺  float32(x) <= threshold,  for every float64 x.
-
-    Libraries that store rows as float32 round x to the nearest float32 (ties to even) before they compare.
-    All x up to the middle between the last float32 that passes and the next one pass, the middle itself if
-    it is rounded down.
-    """
+    """The float64 t with  x <= t  ⟺  float32(x) <= threshold,  for every float64 x."""
+    # x is rounded to the nearest float32 (ties to even) before it is compared: all x up to the middle between
+    # the last float32 that passes and the next one pass, the middle itself if it is rounded down
     threshold = np.asarray(threshold, dtype=np.float64)
     with np.errstate(over="ignore"):
         last = threshold.astype(np.float32)

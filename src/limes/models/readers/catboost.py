@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models._calling.methods import Methods
+from limes.models._calling.outputs import Methods
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (

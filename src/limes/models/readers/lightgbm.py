@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes.models._calling.methods import Methods, Predict
+from limes.models._calling.outputs import Methods, Predict
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._trees import Forest

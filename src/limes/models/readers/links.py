@@ -12,8 +12,8 @@ from limes.exceptions import InputError
 from limes.models._algebra import combine
 from limes.models._reading import CannotRead, Reader, Schema
 from limes.models.forms._base import Form
-from limes.models.forms._linked import Linked
-from limes.models.forms._softmax import CLASSES, Softmax
+from limes.models.forms._linked import Linked, Softmax
+from limes.models.forms._links import CLASSES
 
 
 def logistic_of(margin: Form) -> Linked:

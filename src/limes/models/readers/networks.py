@@ -13,9 +13,8 @@ import numpy as np
 from limes._arrays import Floats
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
-from limes.models.forms._base import Form
+from limes.models.forms._base import Form, Linear
 from limes.models.forms._linked import Linked, Ridges
-from limes.models.forms._reducible import Linear
 from limes.models.readers.links import with_probabilities
 
 # Weights (inputs, outputs) and offsets (outputs,)

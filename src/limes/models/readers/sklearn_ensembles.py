@@ -25,8 +25,7 @@ from limes.models._reading import (
     refuse_all_but_margin,
     refuse_replaced_methods,
 )
-from limes.models.forms._base import Form, outputs_of
-from limes.models.forms._reducible import Linear
+from limes.models.forms._base import Form, Linear, outputs_of
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import logistic_of, with_probabilities
 from limes.models.readers.sklearn_trees import constant

@@ -19,8 +19,7 @@ from limes._functions import Decay
 from limes.models._algebra import combine, map_outputs
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, dense, refuse_all_but_margin
-from limes.models.forms._base import Form, Reduced, SumOfProducts
-from limes.models.forms._reducible import GaussianKernels, Linear, Quadratic
+from limes.models.forms._base import Form, GaussianKernels, Linear, Quadratic, Reduced, SumOfProducts
 
 
 @dataclass(frozen=True)

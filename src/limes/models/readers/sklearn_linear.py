@@ -15,13 +15,12 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Polynomial
-from limes.models._calling.methods import has_identity_link
+from limes.models._calling.outputs import has_identity_link
 from limes.models._folding.feature_maps import Affine, ModelColumn, MonotoneMap
 from limes.models._folding.fold import fold
 from limes.models._reading import CannotRead, Schema, dense, refuse_all_but_margin
-from limes.models.forms._base import Form, Reduced, Sum
+from limes.models.forms._base import Form, Linear, Quadratic, Reduced, Sum
 from limes.models.forms._linked import Linked
-from limes.models.forms._reducible import Linear, Quadratic
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import with_probabilities
 

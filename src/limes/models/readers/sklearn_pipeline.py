@@ -25,10 +25,8 @@ from limes.models._folding.fold import expand_components, fold
 from limes.models._folding.guards import EVERYTHING, Accepted, Guard
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
-from limes.models.forms._base import Form
-from limes.models.forms._linked import Linked
-from limes.models.forms._reducible import Linear
-from limes.models.forms._softmax import Softmax
+from limes.models.forms._base import Form, Linear
+from limes.models.forms._linked import Linked, Softmax
 from limes.models.readers import sklearn_transformers as transformers
 from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Expand, Fold, StepColumns, linear_map
 

@@ -25,17 +25,16 @@ from limes.exceptions import InputError
 from limes.models._documents import VECTORIZERS, Document, transform
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, read_form, refuse_replaced_methods
-from limes.models.forms._base import Combination, Form
-from limes.models.forms._linked import Linked
+from limes.models.forms._base import Boxes, Combination, Form, Linear
+from limes.models.forms._linked import Linked, Softmax
 from limes.models.forms._presence import (
     LARGEST_GROUP,
     NormalizedLinear,
     PresenceProducts,
-    presence_of_columns,
+    Switches,
+    presence_products,
     shared_words,
 )
-from limes.models.forms._reducible import Boxes, Linear
-from limes.models.forms._softmax import Softmax
 from limes.models.forms._trees import Forest
 
 # Most tokens that are tried to extend runs, and most factors of products: both take about a second
@@ -489,4 +488,4 @@ def _trees_on_words(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> 
     words = columns.tocoo()
     word_of, value_of = np.full(form.size, -1), np.zeros(form.size)
     word_of[words.col], value_of[words.col] = words.row, words.data
-    return presence_of_columns(form, word_of, value_of, columns.shape[0])
+    return presence_products(form, Switches(value_of, np.zeros(form.size), word_of), columns.shape[0])

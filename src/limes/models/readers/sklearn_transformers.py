@@ -40,9 +40,8 @@ from limes.models._folding.feature_maps import (
 from limes.models._folding.fold import Component, LinearMap
 from limes.models._folding.guards import Accepted, Guard
 from limes.models._reading import CannotRead, dense
-from limes.models.forms._base import Form
+from limes.models.forms._base import Form, Linear, from_polynomial_features
 from limes.models.forms._linked import Ridges
-from limes.models.forms._reducible import Linear, from_polynomial_features
 from limes.models.readers.sklearn_kernels import Machine, machine_form
 
 

@@ -16,12 +16,11 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Function, Identity, Lookup
-from limes.models._calling.methods import Methods, Predict
+from limes.models._calling.outputs import Methods, Predict
 from limes.models._identity import qualified_name, replaced_method
 from limes.models._reading import CannotRead, Schema
-from limes.models.forms._base import Form, Reduced, Sum
+from limes.models.forms._base import Form, Linear, Reduced, Sum
 from limes.models.forms._linked import Linked
-from limes.models.forms._reducible import Linear
 
 # The curve of a model's class, or of the link of a generalised linear model
 _CURVES: Mapping[str, str] = {

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes.models._calling.methods import Methods
+from limes.models._calling.outputs import Methods
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models._tree_rewriting import Window, without_missing_numbers
-from limes.models.forms._reducible import Linear
+from limes.models.forms._base import Linear
 from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import (
     BoosterTree,
