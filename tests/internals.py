@@ -131,15 +131,14 @@ NAMES = {
     "limes.models._calling.methods": "_modes direct_question evaluating prediction_method",
     "limes.models._calling.networks": "Preprocess flat preprocess_like",
     "limes.models._calling.outputs": "resolve",
-    "limes.models._folding.feature_maps": (
-        "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap Pointwise StepMap _float_of _key_of "
+    "limes.models._feature_maps": (
+        "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap StepMap _float_of _key_of "
         "identity_map then"
     ),
-    "limes.models._folding.fold": "fold on_common_domains",
-    "limes.models._folding.guards": "Accepted Guard",
+    "limes.models._folding": "Accepted Guard fold on_common_domains",
     "limes.models._identity": "state_of",
     "limes.models._images": "Composer MaskedImage TensorComposer",
-    "limes.models._inverse_links": "matching_curve",
+    "limes.models.readers.links": "matching_curve",
     "limes.models._pictures": "Framing pixels_of",
     "limes.models._reading": "CannotRead Schema read read_form read_output tolerance_of",
     "limes.models.forms._activations": "CURVES",
@@ -151,7 +150,7 @@ NAMES = {
     "limes.models.forms._softmax": "COPIES plane_sum",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",
-    "limes.models.readers.onnx": "_row",
+    "limes.models.readers.networks": "_row",
     "limes.scale": "_cells _keys _stores _stores:_locks",
     "limes.scale._cells": "Unreadable typed",
     "limes.scale._keys": "key_hashes repeated_keys",
