@@ -10,31 +10,30 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes._cli.watching": "rows_are_supervised watched",
-    "limes.models.forms": "_base",
-    "limes._diagnostics": "diagnosis finding",
     "limes": "_cli _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
     "limes._arrays": "column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError",
-    "limes._cli": "files app program",
+    "limes._cli": "files program",
     "limes._cli.files": "features_of output_of read_table",
+    "limes._cli.program": "app",
+    "limes._cli.watching": "rows_are_supervised watched",
+    "limes._diagnostics": "diagnosis finding",
     "limes._diagnostics.alignment": "Alignment",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY NOISE grid",
     "limes._diagnostics.cancellation": "Profile",
+    "limes._diagnostics.context": "Estimate",
     "limes._diagnostics.dependence": "Dependence Outside _most_correlated _subsample",
     "limes._diagnostics.edges": "Edge",
     "limes._diagnostics.finding": "Finding RowOutput",
-    "limes._diagnostics.context": "Estimate",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._expectations": "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows",
-    "limes._expectations.product": "explain_rows",
     "limes._expectations.controls": "CONTROLS control no_control process",
     "limes._expectations.controls.cell_basis": "CellBasis",
     "limes._expectations.controls.control": (
-        "ControlMoments PENALTIES ZeroControl if_better_than_linear leave_one_out_errors "
+        "ControlMoments PENALTIES ZeroControl if_better_than_linear leave_one_out_errors"
     ),
     "limes._expectations.controls.kernel": "switch_kernels",
     "limes._expectations.controls.logistic": "logistic_control",
@@ -57,6 +56,7 @@ NAMES = {
     "limes._expectations.one_hot": "pair_estimate",
     "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
     "limes._expectations.pooled": "PooledExpectation",
+    "limes._expectations.product": "explain_rows",
     "limes._expectations.repeated": "repetitions",
     "limes._expectations.residual": "Clusters FeatureSupport ResidualFit",
     "limes._expectations.rule_of_three": "AnswerStatistics",
@@ -81,10 +81,10 @@ NAMES = {
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
     "limes._explanation.wording": (
-        "cell count difference error estimate number one_line shorten signed_column "
+        "cell count difference error estimate number one_line shorten signed_column"
     ),
     "limes._functions": (
-        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step "
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
@@ -92,9 +92,9 @@ NAMES = {
     "limes._rules.neighbourhood": "ColumnChanges FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Node",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
-    "limes._rules.precision": ("bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets "),
+    "limes._rules.precision": "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets",
     "limes._rules.problem": (
-        "PopulationProblem SampleProblem boxed hard_thresholding project projection summing_to "
+        "PopulationProblem SampleProblem boxed hard_thresholding project projection summing_to"
     ),
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
@@ -105,7 +105,7 @@ NAMES = {
     "limes._show.series": "drawn_lanes",
     "limes._show.texts": "pieces",
     "limes._threads": (
-        "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads "
+        "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
     ),
     "limes.compat.lime": "_tables:_limit",
     "limes.compat.lime._engines": "exchangeable_limit:ExchangeableLimit distances",
@@ -120,8 +120,8 @@ NAMES = {
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": "Atoms BinCells Levels Marginal marginal",
     "limes.designs._product": "ProductFamily",
-    "limes.designs._tilted_columns": "SlopeColumn",
     "limes.designs._rows": "Rows",
+    "limes.designs._tilted_columns": "SlopeColumn",
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
@@ -129,18 +129,17 @@ NAMES = {
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
     "limes.models._calling.networks": "_modes evaluating",
     "limes.models._calling.outputs": "direct_question prediction_method resolve",
-    "limes.models._folding.feature_maps": (
-        "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap Pointwise StepMap _float_of _key_of "
+    "limes.models._feature_maps": (
+        "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap StepMap _float_of _key_of "
         "identity_map then"
     ),
-    "limes.models._folding.fold": "fold on_common_domains",
-    "limes.models._folding.guards": "Accepted Guard",
+    "limes.models._folding": "Accepted Guard fold on_common_domains",
     "limes.models._identity": "state_of",
     "limes.models._images": (
-        "Composer Framing MaskedImage Preprocess TensorComposer flat pixels_of preprocess_like"
+        "Preprocess flat preprocess_like Composer Framing MaskedImage TensorComposer pixels_of"
     ),
-    "limes.models._inverse_links": "matching_curve",
     "limes.models._reading": "CannotRead Schema read read_form read_output tolerance_of",
+    "limes.models.forms": "_base",
     "limes.models.forms._base": (
         "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
     ),
@@ -149,14 +148,15 @@ NAMES = {
     "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",
-    "limes.models.readers.onnx": "_row",
+    "limes.models.readers.links": "matching_curve",
+    "limes.models.readers.networks": "_row",
     "limes.scale": "_cells _keys _stores _stores:_locks",
     "limes.scale._cells": "Unreadable typed",
     "limes.scale._keys": "key_hashes repeated_keys",
-    "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
-    "limes.scale._spark_context": "check_java spark_context",
     "limes.scale._parts": "Folder NOTHING PartRecord Tally run_name verify with_run",
+    "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
     "limes.scale._sources": "Part Source Source:Inputs decimated",
+    "limes.scale._spark_context": "check_java spark_context",
     "limes.scale._stores": "checksum place_of write_whole",
     "limes.scale._tables": "Cluster Heartbeat engine_of explain_files",
     "limes.scale._work": "Work pickled",

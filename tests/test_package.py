@@ -147,7 +147,7 @@ def test_a_file_that_was_renamed_is_noticed():
     paths = paths_of("src")
     stale = "`models/folding/` and ``designs/product.py`` of docstrings   # bins.py, of comments"
     assert unknown_files(stale, paths) == {"models/folding/", "designs/product.py", "bins.py"}
-    assert unknown_files("`models/_folding/`, designs/_product.py, _bins.py, tests/oracle.py", paths) == set()
+    assert unknown_files("`models/readers/`, designs/_product.py, _bins.py, tests/oracle.py", paths) == set()
 
 
 def test_without_pyarrow_an_error_says_what_to_install():

@@ -30,14 +30,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from limes._arrays import Floats, is_constant
+from limes._arrays import Floats, finite_array, is_constant
 from limes._checks import (
     check_choice,
     check_count,
     check_number,
     check_probability,
     check_size,
-    finite_array,
 )
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign

@@ -2,6 +2,6 @@
 
 from limes.models import forms
 from limes.models._reading import read
-from limes.models.readers.sklearn_trees import path_length
+from limes.models.readers.sklearn_ensembles import path_length
 
 __all__ = ["forms", "path_length", "read"]

@@ -1,33 +1,232 @@
-"""Trees whose tests are not single thresholds, rewritten as trees that compare with one threshold a node.
+"""Trees whose tests are not single thresholds of the user's columns, rewritten as trees of such tests.
 
-Two tests are rewritten. *Interval splits*: "x lies in one of several intervals" becomes a threshold at each
-end, and a copy of the subtree below for each interval. *Numbers that count as missing*: LightGBM with
-``zero_as_missing`` treats |x| <= 1e-35 as missing, XGBoost with ``missing=-999`` every number that float32
-rounds to -999; a node sends this window of numbers to the side of NaN, whatever its threshold.
+*Folded forests*: every test "φ(x) goes left" of a model's column is a set of values of x. Where x takes
+finitely many values it is a set of codes. On the line it is a union of intervals: behind a scaler one
+threshold, and again one node. *Interval splits*: a test that an inner interval passes (one bin of many)
+becomes a threshold at each end, and a copy of the subtree below for each interval. *Numbers that count as
+missing*: LightGBM with ``zero_as_missing`` treats |x| <= 1e-35 as missing, XGBoost with ``missing=-999``
+every number that float32 rounds to -999; a node sends this window of numbers to the side of NaN, whatever
+its threshold.
 
-Both walks carry, for each column, the interval of x that can still reach the present node. It decides many
-tests below, so that copies shrink as they multiply.
+Nodes are written anew by one walk, which carries, for each column, the interval of x that can still reach the
+present node. It decides many tests below, so that copies shrink as they multiply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Bools, Floats, Ints
+from limes.models._feature_maps import CurveMap, LookupMap, ModelColumn, MonotoneMap, StepMap, numbers
 from limes.models._reading import CannotRead
 from limes.models.forms._trees import Forest
 
 if TYPE_CHECKING:
     from limes.models.readers.boosted_trees import BoosterTree
 
+# Sets of a column of numbers have an entry for each whole number up to the largest category
+_WIDEST = 4096
 # Interval splits: growth beyond both is refused, as it would take longer than sampling
 _GROWTH, _ALWAYS_FINE = 20, 300_000
 # Missing numbers: copies may make a tree this many times larger
 _GROWTH_OF_COPIES = 32
+
+
+# -- folded forests ---------------------------------------------------------------------------------------
+
+
+class Alternation(NamedTuple):
+    """A test whose answer changes at every cut: left below the first one if ``first_left``."""
+
+    cuts: Floats
+    first_left: bool
+    missing_left: bool
+
+
+def fold_forest(forest: Forest, columns: Sequence[ModelColumn], names: Sequence[str]) -> Forest:
+    """The forest of f(φ(x)); maps of one source share their domain."""
+    folding = _Folding(forest)
+    for i, column in enumerate(columns):
+        nodes = np.flatnonzero(forest.feature == i)
+        if nodes.size:
+            try:
+                folding.move(nodes, column)
+            except CannotRead as reason:
+                raise CannotRead(f"column {names[column.source]!r}: {reason}") from None
+    return folding.result(len(names))
+
+
+class _Folding:
+    """A forest whose nodes are rewritten, one column of the model after the other."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._old = forest
+        self._feature = forest.feature.copy()
+        self._threshold = forest.threshold.copy()
+        self._missing = forest.missing_left.copy()
+        self._swapped = np.zeros(forest.feature.size, dtype=np.bool_)
+        self._set_of = np.full(forest.feature.size, -1)
+        self._sets: list[Bools] = []
+        self._alternating: dict[int, Alternation] = {}
+
+    def move(self, nodes: Ints, column: ModelColumn) -> None:
+        old, phi = self._old, column.map
+        self._feature[nodes] = column.source
+        # test_of numbers each node's test among the different ones; tests has a node of each of these
+        tests, test_of = _distinct(nodes, old.threshold[nodes], old.missing_left[nodes], old.set_of[nodes])
+        if isinstance(phi, LookupMap):
+            self._by_set(nodes, test_of, tests, phi)
+        elif isinstance(phi, StepMap):
+            self._by_pieces(nodes, test_of, tests, phi.cuts, phi)
+        elif isinstance(phi, CurveMap):
+            self._by_evenness(nodes, test_of, tests, phi)
+        elif (old.set_of[tests] >= 0).any():
+            if not phi.plain or (old.set_of[nodes] < 0).any():
+                raise CannotRead("the model takes it for categories, and a step before the model scales it")
+            missing = self._goes_left(nodes, np.array([phi.at_missing]))[:, 0]
+            self._split_by_set(nodes, old.sets, old.set_of[nodes], missing)
+        elif np.isfinite(phi.start):
+            # a logarithm: below its start it is NaN, which goes where the model sends a missing value
+            below = np.nextafter(phi.start, -np.inf)
+            for t, cut in enumerate(phi.cut(old.threshold[tests])):
+                at_test = nodes[test_of == t]
+                cuts = np.unique([below, max(cut, below)])
+                self._by_pieces(at_test, np.zeros_like(at_test), tests[t : t + 1], cuts, phi)
+        else:
+            self._by_order(nodes, test_of, tests, phi)
+
+    def _goes_left(self, tests: Ints, values: Floats) -> Bools:
+        """Which values (P,) of the model's column go left at each test (T,): (T, P)."""
+        old, by_set = self._old, self._old.set_of[tests] >= 0
+        goes_left = values <= old.threshold[tests][:, None]
+        if by_set.any():
+            width = old.sets.shape[1]
+            is_code = (values >= 0) & (values < width) & (values == np.floor(values))
+            code = np.where(is_code, values, 0).astype(np.int64)
+            goes_left[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & is_code
+        return np.where(np.isnan(values), old.missing_left[tests][:, None], goes_left)
+
+    def _split_by_threshold(self, nodes: Ints, cuts: Any, missing: Any, *, swapped: bool) -> None:
+        self._threshold[nodes] = cuts
+        self._missing[nodes] = missing ^ swapped
+        self._swapped[nodes] = swapped
+
+    def _alternate(self, nodes: Ints, cuts: Floats, first_left: Any, missing: Any) -> None:
+        test = Alternation(cuts, bool(first_left), bool(missing))
+        self._alternating.update(dict.fromkeys(nodes.tolist(), test))
+
+    def _split_by_set(self, nodes: Ints, sets: Bools, set_of: Ints, missing: Bools) -> None:
+        self._set_of[nodes] = sum(map(len, self._sets)) + set_of
+        self._sets.append(sets)
+        self._missing[nodes] = missing
+
+    def _by_order(self, nodes: Ints, test_of: Ints, tests: Ints, phi: MonotoneMap) -> None:
+        """A threshold; several where the last digit of φ crosses it several times."""
+        cuts, multiple_crossings = phi.crossings(self._old.threshold[tests])
+        missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
+        self._split_by_threshold(nodes, cuts[test_of], missing[test_of], swapped=phi.falling)
+        for t, all_cuts in multiple_crossings.items():
+            self._alternate(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
+
+    def _by_set(self, nodes: Ints, test_of: Ints, tests: Ints, phi: LookupMap) -> None:
+        whole = (phi.keys == np.floor(phi.keys)) & (phi.keys >= 0) & (phi.keys < _WIDEST)
+        if not whole.all():
+            raise CannotRead(
+                f"trees split it by its categories, which are numbers such as {phi.keys[~whole][0]:g}; limes "
+                f"reads whole numbers from 0 to {_WIDEST - 1}, or text: store the categories as text"
+            )
+        codes = phi.keys.astype(np.int64)
+        goes_left = self._goes_left(tests, numbers(phi.values))
+        members, other = goes_left[:, :-2], goes_left[:, -2] & (not phi.closed)
+        # values that are in no set go right: where other values go left, the children are swapped
+        sets = np.zeros((len(tests), int(codes.max(initial=-1)) + 1), dtype=np.bool_)
+        sets[:, codes] = members ^ other[:, None]
+        self._split_by_set(nodes, sets, test_of, (goes_left[:, -1] ^ other)[test_of])
+        self._swapped[nodes] = other[test_of]
+
+    def _by_evenness(self, nodes: Ints, test_of: Ints, tests: Ints, phi: CurveMap) -> None:
+        """A square crosses a level on both sides of 0: an inner interval passes the test, or fails it."""
+        if not phi.even or np.isfinite(phi.before.start):
+            raise CannotRead(f"in front of trees {phi.name} is not read: it neither rises nor falls")
+        half = MonotoneMap(
+            lambda y: numbers(phi.after(phi.basis(numbers(y))[0])), start=0.0, falling=phi.after.falling
+        )
+        ends = half.cut(self._old.threshold[tests])
+        ends = np.where(np.isneginf(ends), -np.inf, np.abs(ends))  # -inf: crossed nowhere, not even at 0
+        edges = np.stack([np.nextafter(-ends, -np.inf), ends])
+        edges[:, np.isneginf(ends)] = -np.inf
+        cuts = np.sort(phi.before.cut(edges.ravel()).reshape(2, -1), axis=0)
+        missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
+        for t in range(tests.size):
+            self._alternate(nodes[test_of == t], cuts[:, t], half.falling, missing[t])
+
+    def _by_pieces(
+        self, nodes: Ints, test_of: Ints, tests: Ints, cuts: Floats, phi: MonotoneMap | StepMap
+    ) -> None:
+        beyond = np.nextafter(cuts[-1], np.inf) if cuts.size else 0.0
+        goes_left = self._goes_left(tests, numbers(phi(np.concatenate([cuts, [beyond, np.nan]]))))
+        for t, (sides, missing) in enumerate(zip(goes_left[:, :-1], goes_left[:, -1], strict=True)):
+            turns = np.flatnonzero(sides[1:] != sides[:-1])
+            at_test = nodes[test_of == t]
+            if turns.size > 1:
+                self._alternate(at_test, cuts[turns], sides[0], missing)
+            else:
+                cut = cuts[turns[0]] if turns.size else np.inf
+                self._split_by_threshold(at_test, cut, missing, swapped=not sides[0])
+
+    def result(self, size: int) -> Forest:
+        old = self._old
+        width = max((sets.shape[1] for sets in self._sets), default=0)
+        padded = [np.pad(sets, ((0, 0), (0, width - sets.shape[1]))) for sets in self._sets]
+        forest = Forest(
+            feature=self._feature,
+            threshold=self._threshold,
+            left=np.where(self._swapped, old.right, old.left),
+            right=np.where(self._swapped, old.left, old.right),
+            missing_left=self._missing,
+            value=old.value,
+            roots=old.roots,
+            intercept=old.intercept,
+            size=size,
+            set_of=self._set_of,
+            sets=np.concatenate(padded) if padded else np.zeros((0, 0), dtype=np.bool_),
+        )
+        return _with_intervals(forest, self._alternating) if self._alternating else forest
+
+
+def _distinct(nodes: Ints, *keys: Floats | Bools | Ints) -> tuple[Ints, Ints]:
+    """A node of each different tuple of keys, and the number of each node's tuple."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, dtype=np.bool_)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    number = np.empty(order.size, dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return nodes[order[new]], number
+
+
+# -- interval splits --------------------------------------------------------------------------------------
+
+
+def _with_intervals(forest: Forest, alternating: Mapping[int, Alternation]) -> Forest:
+    """Write out the alternating nodes as nodes with one threshold each."""
+    size = forest.feature.size
+    limit = max(_ALWAYS_FINE, _GROWTH * size)
+    walk = _IntervalSplits(forest, forest.set_of >= 0, alternating)
+    roots = []
+    for root in forest.roots.tolist():
+        roots.append(len(walk.origin))
+        if not walk.write(root, limit):
+            raise CannotRead(
+                f"its bins or categories are tested one by one, and the trees would grow from {size} to more "
+                f"than {limit} nodes; use ordinal codes"
+            )
+    return replace(forest, **walk.fields(), roots=np.array(roots), set_of=forest.set_of[walk.origin])
 
 
 class _Interval(NamedTuple):
@@ -38,92 +237,25 @@ class _Interval(NamedTuple):
     missing: bool = True
 
     def goes_left(self, threshold: float, *, missing_left: bool) -> bool | None:
-        """Return whether all values go left (True) or right (False) at a node; None if they part."""
+        """Whether all values go left (True) or right (False) at a node; None if they part."""
         left, right = self.missing and missing_left, self.missing and not missing_left
         if self.lower < self.upper:
             left, right = left or self.lower < threshold, right or threshold < self.upper
         return None if left and right else left
 
     def split(self, threshold: float, *, missing_left: bool) -> tuple[_Interval, _Interval]:
-        """The parts that go left and right."""
         left = _Interval(self.lower, min(self.upper, threshold), self.missing and missing_left)
         right = _Interval(max(self.lower, threshold), self.upper, self.missing and not missing_left)
         return left, right
 
 
-_ANYTHING = _Interval()
 _MISSING_ONLY = _Interval(np.inf, -np.inf, missing=True)
 
 _Intervals = Mapping[int, _Interval]
 
 
-# Where a new node is attached: its parent among the new nodes, -1 for a root, and whether on its left side
-_Place = tuple[int, bool]
-_ROOT: _Place = (-1, False)
-
-
-class _OldNodes(NamedTuple):
-    """The nodes that are rewritten, as lists: single entries are read faster than from arrays."""
-
-    feature: list[int]
-    threshold: list[float]
-    left: list[int]
-    right: list[int]
-    missing_left: list[bool]
-
-    @classmethod
-    def from_arrays(cls, old: Forest | BoosterTree) -> _OldNodes:
-        return cls(*(getattr(old, name).tolist() for name in cls._fields))
-
-
-@dataclass
-class _Nodes:
-    """New nodes, parents before children; ``origin`` is the old node that each is made from."""
-
-    origin: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    missing_left: list[bool] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.origin)
-
-    def add(self, origin: int, threshold: float, place: _Place, *, missing_left: bool) -> int:
-        """Write a node, and return its position."""
-        position = len(self.origin)
-        self.origin.append(origin)
-        self.threshold.append(threshold)
-        self.missing_left.append(missing_left)
-        self.left.append(-1)
-        self.right.append(-1)
-        parent, is_left = place
-        if parent >= 0:
-            (self.left if is_left else self.right)[parent] = position
-        return position
-
-    def fields(self, old: Forest | BoosterTree) -> dict[str, Any]:
-        """The arrays of the new tree; all else of a node is as in the old one."""
-        origin = np.array(self.origin)
-        return {
-            "feature": old.feature[origin],
-            "threshold": np.array(self.threshold),
-            "left": np.array(self.left),
-            "right": np.array(self.right),
-            "missing_left": np.array(self.missing_left, dtype=np.bool_),
-            "value": old.value[origin],
-        }
-
-
-# -- interval splits --------------------------------------------------------------------------------------
-
-
-class Alternation(NamedTuple):
-    """A test whose answer changes at every cut: left below the first one if ``first_left``."""
-
-    cuts: Floats
-    first_left: bool
-    missing_left: bool
+# Where a new node is attached: its parent among the new nodes, and whether on its left side; None for a root
+_Place = tuple[int, bool] | None
 
 
 class _Piece(NamedTuple):
@@ -142,62 +274,83 @@ class _Task(NamedTuple):
     missing: bool | None = None  # side of a missing value that the pieces do not cover yet
 
 
-def interval_splits(forest: Forest, alternating: Mapping[int, Alternation]) -> Forest:
-    """Write out the alternating nodes of a forest as nodes with one threshold each."""
-    return _IntervalSplits(forest, alternating).run()
-
-
 class _IntervalSplits:
-    def __init__(self, forest: Forest, alternating: Mapping[int, Alternation]) -> None:
-        self._forest, self._alternating = forest, alternating
-        self._old, self._nodes = _OldNodes.from_arrays(forest), _Nodes()
-        self._tasks: list[_Task] = []
+    """New nodes, parents before children; ``origin`` is the old node that each is made from."""
 
-    def run(self) -> Forest:
-        old, nodes = self._forest, self._nodes
-        limit = max(_ALWAYS_FINE, _GROWTH * old.feature.size)
-        roots = []
-        for root in old.roots.tolist():
-            roots.append(len(nodes))
-            self._tasks.append(_Task(root, {}, _ROOT))
-            while self._tasks:
-                self._write(self._tasks.pop())
-                if len(nodes) > limit:
-                    raise CannotRead(
-                        f"its bins or categories are tested one by one, and the trees would grow from "
-                        f"{old.feature.size} to more than {limit} nodes; use ordinal codes"
-                    )
-        set_of = old.set_of[np.array(nodes.origin)]
-        return replace(old, **nodes.fields(old), roots=np.array(roots), set_of=set_of)
+    def __init__(
+        self, old: Forest | BoosterTree, by_set: Bools, alternating: Mapping[int, Alternation]
+    ) -> None:
+        self._old, self._alternating = old, alternating
+        # lists: single entries are read faster than from arrays
+        self._feature, self._threshold = old.feature.tolist(), old.threshold.tolist()
+        self._children: list[list[int]] = [old.right.tolist(), old.left.tolist()]
+        self._missing_left, self._by_set = old.missing_left.tolist(), by_set.tolist()
+        self._tasks: list[_Task] = []
+        self.origin: list[int] = []
+        self._new_threshold: list[float] = []
+        self._new_missing_left: list[bool] = []
+        self._new_children: list[list[int]] = [[], []]
+
+    def write(self, root: int, limit: int) -> bool:
+        """Write a tree; whether the nodes are no more than the limit."""
+        self._tasks.append(_Task(root, {}, None))
+        while self._tasks and len(self.origin) <= limit:
+            self._write(self._tasks.pop())
+        return len(self.origin) <= limit
+
+    def fields(self) -> dict[str, Any]:
+        """The arrays of the new tree; all else of a node is as in the old one."""
+        right, left = self._new_children
+        return {
+            "feature": self._old.feature[self.origin],
+            "threshold": np.array(self._new_threshold),
+            "left": np.array(left),
+            "right": np.array(right),
+            "missing_left": np.array(self._new_missing_left, dtype=np.bool_),
+            "value": self._old.value[self.origin],
+        }
+
+    def _add(self, task: _Task, threshold: float, *, missing_left: bool) -> int:
+        position = len(self.origin)
+        self.origin.append(task.node)
+        self._new_threshold.append(threshold)
+        self._new_missing_left.append(missing_left)
+        for children in self._new_children:
+            children.append(-1)
+        if task.place is not None:
+            parent, left = task.place
+            self._new_children[left][parent] = position
+        return position
 
     def _write(self, task: _Task) -> None:
+        column = self._feature[task.node]
+        interval = task.intervals.get(column, _Interval())
         if task.pieces is not None:
             self._write_pieces(task, task.pieces)
-        elif self._old.feature[task.node] < 0:
-            self._nodes.add(task.node, 0.0, task.place, missing_left=False)
+        elif column < 0:
+            self._add(task, 0.0, missing_left=False)
         elif task.node in self._alternating:
-            self._write_alternation(task)
+            self._write_alternation(task, interval)
         else:
-            self._write_inner(task)
+            self._write_inner(task, interval)
 
-    def _write_inner(self, task: _Task) -> None:
+    def _write_inner(self, task: _Task, interval: _Interval) -> None:
         """Write a node as it is, unless its column's interval decides it."""
-        old, node = self._old, task.node
-        threshold, missing_left = old.threshold[node], old.missing_left[node]
-        below = above = interval = self._interval(task)
-        if self._forest.set_of[node] < 0:
+        node = task.node
+        threshold, missing_left = self._threshold[node], self._missing_left[node]
+        below = above = interval
+        if not self._by_set[node]:
             goes_left = interval.goes_left(threshold, missing_left=missing_left)
             if goes_left is not None:
-                child = old.left[node] if goes_left else old.right[node]
-                self._tasks.append(_Task(child, task.intervals, task.place))
+                self._tasks.append(task._replace(node=self._children[goes_left][node]))
                 return
             below, above = interval.split(threshold, missing_left=missing_left)
-        position = self._nodes.add(node, threshold, task.place, missing_left=missing_left)
+        position = self._add(task, threshold, missing_left=missing_left)
         self._write_below(task, below, (position, True), left=True)
         self._write_below(task, above, (position, False), left=False)
 
-    def _write_alternation(self, task: _Task) -> None:
-        test, interval = self._alternating[task.node], self._interval(task)
+    def _write_alternation(self, task: _Task, interval: _Interval) -> None:
+        test = self._alternating[task.node]
         ends = np.concatenate([[-np.inf], test.cuts, [np.inf]])
         pieces = tuple(
             _Piece(max(low, interval.lower), min(high, interval.upper), test.first_left ^ bool(k % 2))
@@ -205,7 +358,7 @@ class _IntervalSplits:
             if max(low, interval.lower) < min(high, interval.upper)
         )
         missing = test.missing_left if interval.missing else None
-        self._tasks.append(task._replace(pieces=pieces, missing=missing))
+        self._write_pieces(task._replace(missing=missing), pieces)
 
     def _write_pieces(self, task: _Task, pieces: tuple[_Piece, ...]) -> None:
         """Split off the first piece; a missing value goes with the first piece that has its side."""
@@ -219,19 +372,13 @@ class _IntervalSplits:
         if not rest and missing is None:
             self._write_below(task, interval, task.place, left=first.left)
             return
-        threshold = first.upper if rest else np.inf
-        position = self._nodes.add(task.node, threshold, task.place, missing_left=together)
+        position = self._add(task, first.upper if rest else np.inf, missing_left=together)
         self._write_below(task, interval, (position, True), left=first.left)
         self._tasks.append(task._replace(place=(position, False), pieces=rest, missing=missing))
 
     def _write_below(self, task: _Task, interval: _Interval, place: _Place, *, left: bool) -> None:
-        """Continue with a child of the task's old node, which an interval of its column reaches."""
-        old, node = self._old, task.node
-        child = old.left[node] if left else old.right[node]
-        self._tasks.append(_Task(child, {**task.intervals, old.feature[node]: interval}, place))
-
-    def _interval(self, task: _Task) -> _Interval:
-        return task.intervals.get(self._old.feature[task.node], _ANYTHING)
+        child, column = self._children[left][task.node], self._feature[task.node]
+        self._tasks.append(_Task(child, {**task.intervals, column: interval}, place))
 
 
 # -- numbers that count as missing ------------------------------------------------------------------------
@@ -246,71 +393,33 @@ class Window(NamedTuple):
 
 
 def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window) -> BoosterTree:
-    """Return an equal tree in which only NaN is missing.
+    """An equal tree in which only NaN is missing.
 
-    x is below the window, in it, or above it, and in each of the three cases a node is an ordinary test, or
-    decided. So the first node of a column on a path whose threshold disagrees with the window becomes two
-    tests that find the case, with a copy of what follows under each.
-
-    Parameters
-    ----------
-    tree
-        A tree of a boosting library.
-    concerned
-        Whether each inner node, numbered first, sends the numbers of the window where it sends NaN.
-    window
-        The numbers that count as missing.
+    Inner nodes come first in ``concerned``: whether each sends the numbers of the window where it sends NaN.
     """
-    inner = np.zeros(tree.feature.size, dtype=np.bool_)
-    inner[: concerned.size] = concerned
+    size, missing_left = tree.feature.size, tree.missing_left
     # nodes where the threshold alone would send the window, or part of it, elsewhere than NaN
-    agrees = np.where(tree.missing_left, tree.threshold >= window.upper, tree.threshold <= window.lower)
-    contrary = inner & ~agrees
-    if not contrary.any():
+    agrees = np.where(missing_left, tree.threshold >= window.upper, tree.threshold <= window.lower)
+    contrary = np.flatnonzero(concerned & ~agrees[: concerned.size]).tolist()
+    if not contrary:
         return tree
-    below = _Interval(upper=window.lower, missing=False)
-    above = _Interval(lower=window.upper, missing=False)
-    old, nodes = _OldNodes.from_arrays(tree), _Nodes()
-    is_concerned, is_contrary = inner.tolist(), contrary.tolist()
-    waiting: list[tuple[int, _Intervals, _Place]] = [(0, {}, _ROOT)]
-    while waiting:
-        node, intervals, place = waiting.pop()
-        node = _undecided(old, is_concerned, node, intervals)
-        if len(nodes.origin) > _GROWTH_OF_COPIES * tree.feature.size:
-            raise CannotRead(
-                f"numbers that count as missing ({window.name}) split one tree into too many parts: "
-                f"use NaN for what is missing, and fit without {window.name}"
-            )
-        column = old.feature[node]
-        if column < 0:
-            nodes.add(node, 0.0, place, missing_left=False)
-        elif is_contrary[node] and column not in intervals:
-            # below the window | not, which is in it | above it
-            first = nodes.add(node, window.lower, place, missing_left=False)
-            second = nodes.add(node, window.upper, (first, False), missing_left=True)
-            waiting += [
-                (node, {**intervals, column: below}, (first, True)),
-                (node, {**intervals, column: _MISSING_ONLY}, (second, True)),
-                (node, {**intervals, column: above}, (second, False)),
-            ]
-        else:
-            position = nodes.add(node, old.threshold[node], place, missing_left=old.missing_left[node])
-            waiting += [
-                (old.left[node], intervals, (position, True)),
-                (old.right[node], intervals, (position, False)),
-            ]
-    members = {i: tree.members[origin] for i, origin in enumerate(nodes.origin) if origin in tree.members}
-    return replace(tree, **nodes.fields(tree), members=members)
+    tests = {
+        node: _around(float(tree.threshold[node]), bool(missing_left[node]), window) for node in contrary
+    }
+    walk = _IntervalSplits(tree, np.isin(np.arange(size), list(tree.members)), tests)
+    if not walk.write(0, _GROWTH_OF_COPIES * size):
+        raise CannotRead(
+            f"numbers that count as missing ({window.name}) split one tree into too many parts: "
+            f"use NaN for what is missing, and fit without {window.name}"
+        )
+    members = {i: tree.members[old] for i, old in enumerate(walk.origin) if old in tree.members}
+    return replace(tree, **walk.fields(), members=members)
 
 
-def _undecided(old: _OldNodes, concerned: list[bool], node: int, intervals: _Intervals) -> int:
-    """Return the node reached by descending while the interval of the tested column decides."""
-    while old.feature[node] >= 0 and concerned[node]:
-        interval = intervals.get(old.feature[node])
-        if interval is None:
-            break
-        goes_left = interval.goes_left(old.threshold[node], missing_left=old.missing_left[node])
-        if goes_left is None:
-            break
-        node = old.left[node] if goes_left else old.right[node]
-    return node
+def _around(threshold: float, missing_left: bool, window: Window) -> Alternation:
+    """The test x <= threshold, but the window goes with NaN."""
+    cuts = np.unique([window.lower, window.upper, threshold])
+    ends = np.append(cuts, np.inf)
+    in_window = (ends > window.lower) & (ends <= window.upper)
+    left = np.where(in_window, missing_left, ends <= threshold)
+    return Alternation(cuts[left[1:] != left[:-1]], bool(left[0]), missing_left)

@@ -27,7 +27,6 @@ from internals import (
     LookupMap,
     ModelColumn,
     MonotoneMap,
-    Pointwise,
     Polynomial,
     Power,
     Quadratic,
@@ -434,7 +433,7 @@ def test_codebooks_refuse_what_they_do_not_know():
     with pytest.raises(CannotRead, match="after another step has changed them"):
         then(scaled(2.0, 0.0), Codebook({1.0: 0.0}, None, None))
     with pytest.raises(CannotRead, match="differently from the others"):
-        then(identity_map(), Pointwise(lambda v: v))
+        then(identity_map(), lambda v: v)
     with pytest.raises(CannotRead, match="share no category"):
         on_common_domains(
             [

@@ -13,7 +13,7 @@ import boosters
 import limes
 from internals import CannotRead
 from limes.exceptions import ModelError
-from limes.models.readers.sklearn_trees import histogram
+from limes.models.readers.sklearn_ensembles import histogram
 
 X, Y = boosters.numbers()
 OPTIONS = [

@@ -297,6 +297,8 @@ def test_classifiers_of_several_targets(name):
 
 
 def test_every_tree_class_is_tested():
-    listed = {n.split(".")[1] for n, entry in READERS.items() if entry.reader.startswith("sklearn_trees")}
+    listed = {
+        n.split(".")[1] for n, entry in READERS.items() if entry.reader.startswith("sklearn_ensembles:")
+    }
     tested = set(TREES) | set(CLASSIFIERS) | {"GradientBoostingClassifier"}
     assert tested <= listed

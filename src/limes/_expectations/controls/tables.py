@@ -40,7 +40,7 @@ from limes.designs._coordinates import Coordinate
 from limes.designs._features import Features
 from limes.designs._product import ProductDesign
 from limes.models.forms._trees import Forest
-from limes.models.readers.sklearn_trees import histogram
+from limes.models.readers.sklearn_ensembles import histogram
 
 # Copies of the normal equations that `ridge_path` holds: they, their eigenvectors, and what LAPACK needs
 _COPIES = 4

@@ -47,11 +47,11 @@ from limes.models._calling.caller import (
 )
 from limes.models._calling.outputs import Output, direct_question, is_log_odds, noted
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
-from limes.models._inverse_links import matching_curve
 from limes.models._reading import tolerance_of, watch
 from limes.models.forms._base import BlackBox, Form
 from limes.models.forms._trees import Forest
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
+from limes.models.readers.links import matching_curve
 
 # Rows predicted at once, where only predictions are needed
 _BATCH = 10_000

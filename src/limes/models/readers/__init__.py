@@ -35,109 +35,85 @@ class Entry(NamedTuple):
     tolerance: float = EXACT_TOLERANCE
 
 
-def _entries(library: str, reader: str, names: str, tolerance: float = EXACT_TOLERANCE) -> dict[str, Entry]:
-    return {f"{library}.{name}": Entry(reader, tolerance) for name in names.split()}
+def _entries(
+    library: str, module: str, readers: Mapping[str, str], tolerance: float = EXACT_TOLERANCE
+) -> dict[str, Entry]:
+    """Entries of a module's readers, with the classes that each reads."""
+    return {
+        f"{library}.{name}": Entry(f"{module}:{reader}", tolerance)
+        for reader, names in readers.items()
+        for name in names.split()
+    }
 
 
+_LINEAR = {
+    "regressor": "LinearRegression Ridge RidgeCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC Lars "
+    "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet "
+    "MultiTaskElasticNetCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge "
+    "ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
+    "PassiveAggressiveRegressor LinearSVR",
+    "generalized": "GammaRegressor PoissonRegressor TweedieRegressor",
+    "partial_least_squares": "CCA PLSCanonical PLSRegression",
+    "one_class": "SGDOneClassSVM",
+    "classifier": "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
+    "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
+    "quadratic": "QuadraticDiscriminantAnalysis",
+    "counts": "MultinomialNB ComplementNB",
+    "binary": "BernoulliNB",
+    "normal": "GaussianNB",
+}
+_KERNELS = {
+    "support_regressor": "SVR NuSVR",
+    "support_classifier": "SVC NuSVC",
+    "support_one_class": "OneClassSVM",
+    "kernel_ridge": "KernelRidge",
+    "gaussian_process": "GaussianProcessRegressor",
+}
+_ENSEMBLES = {
+    "forest": "DecisionTreeRegressor DecisionTreeClassifier ExtraTreeRegressor ExtraTreeClassifier "
+    "RandomForestRegressor RandomForestClassifier ExtraTreesRegressor ExtraTreesClassifier",
+    "boosting": "GradientBoostingRegressor GradientBoostingClassifier",
+    "histogram": "HistGradientBoostingRegressor HistGradientBoostingClassifier",
+    "isolation": "IsolationForest",
+    "bagging": "BaggingRegressor BaggingClassifier",
+    "voting": "VotingRegressor VotingClassifier",
+    "stacking": "StackingRegressor StackingClassifier",
+    "adaboost": "AdaBoostClassifier",
+    "calibrated": "CalibratedClassifierCV",
+    "targets": "MultiOutputRegressor MultiOutputClassifier",
+    "transformed_target": "TransformedTargetRegressor",
+    "wrapper": "FrozenEstimator GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RANSACRegressor "
+    "RandomizedSearchCV",
+    "refused": "AdaBoostRegressor ClassifierChain FixedThresholdClassifier OneVsOneClassifier "
+    "OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
+    "one_vs_rest": "OneVsRestClassifier",
+    "dummy_regressor": "DummyRegressor",
+    "dummy_classifier": "DummyClassifier",
+}
+_BOOSTER = "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker"
+_RESULT = (
+    "BinaryResultsWrapper GLMResultsWrapper GeneralizedPoissonResultsWrapper L1BinaryResultsWrapper "
+    "L1PoissonResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
+    "PoissonResultsWrapper RLMResultsWrapper RegressionResultsWrapper RegularizedResultsWrapper"
+)
 READERS: Mapping[str, Entry] = {
+    **_entries("sklearn", "sklearn_linear", _LINEAR),
+    **_entries("sklearn", "sklearn_linear", _KERNELS, _CANCELLING),
+    **_entries("sklearn", "sklearn_ensembles", _ENSEMBLES),
+    **_entries("sklearn", "sklearn_pipeline", {"pipeline": "Pipeline"}),
+    **_entries("sklearn", "networks", {"regressor": "MLPRegressor", "classifier": "MLPClassifier"}),
+    **_entries("onnxruntime", "networks", {"session": "InferenceSession"}, SINGLE_TOLERANCE),
+    **_entries("torch", "networks", {"sequential": "Sequential"}, SINGLE_TOLERANCE),
+    **_entries("limes", "sklearn_ensembles", {"path_lengths": "PathLength"}),
     **_entries(
-        "sklearn",
-        "sklearn_linear:regressor",
-        "LinearRegression Ridge RidgeCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC Lars "
-        "LarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet "
-        "MultiTaskElasticNetCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge "
-        "ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
-        "PassiveAggressiveRegressor LinearSVR",
+        "interpret", "interpret", {"machine": "ExplainableBoostingRegressor ExplainableBoostingClassifier"}
     ),
-    **_entries("sklearn", "sklearn_linear:generalized", "GammaRegressor PoissonRegressor TweedieRegressor"),
-    **_entries("sklearn", "sklearn_linear:partial_least_squares", "CCA PLSCanonical PLSRegression"),
-    **_entries("sklearn", "sklearn_linear:one_class", "SGDOneClassSVM"),
+    **_entries("xgboost", "xgboost", {"booster": _BOOSTER}, SINGLE_TOLERANCE),
+    **_entries("lightgbm", "lightgbm", {"booster": "Booster LGBMRegressor LGBMClassifier LGBMRanker"}),
     **_entries(
-        "sklearn",
-        "sklearn_linear:classifier",
-        "LogisticRegression LogisticRegressionCV RidgeClassifier RidgeClassifierCV "
-        "SGDClassifier PassiveAggressiveClassifier Perceptron LinearSVC LinearDiscriminantAnalysis",
+        "catboost", "catboost", {"booster": "CatBoost CatBoostRegressor CatBoostClassifier CatBoostRanker"}
     ),
-    **_entries("sklearn", "sklearn_linear:quadratic", "QuadraticDiscriminantAnalysis"),
-    **_entries("sklearn", "sklearn_linear:counts", "MultinomialNB ComplementNB"),
-    **_entries("sklearn", "sklearn_linear:binary", "BernoulliNB"),
-    **_entries("sklearn", "sklearn_linear:normal", "GaussianNB"),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:tree",
-        "DecisionTreeRegressor DecisionTreeClassifier ExtraTreeRegressor ExtraTreeClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:forest",
-        "RandomForestRegressor RandomForestClassifier ExtraTreesRegressor ExtraTreesClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:boosting",
-        "GradientBoostingRegressor GradientBoostingClassifier",
-    ),
-    **_entries("sklearn", "sklearn_kernels:regressor", "SVR NuSVR", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:classifier", "SVC NuSVC", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:one_class", "OneClassSVM", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:ridge", "KernelRidge", _CANCELLING),
-    **_entries("sklearn", "sklearn_kernels:gaussian_process", "GaussianProcessRegressor", _CANCELLING),
-    **_entries("sklearn", "networks:regressor", "MLPRegressor"),
-    **_entries("sklearn", "networks:classifier", "MLPClassifier"),
-    **_entries("onnxruntime", "onnx:session", "InferenceSession", SINGLE_TOLERANCE),
-    **_entries("torch", "networks:sequential", "Sequential", SINGLE_TOLERANCE),
-    **_entries("sklearn", "sklearn_ensembles:bagging", "BaggingRegressor BaggingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:voting", "VotingRegressor VotingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:stacking", "StackingRegressor StackingClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:adaboost", "AdaBoostClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:calibrated", "CalibratedClassifierCV"),
-    **_entries("sklearn", "sklearn_ensembles:targets", "MultiOutputRegressor MultiOutputClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:transformed_target", "TransformedTargetRegressor"),
-    **_entries(
-        "sklearn",
-        "sklearn_ensembles:wrapper",
-        "FrozenEstimator GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RANSACRegressor "
-        "RandomizedSearchCV",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_ensembles:refused",
-        "AdaBoostRegressor ClassifierChain FixedThresholdClassifier "
-        "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
-    ),
-    **_entries("sklearn", "sklearn_ensembles:one_vs_rest", "OneVsRestClassifier"),
-    **_entries("sklearn", "sklearn_ensembles:dummy_regressor", "DummyRegressor"),
-    **_entries("sklearn", "sklearn_ensembles:dummy_classifier", "DummyClassifier"),
-    **_entries(
-        "interpret",
-        "interpret:machine",
-        "ExplainableBoostingRegressor ExplainableBoostingClassifier",
-    ),
-    **_entries(
-        "sklearn",
-        "sklearn_trees:histogram",
-        "HistGradientBoostingRegressor HistGradientBoostingClassifier",
-    ),
-    **_entries(
-        "xgboost",
-        "xgboost:booster",
-        "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker",
-        SINGLE_TOLERANCE,
-    ),
-    **_entries("lightgbm", "lightgbm:booster", "Booster LGBMRegressor LGBMClassifier LGBMRanker"),
-    **_entries(
-        "catboost", "catboost:booster", "CatBoost CatBoostRegressor CatBoostClassifier CatBoostRanker"
-    ),
-    **_entries(
-        "statsmodels",
-        "statsmodels:result",
-        "BinaryResultsWrapper GLMResultsWrapper GeneralizedPoissonResultsWrapper L1BinaryResultsWrapper "
-        "L1PoissonResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
-        "PoissonResultsWrapper RLMResultsWrapper RegressionResultsWrapper RegularizedResultsWrapper",
-    ),
-    **_entries("sklearn", "sklearn_trees:isolation", "IsolationForest"),
-    **_entries("limes", "sklearn_trees:path_lengths", "PathLength"),
-    **_entries("sklearn", "sklearn_pipeline:pipeline", "Pipeline"),
+    **_entries("statsmodels", "statsmodels", {"result": _RESULT}),
 }
 
 # Libraries with a module of their name

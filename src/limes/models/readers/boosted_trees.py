@@ -2,11 +2,7 @@
 
 Every library stores a tree as arrays of nodes with the root at 0. They differ in the meaning of a test, and
 in the numbers of categories: the model has its own, and the user's column may hold texts. Readers translate
-the tests, ``codes_of`` the categories, and this module joins both. A column that the library renumbers is
-split by sets of the user's codes, whatever the library tests there.
-
-Values that are in no set go right. Where a library treats a category that is unknown to it as missing, and
-sends it left, the children of a split are swapped.
+the tests, ``codes_of`` the categories, and ``join_trees`` joins both.
 """
 
 from __future__ import annotations
@@ -14,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models._reading import CannotRead, Schema
@@ -30,18 +27,15 @@ _LARGEST_CATEGORY = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BoosterTree:
-    """One tree with its root at 0; unreachable nodes are allowed.
+    """One tree with its root at 0; nodes that send x <= threshold left, or the categories of their set."""
 
-    ``members`` has, for each node that splits by category, the categories, in the library's numbers, that go
-    left. Other nodes send x <= threshold left. ``value`` is (N,) or (N, k); children of leaves are -1.
-    """
-
-    feature: Ints
+    feature: Ints  # (N,); what it is at a leaf is ignored
     threshold: Floats
-    left: Ints
+    left: Ints  # -1 at leaves; unreachable nodes are allowed
     right: Ints
     missing_left: Bools
-    value: Floats
+    value: Floats  # (N,) or (N, k)
+    # the categories, in the library's numbers, that a node sends left
     members: Mapping[int, Ints] = field(default_factory=dict)
 
 
@@ -55,6 +49,19 @@ def parsing(library: str) -> Iterator[None]:
             f"{library}'s description of the model is damaged, or of an unknown version "
             f"({type(error).__name__}: {error}); save the model again with a current version"
         ) from error
+
+
+def refuse_link(model: Any, objective: str) -> Never:
+    """Refuse predictions that are a function of the sum of trees."""
+    raise CannotRead(
+        f"{type(model).__name__} with objective {objective!r} does not predict the sum of its trees, but a "
+        "function of it; the sum is read exactly with output='margin'"
+    )
+
+
+def of_output(value: Floats, output: int, outputs: int) -> Floats:
+    """The values (N,) or (N, k) of a tree that adds to one of the outputs."""
+    return value if outputs == 1 else np.outer(value, np.eye(outputs)[output])
 
 
 def column_name(schema: Schema | None, j: int) -> str:
@@ -91,52 +98,30 @@ def bits_of(words: Any) -> Bools:
     return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class CategoryCodes:
-    """The user's columns, and the codes of columns whose categories the model numbers itself.
-
-    Attributes
-    ----------
-    schema
-        The user's columns.
-    codes
-        ``codes_of`` every column that the library renumbers.
-    unseen_is_missing
-        Whether the library treats a category that is not in the training data as missing; otherwise such a
-        category is in no set.
-    """
-
-    schema: Schema | None
-    codes: Mapping[int, Floats] = field(default_factory=dict)
-    unseen_is_missing: bool = True
-
-    def check(self, split: Ints, size: int) -> None:
-        """Refuse to split columns that the background does not have, or has as texts without codes."""
-        levels = ((),) * size if self.schema is None else self.schema.levels
-        if len(levels) != size:
-            raise CannotRead(f"the model was fitted on {size} columns, the background has {len(levels)}")
-        if split.size and split[-1] >= size:
-            raise CannotRead(f"the model tests column {split[-1]}, but claims to have {size}")
-        for j in split.tolist():
-            if levels[j] and j not in self.codes:
-                raise CannotRead(
-                    f"{column_name(self.schema, j)} holds texts, and the model does not store their "
-                    "numbers: fit it on whole numbers from 0"
-                )
-
-
 def join_trees(
-    trees: Sequence[BoosterTree], categories: CategoryCodes, *, intercept: Floats, size: int
+    trees: Sequence[BoosterTree],
+    schema: Schema | None,
+    codes: Mapping[int, Floats],
+    *,
+    intercept: ArrayLike,
+    size: int,
+    unseen_is_missing: bool = True,
 ) -> Forest:
-    """One forest over ``size`` columns."""
+    """One forest over ``size`` columns; one output has no axis.
+
+    ``codes`` has `codes_of` every column that the library renumbers. Such a column is split by sets of the
+    user's codes, whatever the library tests there. ``unseen_is_missing`` if the library treats a category
+    that is not in the training data as missing; otherwise such a category is in no set.
+    """
     nodes, roots = _joined(trees)
     order, first = _reachable(nodes, roots)
     position = np.full(nodes.feature.size + 1, -1)  # its last entry is the position of "no child"
     position[order] = np.arange(order.size)
     feature = nodes.feature[order]
-    categories.check(np.unique(feature[feature >= 0]), size)
-    set_of, sets, swapped = _sets(nodes, order, categories)
+    _check_columns(np.unique(feature[feature >= 0]), size, schema, codes)
+    set_of, sets, swapped = _sets(nodes, order, codes, unseen_is_missing)
     left, right = position[nodes.left[order]], position[nodes.right[order]]
+    start = np.asarray(intercept, dtype=np.float64)
     return Forest(
         feature=feature,
         threshold=np.where((feature < 0) | (set_of >= 0), 0.0, nodes.threshold[order]),
@@ -145,15 +130,28 @@ def join_trees(
         missing_left=nodes.missing_left[order] ^ swapped,
         value=nodes.value[order],
         roots=first,
-        intercept=np.asarray(intercept, dtype=np.float64),
+        intercept=start.reshape(()) if start.size == 1 else start,
         size=size,
         set_of=set_of,
         sets=sets,
     )
 
 
+def _check_columns(split: Ints, size: int, schema: Schema | None, codes: Mapping[int, Floats]) -> None:
+    levels = ((),) * size if schema is None else schema.levels
+    if len(levels) != size:
+        raise CannotRead(f"the model was fitted on {size} columns, the background has {len(levels)}")
+    if split.size and split[-1] >= size:
+        raise CannotRead(f"the model tests column {split[-1]}, but claims to have {size}")
+    for j in split.tolist():
+        if levels[j] and j not in codes:
+            raise CannotRead(
+                f"{column_name(schema, j)} holds texts, and the model does not store their "
+                "numbers: fit it on whole numbers from 0"
+            )
+
+
 def _joined(trees: Sequence[BoosterTree]) -> tuple[BoosterTree, Ints]:
-    """All trees in common arrays, and where each starts."""
     starts = np.cumsum([0, *(t.feature.size for t in trees)])[:-1]
     pairs = list(zip(trees, starts.tolist(), strict=True))
     left = np.concatenate([np.where(t.left >= 0, t.left + start, -1) for t, start in pairs])
@@ -186,16 +184,17 @@ def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(levels)[order], np.searchsorted(owner[order], np.arange(roots.size))
 
 
-def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[Ints, Bools, Bools]:
-    """Return which set a node splits by, the sets, and whether its children are swapped."""
-    renumbered = np.isin(nodes.feature[order], list(categories.codes))
+def _sets(
+    nodes: BoosterTree, order: Ints, codes: Mapping[int, Floats], unseen_is_missing: bool
+) -> tuple[Ints, Bools, Bools]:
+    renumbered = np.isin(nodes.feature[order], list(codes))
     by_member = np.isin(order, list(nodes.members)) & (nodes.feature[order] >= 0)
     positions = np.flatnonzero(renumbered | by_member)
     set_of = np.full(order.size, -1)
     set_of[positions] = np.arange(positions.size)
     # values that no set can hold go right: where they go left, the children are swapped
-    swapped = renumbered & nodes.missing_left[order] & categories.unseen_is_missing
-    rows = [_goes_left(nodes, int(node), categories) for node in order[positions]]
+    swapped = renumbered & nodes.missing_left[order] & unseen_is_missing
+    rows = [_goes_left(nodes, int(node), codes, unseen_is_missing) for node in order[positions]]
     width = max((row.size for row in rows), default=0)
     if width * len(rows) > _BITS:
         raise CannotRead(
@@ -208,16 +207,14 @@ def _sets(nodes: BoosterTree, order: Ints, categories: CategoryCodes) -> tuple[I
     return set_of, sets, swapped
 
 
-def _goes_left(nodes: BoosterTree, node: int, categories: CategoryCodes) -> Bools:
-    """Return which of the user's codes a node sends left, (L,)."""
-    codes, members = categories.codes.get(int(nodes.feature[node])), nodes.members.get(node)
-    if codes is None:
-        assert members is not None  # noqa: S101 - true of all nodes that split by set
+def _goes_left(nodes: BoosterTree, node: int, codes: Mapping[int, Floats], unseen_is_missing: bool) -> Bools:
+    """Which of the user's codes a node sends left, (L,)."""
+    column, members = int(nodes.feature[node]), nodes.members.get(node)
+    if members is not None and column not in codes:
         if members.max(initial=0) > _LARGEST_CATEGORY:
             raise CannotRead(f"the model has the category {members.max()}: number categories from 0")
-        row = np.zeros(int(members.max(initial=-1)) + 1, dtype=np.bool_)
-        row[members] = True
-        return row
-    left = codes <= nodes.threshold[node] if members is None else np.isin(codes, members)
-    unseen = nodes.missing_left[node] and categories.unseen_is_missing
-    return np.asarray(np.where(np.isnan(codes), unseen, left), dtype=np.bool_)
+        return np.isin(np.arange(members.max(initial=-1) + 1), members)
+    code = codes[column]
+    left = code <= nodes.threshold[node] if members is None else np.isin(code, members)
+    unseen = nodes.missing_left[node] and unseen_is_missing
+    return np.asarray(np.where(np.isnan(code), unseen, left), dtype=np.bool_)

@@ -36,33 +36,6 @@ def _softmax_scale(model: Any) -> float:
 @partial(with_probabilities, scale=_softmax_scale)
 def machine(model: Any, method: str, schema: Schema | None) -> Form:
     """Predictions of the regressor with identity link, margin of the classifier."""
-    _check_link(model, method)
-    intercept = np.asarray(model.intercept_, dtype=np.float64)
-    intercept = intercept.reshape(()) if intercept.size == 1 else intercept
-    columns_of = _columns(model, schema)
-    size = len(model.feature_names_in_) if schema is None else len(schema.names)
-    single: dict[int, tuple[Function, Floats]] = {}
-    several: list[_Interaction] = []
-    for features, scores in sorted(zip(model.term_features_, model.term_scores_, strict=True), key=_order):
-        table = np.asarray(scores, dtype=np.float64)
-        if table.ndim != len(features) + intercept.ndim or not np.isfinite(table).all():
-            raise CannotRead(f"the scores of term {features} have shape {table.shape}: the model is damaged")
-        axes = [_Axis(model, j, len(features), columns_of[j], schema) for j in features]
-        if len(axes) == 1 and axes[0].column in single:
-            raise CannotRead(f"two terms of one column, {features}: the model is damaged")
-        if len(axes) == 1:
-            single[axes[0].column] = _effect(axes[0], table, intercept)
-        else:
-            several.append(_interaction(axes, table, intercept))
-    products = [_product(block, intercept, size) for block in _blocks(several)]
-    return combine([_sum(single, intercept, size), *products], intercept=intercept)
-
-
-def _order(term: tuple[tuple[int, ...], Any]) -> tuple[int, tuple[int, ...]]:
-    return len(term[0]), term[0]
-
-
-def _check_link(model: Any, method: str) -> None:
     name, link = type(model).__name__, model.link_
     if hasattr(model, "classes_"):
         refuse_all_but_margin(model, method, "effects")
@@ -70,6 +43,34 @@ def _check_link(model: Any, method: str) -> None:
             raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
     elif link != "identity":
         raise CannotRead(f"{name} with link {link!r} predicts a curve of its score; only 'identity' is a sum")
+    intercept = np.asarray(model.intercept_, dtype=np.float64)
+    intercept = intercept.reshape(()) if intercept.size == 1 else intercept
+    size = len(model.feature_names_in_) if schema is None else len(schema.names)
+    single: list[Function | None] = [None] * size
+    several: list[_Interaction] = []
+    for axes, table in _terms(model, intercept.ndim, schema):
+        if len(axes) > 1:
+            several.append(_interaction(axes, table, intercept))
+        elif single[axes[0].column] is None:
+            single[axes[0].column] = axes[0].function(table.reshape(len(table), -1).T)
+        else:
+            raise CannotRead(f"two terms of one column, {axes[0].name!r}: the model is damaged")
+    units = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
+    loadings = tuple(units if function else np.zeros((1, *intercept.shape)) for function in single)
+    effects = Reduced(Sum(tuple(single), loadings, np.zeros_like(intercept)))
+    products = [_product(block, intercept, size) for block in _blocks(several)]
+    return combine([effects, *products], intercept=intercept)
+
+
+def _terms(model: Any, axes_of_output: int, schema: Schema | None) -> Iterator[tuple[list[_Axis], Floats]]:
+    """Axes and scores of terms, those of fewest columns first."""
+    columns = _columns(model, schema)
+    terms = zip(model.term_features_, model.term_scores_, strict=True)
+    for features, scores in sorted(terms, key=lambda term: (len(term[0]), term[0])):
+        table = np.asarray(scores, dtype=np.float64)
+        if table.ndim != len(features) + axes_of_output or not np.isfinite(table).all():
+            raise CannotRead(f"the scores of term {features} have shape {table.shape}: the model is damaged")
+        yield [_Axis(model, j, len(features), columns[j], schema) for j in features], table
 
 
 def _columns(model: Any, schema: Schema | None) -> dict[int, int]:
@@ -95,7 +96,7 @@ class _Axis:
 
     def __init__(self, model: Any, feature: int, resolution: int, column: int, schema: Schema | None) -> None:
         self.column = column
-        self._name = str(model.feature_names_in_[feature])
+        self.name = str(model.feature_names_in_[feature])
         self._levels = schema.levels[column] if schema is not None else ()
         self._kind = model.feature_types_in_[feature]
         bins = model.bins_[feature]
@@ -104,73 +105,46 @@ class _Axis:
     def function(self, values: Floats) -> Function:
         """The functions whose values (m, bins) follow the entries of the axis."""
         if self._kind == "continuous":
-            return self._step(values)
+            if self._levels:
+                raise CannotRead(f"column {self.name!r} holds texts, but the model takes it for a number")
+            cuts = np.asarray(self._bins, dtype=np.float64)
+            self._check(values, cuts.size + 3)
+            # a value on a cut belongs to the bin above
+            return Step(np.nextafter(cuts, -np.inf), values[:, 1:-1], values[:, 0])
         if self._kind not in ("nominal", "ordinal"):
-            raise CannotRead(f"column {self._name!r} is of the unknown kind {self._kind!r}")
-        return self._lookup(values)
-
-    def _step(self, values: Floats) -> Step:
-        if self._levels:
-            raise CannotRead(f"column {self._name!r} holds texts, but the model takes it for a number")
-        cuts = np.asarray(self._bins, dtype=np.float64)
-        self._check(values, cuts.size + 3)
-        # a value on a cut belongs to the bin above
-        return Step(np.nextafter(cuts, -np.inf), values[:, 1:-1], values[:, 0])
-
-    def _lookup(self, values: Floats) -> Lookup:
+            raise CannotRead(f"column {self.name!r} is of the unknown kind {self._kind!r}")
         self._check(values, max(self._bins.values(), default=0) + 2)
-        bin_of = self._coded() if self._levels else self._numbers()
-        keys = np.array(sorted(bin_of), dtype=np.float64)
-        bins = [bin_of[key] for key in sorted(bin_of)]
-        return Lookup(keys, values[:, bins], values[:, 0], values[:, -1])
-
-    def _coded(self) -> dict[float, int]:
-        """Bins of the background's texts; -1 is the bin of unseen ones."""
         if not all(isinstance(level, str) for level in self._levels):
-            raise CannotRead(f"column {self._name!r} mixes texts with other values; make all of them texts")
-        return {float(code): self._bins.get(str(level), -1) for code, level in enumerate(self._levels)}
+            raise CannotRead(f"column {self.name!r} mixes texts with other values; make all of them texts")
+        # -1 is the bin of unseen texts
+        of_texts = {float(code): self._bins.get(level, -1) for code, level in enumerate(self._levels)}
+        bin_of = of_texts or self._numbers()
+        keys = sorted(bin_of)
+        scores = values[:, [bin_of[key] for key in keys]]
+        return Lookup(np.array(keys, dtype=np.float64), scores, values[:, 0], values[:, -1])
 
     def _numbers(self) -> dict[float, int]:
         """Bins of categories that are numbers, which interpret writes as 3, not 3.0; True is 1."""
         bin_of = {}
         for text, position in self._bins.items():
-            number = _number(text)
-            if number is not None and abs(number) >= _LARGEST_CATEGORY:
-                raise CannotRead(f"column {self._name!r} has the category {text!r}, too large to be read")
-            if number is not None and text == _written(number):
+            try:
+                number = float(text)
+            except ValueError:
+                continue
+            if not np.isfinite(number):
+                continue
+            if abs(number) >= _LARGEST_CATEGORY:
+                raise CannotRead(f"column {self.name!r} has the category {text!r}, too large to be read")
+            if text == (str(int(number)) if number == int(number) else repr(number)):
                 bin_of[number] = position
         return bin_of
 
     def _check(self, values: Floats, expected: int) -> None:
         if values.shape[1] != expected:
             raise CannotRead(
-                f"column {self._name!r} has {expected} bins, its scores have {values.shape[1]}: "
+                f"column {self.name!r} has {expected} bins, its scores have {values.shape[1]}: "
                 "the model is damaged"
             )
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
-
-
-def _written(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(number)
-
-
-def _effect(axis: _Axis, table: Floats, intercept: Floats) -> tuple[Function, Floats]:
-    loading = np.eye(intercept.size).reshape(intercept.size, *intercept.shape)
-    return axis.function(table.reshape(len(table), -1).T), loading
-
-
-def _sum(single: dict[int, tuple[Function, Floats]], intercept: Floats, size: int) -> Reduced:
-    zero = np.zeros_like(intercept)
-    functions = tuple(single[j][0] if j in single else None for j in range(size))
-    loadings = tuple(single[j][1] if j in single else zero[None] for j in range(size))
-    return Reduced(Sum(functions, loadings, zero))
 
 
 class _Interaction(NamedTuple):

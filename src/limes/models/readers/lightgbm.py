@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes.models._calling.outputs import Methods, Predict
 from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._trees import Forest
 from limes.models.readers.boosted_trees import (
     BoosterTree,
-    CategoryCodes,
     bits_of,
     codes_of,
     join_trees,
+    of_output,
     parsing,
+    refuse_link,
 )
 from limes.models.readers.links import with_probabilities
 
@@ -49,7 +50,7 @@ def _head(model: Any) -> Fields:
 
 
 def _is_logistic(model: Any) -> bool:
-    """Return whether probabilities are the logistic of the margin: of the sum, without a factor."""
+    """Whether probabilities are the logistic of the margin: of the sum, without a factor."""
     head = _head(model)
     return head.get("objective", "") in _LOGISTIC and "average_output" not in head
 
@@ -63,103 +64,85 @@ def _softmax_scale(model: Any) -> float:
 @partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
-    name = type(model).__name__
     if hasattr(model, "predict_proba"):
         refuse_all_but_margin(model, method, "trees")
     with parsing("LightGBM"):
         inner = getattr(model, "booster_", model)
-        _refuse_early_stops(model)
+        if hasattr(model, "get_params") and model.get_params().get("pred_early_stop"):
+            raise CannotRead("pred_early_stop=True leaves out trees row by row: fit without it")
         text = inner.model_to_string()
         head, *stored = _sections(text)
-        _refuse_links(head, name, method)
+        if head["version"] not in _VERSIONS:
+            raise CannotRead(f"limes does not know version {head['version']!r} of LightGBM's text of a model")
+        if method == "predict" and head.get("objective", "") not in _IDENTITY:
+            refuse_link(model, head["objective"])
         outputs = int(head["num_tree_per_iteration"])
         # a random forest's own raw scores are sums, and its predictions means
         averages = "average_output" in head and method == "predict"
         share = outputs / len(stored) if averages else 1.0
         trees = [_tree(fields, i % outputs, outputs, share) for i, fields in enumerate(stored)]
         size = int(head["max_feature_idx"]) + 1
-        codes = _codes(head, _declared(text), inner.pandas_categorical, schema)
-        start = np.zeros(()) if outputs == 1 else np.zeros(outputs)
-        return join_trees(trees, CategoryCodes(schema, codes), intercept=start, size=size)
-
-
-def _refuse_early_stops(model: Any) -> None:
-    options = model.get_params() if hasattr(model, "get_params") else {}
-    if options.get("pred_early_stop"):
-        raise CannotRead("pred_early_stop=True leaves out trees row by row: fit without it")
+        codes = _codes(head, text, inner.pandas_categorical, schema)
+        return join_trees(trees, schema, codes, intercept=np.zeros(outputs), size=size)
 
 
 def _sections(text: str) -> list[Fields]:
     """The header and one section a tree, as key=value lines; a line without "=" is a flag."""
     body, _, _ = text.partition("\nend of trees")
-    sections = body.split("\nTree=")
     return [
         {key: value for key, _, value in (line.partition("=") for line in section.splitlines() if line)}
-        for section in sections
+        for section in body.split("\nTree=")
     ]
-
-
-def _refuse_links(head: Fields, name: str, method: str) -> None:
-    if head["version"] not in _VERSIONS:
-        raise CannotRead(f"limes does not know version {head['version']!r} of LightGBM's text of a model")
-    objective = head.get("objective", "")
-    if method == "predict" and objective not in _IDENTITY:
-        raise CannotRead(
-            f"{name} with objective {objective!r} does not predict the sum of its trees, but a function of "
-            "it; the sum is read exactly with output='margin'"
-        )
 
 
 def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree:
     """Inner nodes first, then leaves; a child is the number i of an inner node, or ~i of a leaf."""
     if int(fields.get("is_linear", "0")):
         raise CannotRead("LightGBM with linear_tree=True has linear models in its leaves: fit it without")
-    leaves = _numbers(fields, "leaf_value") * share
     inner = int(fields["num_leaves"]) - 1
-    value = np.concatenate([np.zeros(inner), leaves])
-    value = value if outputs == 1 else np.outer(value, np.eye(outputs)[group])
+    value = np.concatenate([np.zeros(inner), _numbers(fields, "leaf_value") * share])
     if len(value) != 2 * inner + 1:
         raise CannotRead("a tree of the model has another number of leaves than it declares")
-    nothing = np.full(inner + 1, -1)
-    kinds = _numbers(fields, "decision_type").astype(np.int64)
-    threshold = _around_zero(_numbers(fields, "threshold"))
+    kinds = _whole_numbers(fields, "decision_type")
+    threshold = _numbers(fields, "threshold")
+    # LightGBM treats all |x| <= 1e-35 as 0 when it predicts: thresholds are moved out of these
+    nearest = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
+    threshold = np.where(np.abs(threshold) <= ZERO, nearest, threshold)
     by_category = (kinds & _CATEGORICAL) > 0
     missing = (kinds >> 2) & 3
     # NaN counts as 0 where nothing is missing; no category is missing, and NaN is in no set
     missing_left = np.where(missing > 0, (kinds & _DEFAULT_LEFT) > 0, threshold >= 0.0) & ~by_category
+    left, right = (
+        np.where(child >= 0, child, inner + ~child)
+        for child in (_whole_numbers(fields, "left_child"), _whole_numbers(fields, "right_child"))
+    )
+    nothing = np.full(inner + 1, -1)
     tree = BoosterTree(
-        feature=np.concatenate([_numbers(fields, "split_feature").astype(np.int64), nothing]),
+        feature=np.concatenate([_whole_numbers(fields, "split_feature"), nothing]),
         threshold=np.concatenate([threshold, np.zeros(inner + 1)]),
-        left=np.concatenate([_children(fields, "left_child", inner), nothing]),
-        right=np.concatenate([_children(fields, "right_child", inner), nothing]),
+        left=np.concatenate([left, nothing]),
+        right=np.concatenate([right, nothing]),
         missing_left=np.concatenate([missing_left, np.zeros(inner + 1, dtype=np.bool_)]),
-        value=value,
+        value=of_output(value, group, outputs),
         members=_members(fields, by_category),
     )
     return without_missing_numbers(tree, (missing == _MISSING_ZERO) & ~by_category, _ZEROS)
-
-
-def _around_zero(threshold: Floats) -> Floats:
-    """Move thresholds out of |x| <= 1e-35: LightGBM treats all of these as 0 when it predicts."""
-    nearest = np.where(threshold >= 0, ZERO, np.nextafter(-ZERO, -np.inf))
-    return np.where(np.abs(threshold) <= ZERO, nearest, threshold)
 
 
 def _numbers(fields: Fields, key: str) -> Floats:
     return np.array(fields[key].split(), dtype=np.float64)
 
 
-def _children(fields: Fields, key: str, inner: int) -> Any:
-    stored = _numbers(fields, key).astype(np.int64)
-    return np.where(stored >= 0, stored, inner + ~stored)
+def _whole_numbers(fields: Fields, key: str) -> Ints:
+    return _numbers(fields, key).astype(np.int64)
 
 
 def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
     """The categories of each node's set, which its threshold numbers."""
     if not by_category.any():
         return {}
-    bounds = _numbers(fields, "cat_boundaries").astype(np.int64)
-    set_of = _numbers(fields, "threshold").astype(np.int64)
+    bounds = _whole_numbers(fields, "cat_boundaries")
+    set_of = _whole_numbers(fields, "threshold")
     bits = bits_of(np.array(fields["cat_threshold"].split(), dtype=np.uint32)[:, None])
     return {
         int(node): np.flatnonzero(bits[bounds[set_of[node]] : bounds[set_of[node] + 1]])
@@ -167,13 +150,7 @@ def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
     }
 
 
-def _declared(text: str) -> set[int]:
-    """The columns that the parameters of training list as categories."""
-    listed = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.MULTILINE)
-    return set() if listed is None else {int(j) for j in listed[1].split(",")}
-
-
-def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | None) -> dict[int, Floats]:
+def _codes(head: Fields, text: str, categories: Any, schema: Schema | None) -> dict[int, Floats]:
     """Codes of the pandas columns that had categories when the model was fitted, in their order.
 
     These columns must be inferred. Columns of texts are always among them. The parameters list the columns
@@ -182,6 +159,8 @@ def _codes(head: Fields, declared: set[int], categories: Any, schema: Schema | N
     """
     if not categories:
         return {}
+    parameter = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.MULTILINE)
+    declared = set() if parameter is None else {int(j) for j in parameter[1].split(",")}
     infos = head["feature_infos"].split(" ")
     texts = [j for j in range(len(infos)) if schema is not None and schema.levels[j]]
     listed = {j for j, info in enumerate(infos) if not info.startswith("[") and info != "none"}
@@ -203,17 +182,16 @@ def _margin(model: Any) -> Predict:
 
 
 def _direct(model: Any, method: str) -> Predict:
-    is_margin, threads = method == "decision_function", _threads(model.n_jobs)
-    return lambda rows: np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
-
-
-def _threads(n_jobs: int | None) -> int:
-    """Return the estimator's own number of threads: LightGBM keeps the last one for its next training."""
     from joblib import cpu_count
 
-    if n_jobs is None:
-        return int(cpu_count(only_physical_cores=True))
-    return max(int(cpu_count()) + 1 + n_jobs, 1) if n_jobs < 0 else n_jobs
+    # the estimator's own number of threads: LightGBM keeps the last one for its next training
+    threads = model.n_jobs
+    if threads is None:
+        threads = int(cpu_count(only_physical_cores=True))
+    elif threads < 0:
+        threads = max(int(cpu_count()) + 1 + threads, 1)
+    is_margin = method == "decision_function"
+    return lambda rows: np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
 
 
 METHODS: Methods = {

@@ -1,25 +1,34 @@
-"""Linear models of scikit-learn, naive Bayes and quadratic discriminant analysis, by predictions or margins.
+"""Linear models of scikit-learn, naive Bayes, quadratic discriminant analysis and kernel machines.
 
 The joint log-likelihood of naive Bayes, log P(class) + log P(x | class), is a sum.
 With x_j a count, the summand is linear (multinomial, complement); where x_j is 0 or 1, it has two values
 (Bernoulli); where x_j is normal given the class, it is a parabola. That of a joint normal law is quadratic.
 Two classes have one margin, the difference of their joint log-likelihoods; k classes have k.
+
+Kernel machines are f(x) = c + Σ_i a_i K(x, ζ_i). An RBF kernel is a product of Gaussian bumps over columns, a
+Laplacian one a product of exp(-γ |x_j - ζ_j|), a linear one makes f linear, a polynomial of degree two makes
+it quadratic. Other kernels are no such products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._functions import Polynomial
+from limes._functions import Decay, Polynomial
+from limes.models._algebra import combine, map_outputs
 from limes.models._calling.outputs import has_identity_link
-from limes.models._folding.feature_maps import Affine, ModelColumn, MonotoneMap
-from limes.models._folding.fold import fold
+from limes.models._feature_maps import ModelColumn, centered_map
+from limes.models._folding import fold
+from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, dense, refuse_all_but_margin
-from limes.models.forms._base import Form, Linear, Quadratic, Reduced, Sum
+from limes.models.forms._base import Form, GaussianKernels, Linear, Quadratic, Reduced, Sum, SumOfProducts
 from limes.models.forms._linked import Linked
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import with_probabilities
@@ -35,8 +44,12 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     return Linear(coef.T, intercept)
 
 
+def _coefficients(model: Any) -> tuple[Floats, Floats]:
+    return dense(model.coef_), np.asarray(model.intercept_, dtype=np.float64)
+
+
 def _is_logistic(model: Any) -> bool:
-    """Return whether probabilities are the logistic of the margin; not with SGDClassifier's Huber loss."""
+    """Whether probabilities are the logistic of the margin; not with SGDClassifier's Huber loss."""
     return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
 
 
@@ -84,9 +97,7 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
     return Linear(coef, -np.asarray(model.offset_, dtype=np.float64).reshape(-1)[0])
 
 
-def _coefficients(model: Any) -> tuple[Floats, Floats]:
-    coef = dense(model.coef_)
-    return coef, np.asarray(model.intercept_, dtype=np.float64)
+# -- joint log-likelihoods of classes ---------------------------------------------------------------------
 
 
 @with_probabilities
@@ -116,31 +127,27 @@ def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  
 
 def _stumps(above: Floats, below: Floats, threshold: float, intercept: Floats) -> Forest:
     """Σ_j above[j] where x_j > threshold, else below[j]; values (d,) or (d, k)."""
-    size = len(above)
-    roots = 3 * np.arange(size)
-    leaves = np.full(size, -1)
-    inner = np.zeros(size)
+    node = np.arange(3 * len(above))
+    is_root = node % 3 == 0
     return Forest(
-        feature=np.column_stack([np.arange(size), leaves, leaves]).ravel(),
-        threshold=np.column_stack([np.full(size, threshold), inner, inner]).ravel(),
-        left=np.column_stack([roots + 1, leaves, leaves]).ravel(),
-        right=np.column_stack([roots + 2, leaves, leaves]).ravel(),
-        missing_left=np.zeros(3 * size, dtype=np.bool_),
-        value=np.stack([np.zeros_like(above), below, above], axis=1).reshape(3 * size, *above.shape[1:]),
-        roots=roots,
+        feature=np.where(is_root, node // 3, -1),
+        threshold=np.where(is_root, threshold, 0.0),
+        left=np.where(is_root, node + 1, -1),
+        right=np.where(is_root, node + 2, -1),
+        missing_left=np.zeros(node.size, dtype=np.bool_),
+        value=np.stack([np.zeros_like(above), below, above], axis=1).reshape(node.size, *above.shape[1:]),
+        roots=node[is_root],
         intercept=intercept,
-        size=size,
+        size=len(above),
     )
 
 
 @with_probabilities
 def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: ARG001
-    """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2.
-
-    Parabolas are written about the mean of the classes' thetas, so that columns far from 0 keep their digits.
-    """
+    """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2."""
     refuse_all_but_margin(model, method, "effects")
     theta, var = np.asarray(model.theta_, dtype=np.float64), _finite(model, model.var_)
+    # parabolas about the mean of the classes' thetas: columns far from 0 keep their digits
     center = theta.mean(axis=0)
     offset = theta - center
     # in t = x - center: (t - offset)² = t² - 2 offset t + offset²
@@ -171,44 +178,293 @@ def _finite(model: Any, logs: Any) -> Floats:
     return finite
 
 
-# -- quadratic discriminant analysis ----------------------------------------------------------------------
-
-
 def quadratic(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
-    """The log prior - [log det C + (x - mean)ᵀ C⁻¹ (x - mean)] / 2 of each class; of two the difference.
-
-    C = R diag(s) Rᵀ, with R in rotations_ and s in scalings_. The quadratic is written in standardised
-    columns, so that those far from 0 keep their digits.
-    """
+    """The log prior - [log det C + (x - mean)ᵀ C⁻¹ (x - mean)] / 2 of each class, C = R diag(s) Rᵀ."""
     refuse_all_but_margin(model, method, "products")
     means = np.asarray(model.means_, dtype=np.float64)
-    laws = list(zip(model.rotations_, model.scalings_, strict=True))
+    laws = list(zip(model.rotations_, model.scalings_, strict=True))  # R and s
+    # in standardised columns, so that those far from 0 keep their digits
     center = means.mean(axis=0)
     scale = np.sqrt(np.mean([(rotation**2) @ scaling for rotation, scaling in laws], axis=0))
-    parts = zip(means, laws, model.priors_, strict=True)
-    classes = [_log_likelihood((mean - center) / scale, law, scale, prior) for mean, law, prior in parts]
-    matrix, coef, constant = (np.stack(each, axis=-1) for each in zip(*classes, strict=True))
-    if len(classes) == 2:
-        matrix, coef, constant = (each[..., 1] - each[..., 0] for each in (matrix, coef, constant))
-    columns = [_standardised(j, *ends) for j, ends in enumerate(zip(center, scale, strict=True))]
-    return fold(Quadratic(matrix, coef, constant), columns, [str(j) for j in range(center.size)])
+    matrices, coefs, constants = [], [], []
+    for mean, (rotation, scaling), prior in zip((means - center) / scale, laws, model.priors_, strict=True):
+        precision = (rotation / scaling) @ rotation.T * np.outer(scale, scale)
+        matrices.append(-0.5 * precision)
+        coefs.append(precision @ mean)
+        constants.append(np.log(prior) - 0.5 * (np.log(scaling).sum() + mean @ precision @ mean))
+    stacked = (np.stack(each, axis=-1) for each in (matrices, coefs, constants))
+    form = Quadratic(*(each[..., 1] - each[..., 0] if len(means) == 2 else each for each in stacked))
+    columns = [ModelColumn(j, centered_map(*ends)) for j, ends in enumerate(zip(center, scale, strict=True))]
+    return fold(form, columns, [str(j) for j in range(center.size)])
 
 
-def _log_likelihood(
-    mean: Floats, law: tuple[Floats, Floats], scale: Floats, prior: float
-) -> tuple[Floats, Floats, Floats]:
-    """Matrix, coefficients and constant of one class, in standardised columns with its mean there."""
-    rotation, scaling = law
-    precision = (rotation / scaling) @ rotation.T * np.outer(scale, scale)
-    constant = np.log(prior) - 0.5 * (np.log(scaling).sum() + mean @ precision @ mean)
-    return -0.5 * precision, precision @ mean, np.asarray(constant)
+# -- kernel machines --------------------------------------------------------------------------------------
 
 
-def _standardised(column: int, center: float, scale: float) -> ModelColumn:
-    return ModelColumn(
-        column, MonotoneMap(partial(_scaled, center, scale), Affine(1.0 / scale, float(center)))
+@dataclass(frozen=True)
+class Machine:
+    """c + Σ_i coef[i] K(x, centers[i])."""
+
+    centers: Floats
+    coef: Floats
+    intercept: Floats
+    gamma: float = 1.0
+    degree: float = 2.0
+    coef0: float = 0.0
+
+
+def support_regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """SVR and NuSVR."""
+    return _support(model, schema, dense(model.dual_coef_)[0], np.asarray(model.intercept_)[0])
+
+
+def support_one_class(model: Any, method: str, schema: Schema | None) -> Form:
+    """OneClassSVM: decision_function, and score_samples, which is higher by the offset."""
+    offset = {"decision_function": 0.0, "score_samples": float(np.asarray(model.offset_).ravel()[0])}
+    if method not in offset:
+        raise CannotRead(
+            "OneClassSVM.predict returns +1 or -1, which is no sum of kernels; pass model.decision_function"
+        )
+    start = np.asarray(model.intercept_)[0] + offset[method]
+    return _support(model, schema, dense(model.dual_coef_)[0], start)
+
+
+def support_classifier(model: Any, method: str, schema: Schema | None) -> Form:
+    """Margins of SVC and NuSVC: of two classes, or of each pair of classes."""
+    refuse_all_but_margin(model, method, "kernels")
+    dual, intercept = dense(model.dual_coef_), np.asarray(model.intercept_, dtype=np.float64)
+    if len(model.classes_) == 2:
+        return _support(model, schema, dual[0], intercept[0])
+    if model.decision_function_shape != "ovo":
+        raise CannotRead(
+            f"decision_function_shape={model.decision_function_shape!r} counts the votes of "
+            "pairs of classes, which is not a sum of kernels; set model.decision_function_shape = 'ovo' for "
+            "the margin of each pair"
+        )
+    # support vectors are sorted by class; row c of dual holds a vector's weight against the c-th other class
+    owner = np.repeat(np.arange(len(model.classes_)), model.n_support_)
+    coef = [
+        np.where(owner == a, dual[b - 1], 0.0) + np.where(owner == b, dual[a], 0.0)
+        for a, b in combinations(range(len(model.classes_)), 2)
+    ]
+    return _support(model, schema, np.stack(coef, axis=1), intercept)
+
+
+def _support(model: Any, schema: Schema | None, coef: Floats, intercept: Floats) -> Form:
+    _numbers_only(model, schema)
+    _check_kernel(model.kernel)
+    machine = Machine(
+        centers=dense(model.support_vectors_).reshape(-1, model.n_features_in_),
+        coef=coef,
+        intercept=intercept,
+        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit stores the number here
+        degree=model.degree,
+        coef0=model.coef0,
     )
+    return machine_form(model.kernel, machine)
 
 
-def _scaled(center: float, scale: float, x: Any) -> Any:
-    return (x - center) / scale
+def kernel_ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """KernelRidge."""
+    _numbers_only(model, schema)
+    _check_kernel(model.kernel)
+    coef = np.asarray(model.dual_coef_, dtype=np.float64)
+    machine = Machine(
+        centers=dense(model.X_fit_),
+        coef=coef,
+        intercept=np.zeros(coef.shape[1:]),
+        gamma=1.0 / model.n_features_in_ if model.gamma is None else float(model.gamma),
+        degree=model.degree,
+        coef0=model.coef0,
+    )
+    return machine_form(model.kernel, machine)
+
+
+def _numbers_only(model: Any, schema: Schema | None) -> None:
+    """Refuse columns that x holds as codes: scikit-learn would convert their texts to numbers."""
+    for name, levels in zip(schema.names, schema.levels, strict=True) if schema else ():
+        if levels:
+            raise CannotRead(
+                f"{type(model).__name__} reads the texts of column {name!r} as numbers; convert the column"
+            )
+
+
+_READ = "'rbf', 'laplacian', 'linear' and 'poly' of degree 2 are read exactly"
+_UNKNOWN = "is not known to limes"
+# Why a kernel is not read, by its name
+_NO_PRODUCT: Mapping[str, str] = {
+    "additive_chi2": "is a sum of fractions that limes does not integrate yet",
+    "chi2": "is a product of exponentials of fractions that limes does not integrate yet",
+    "cosine": "divides by the length of the row, which all columns make together",
+    "precomputed": "needs the kernel's values, and does not depend on the columns",
+    "sigmoid": "is tanh of a sum over columns, which is neither a sum nor a product of one function a column",
+}
+
+
+def _check_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, str):
+        raise CannotRead(f"limes does not know what a kernel that is a callable computes; {_READ}")
+    if kernel not in ("laplacian", "linear", "poly", "polynomial", "rbf"):
+        raise CannotRead(f"kernel={kernel!r} {_NO_PRODUCT.get(kernel, _UNKNOWN)}; {_READ}")
+
+
+def machine_form(kernel: Any, machine: Machine) -> Form:
+    """The form of a machine, by the name of its kernel."""
+    _check_kernel(kernel)
+    if kernel == "linear":
+        return _linear(machine)
+    rates = np.full(machine.centers.shape[1], machine.gamma)
+    if kernel == "rbf":  # K = exp(-γ ‖x - ζ‖²)
+        return _bumps(machine, 2.0 * rates)
+    if kernel == "laplacian":  # K = exp(-γ Σ_j |x_j - ζ_j|)
+        return _decays(machine, rates)
+    return _polynomial(machine)
+
+
+def _linear(machine: Machine) -> Form:
+    return Linear(np.tensordot(machine.centers, machine.coef, axes=(0, 0)), machine.intercept)
+
+
+def _polynomial(machine: Machine) -> Form:
+    """K = (γ x·ζ + r)²."""
+    if machine.degree != 2:
+        raise CannotRead(
+            f"kernel='poly' of degree {machine.degree} multiplies that many columns, and only "
+            f"products of two are read; {_READ}"
+        )
+    centers = machine.gamma * machine.centers
+    matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
+    coef = 2.0 * machine.coef0 * np.tensordot(centers, machine.coef, axes=(0, 0))
+    return Quadratic(matrix, coef, machine.intercept + machine.coef0**2 * machine.coef.sum(axis=0))
+
+
+def _bumps(machine: Machine, precision: Floats) -> GaussianKernels:
+    """A precision of 0 reads no column."""
+    with np.errstate(divide="ignore"):
+        scale = 1.0 / np.sqrt(precision)
+    return GaussianKernels(machine.centers, machine.coef, scale, machine.intercept)
+
+
+def _decays(machine: Machine, rates: Floats) -> Form:
+    """A rate of 0 reads no column."""
+    pairs = zip(machine.centers.T, rates.tolist(), strict=True)
+    functions = tuple(Decay(column, rate) if rate > 0 else None for column, rate in pairs)
+    return Reduced(SumOfProducts(functions, machine.coef, np.asarray(machine.intercept, dtype=np.float64)))
+
+
+# -- Gaussian processes -----------------------------------------------------------------------------------
+
+
+def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+    """Posterior mean of GaussianProcessRegressor: std · Σ_i α_i K(x, ζ_i) + mean."""
+    if not hasattr(model, "X_train_"):
+        raise CannotRead("GaussianProcessRegressor is not fitted: its prior mean is 0 everywhere")
+    _numbers_only(model, schema)
+    centers, alpha = dense(model.X_train_), np.asarray(model.alpha_, dtype=np.float64)
+    mean, std = np.asarray(model._y_train_mean), np.asarray(model._y_train_std)  # noqa: SLF001 - stored nowhere else
+    if alpha.size == len(alpha):  # one target, (n,) or (n, 1)
+        alpha, mean, std = alpha.ravel(), mean.reshape(()), std.reshape(())
+    terms = _expand_kernel(model.kernel_, centers.shape[1])
+    constant = Linear(np.zeros((centers.shape[1], *alpha.shape[1:])))  # of a kernel that is only noise
+    parts = [_read_monomial(term, centers, alpha) for term in terms] or [constant]
+    normal = std if alpha.ndim == 1 else np.diag(np.broadcast_to(std, alpha.shape[1:]))
+    return combine([map_outputs(combine(parts), normal)], intercept=mean)
+
+
+@dataclass(frozen=True)
+class _Monomial:
+    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots.
+
+    Kernels are sums of these.
+    """
+
+    weight: float
+    precision: Floats
+    rate: Floats
+    dots: int = 0
+
+
+def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
+    machine = Machine(centers, term.weight * alpha, np.zeros(alpha.shape[1:]))
+    narrow, decaying = bool(term.precision.any()), bool(term.rate.any())
+    if narrow and decaying:
+        raise CannotRead("a product of RBF with an exponential kernel is not read")
+    if term.dots > 2 or (term.dots and (narrow or decaying)):
+        raise CannotRead(
+            "a product of DotProduct with RBF or an exponential kernel, or with more than one DotProduct, is "
+            "not read"
+        )
+    if decaying:
+        return _decays(machine, term.rate)
+    if narrow:
+        return _bumps(machine, term.precision)
+    if term.dots == 0:
+        slopes = np.zeros((centers.shape[1], *alpha.shape[1:]))
+        return Linear(slopes, machine.coef.sum(axis=0))
+    return _linear(machine) if term.dots == 1 else _polynomial(machine)
+
+
+_READ_KERNELS = (
+    "sums, products and powers of RBF, Matern(nu=inf), PairwiseKernel('rbf' or 'laplacian'), ConstantKernel, "
+    "WhiteKernel and DotProduct are read exactly"
+)
+_ROUND = "is a function of the distance that no product of one function a column equals"
+_NO_PRODUCT_KERNELS: Mapping[str, str] = {
+    "CompoundKernel": "returns several kernels at once",
+    "ExpSineSquared": _ROUND,
+    "RationalQuadratic": _ROUND,
+}
+
+
+def _expand_kernel(kernel: Any, d: int) -> list[_Monomial]:
+    none = np.zeros(d)
+    match qualified_name(type(kernel)).removeprefix("sklearn."):
+        case "ConstantKernel":
+            return [_Monomial(float(kernel.constant_value), none, none)]
+        case "WhiteKernel":
+            return []  # the noise of different rows is independent
+        case "RBF" | "Matern" | "PairwiseKernel":
+            return [_of_distance(kernel, d)]
+        case "DotProduct":
+            return [_Monomial(float(kernel.sigma_0) ** 2, none, none), _Monomial(1.0, none, none, dots=1)]
+        case "Sum":
+            return _expand_kernel(kernel.k1, d) + _expand_kernel(kernel.k2, d)
+        case "Product":
+            return _multiplied(_expand_kernel(kernel.k1, d), _expand_kernel(kernel.k2, d))
+        case "Exponentiation":
+            return _power(_expand_kernel(kernel.kernel, d), float(kernel.exponent))
+    name = type(kernel).__qualname__
+    raise CannotRead(f"the kernel {name} {_NO_PRODUCT_KERNELS.get(name, _UNKNOWN)}; {_READ_KERNELS}")
+
+
+def _of_distance(kernel: Any, d: int) -> _Monomial:
+    none = np.zeros(d)
+    if type(kernel).__qualname__ == "PairwiseKernel":  # exp(-γ ‖x - ζ‖²) or exp(-γ ‖x - ζ‖₁), by its metric
+        if kernel.metric not in ("rbf", "laplacian") or kernel.pairwise_kernels_kwargs:
+            raise CannotRead(f"the kernel PairwiseKernel({kernel.metric!r}) is not read; {_READ_KERNELS}")
+        gamma = np.full(d, float(kernel.gamma))
+        return _Monomial(1.0, 2.0 * gamma, none) if kernel.metric == "rbf" else _Monomial(1.0, none, gamma)
+    lengths = np.broadcast_to(np.asarray(kernel.length_scale, dtype=np.float64), (d,))
+    smoothness = getattr(kernel, "nu", np.inf)  # of Matern, which is RBF at nu = inf
+    if smoothness == np.inf:
+        return _Monomial(1.0, lengths**-2.0, none)
+    if smoothness == 0.5 and d == 1:  # exp(-distance / length), a product in one dimension only
+        return _Monomial(1.0, none, 1.0 / lengths)
+    raise CannotRead(f"the kernel Matern(nu={smoothness:g}) {_ROUND}; {_READ_KERNELS}")
+
+
+def _power(base: list[_Monomial], exponent: float) -> list[_Monomial]:
+    if len(base) == 1 and base[0].dots == 0:
+        (only,) = base
+        return [_Monomial(only.weight**exponent, only.precision * exponent, only.rate * exponent)]
+    if exponent not in (1.0, 2.0):
+        raise CannotRead(f"a sum of kernels to the power {exponent:g} is not read; powers 1 and 2 are")
+    return base if exponent == 1.0 else _multiplied(base, base)
+
+
+def _multiplied(first: list[_Monomial], second: list[_Monomial]) -> list[_Monomial]:
+    return [
+        _Monomial(a.weight * b.weight, a.precision + b.precision, a.rate + b.rate, a.dots + b.dots)
+        for a in first
+        for b in second
+    ]

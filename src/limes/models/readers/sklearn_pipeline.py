@@ -1,7 +1,7 @@
 """Pipelines of scikit-learn: the prediction of the last step, over the input columns of the first.
 
 The steps are folded, one after the other, into functions of the user's columns; the form that is read off the
-last step is then folded behind those (``_folding/fold.py``).
+last step is then folded behind those (``models/_folding.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from limes.models._folding.feature_maps import (
+from limes.models._feature_maps import (
     Codebook,
     LookupMap,
     ModelColumn,
@@ -21,8 +21,7 @@ from limes.models._folding.feature_maps import (
     is_blank,
     is_number,
 )
-from limes.models._folding.fold import expand_components, fold
-from limes.models._folding.guards import EVERYTHING, Accepted, Guard
+from limes.models._folding import EVERYTHING, Accepted, Guard, expand_components, fold
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._base import Form, Linear
@@ -30,16 +29,15 @@ from limes.models.forms._linked import Linked, Softmax
 from limes.models.readers import sklearn_transformers as transformers
 from limes.models.readers.sklearn_transformers import LINEAR_MAPS, Expand, Fold, StepColumns, linear_map
 
-_NOTHING = (None, "passthrough")
-
 
 def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
     """A Pipeline whose last step can be read, and whose other steps treat one column at a time."""
-    if _is_nothing(model.steps[-1][1]):
+    last = model.steps[-1][1]
+    if last is None or isinstance(last, str):
         raise CannotRead("the pipeline ends in 'passthrough' and predicts nothing")
     columns = _user_columns(model, schema)
     form, folded = _read_steps(model.steps, method, columns)
-    form, parts = expand_components(form, folded.columns, type(model.steps[-1][1]).__qualname__)
+    form, parts = expand_components(form, folded.columns, type(last).__qualname__)
     return fold(form, parts, columns.names, folded.guards)
 
 
@@ -49,25 +47,16 @@ def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
         if count is None:
             raise CannotRead("the first step does not know how many columns it takes")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
-        return StepColumns(
-            tuple(ModelColumn(j, _unchanged(name)) for j, name in enumerate(names)), names=names
-        )
-    columns = [
-        ModelColumn(j, _of_levels(levels) if levels else _unchanged(name))
-        for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True))
-    ]
+        schema = Schema(names, ((),) * len(names))
+    columns = []
+    for j, (name, levels) in enumerate(zip(schema.names, schema.levels, strict=True)):
+        phi: MonotoneMap | LookupMap = identity_map(f"column {name!r}")
+        if levels:  # x holds codes, the model gets the user's values
+            values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
+            values[: len(levels)] = levels
+            phi = LookupMap(np.arange(float(len(levels))), values, closed=True)
+        columns.append(ModelColumn(j, phi))
     return StepColumns(tuple(columns), names=schema.names)
-
-
-def _unchanged(name: str) -> MonotoneMap:
-    return identity_map(f"column {name!r}")
-
-
-def _of_levels(levels: Sequence[Any]) -> LookupMap:
-    """The user's values of a column that x holds as codes."""
-    values = np.empty(len(levels) + 2, dtype=object)  # the last two: there is no other value; missing
-    values[: len(levels)] = levels
-    return LookupMap(np.arange(float(len(levels))), values, closed=True)
 
 
 # -- from the first step to the last ----------------------------------------------------------------------
@@ -76,13 +65,13 @@ def _of_levels(levels: Sequence[Any]) -> LookupMap:
 def _read_steps(
     steps: Sequence[tuple[str, Any]], method: str, columns: StepColumns
 ) -> tuple[Form, StepColumns]:
-    """Return a form, and its columns as functions of the user's columns."""
     (name, step), *rest = steps
     if not rest:
         return _read_last(step, method, columns)
-    if _class_name(step) in _EXPANSIONS:
-        return _read_expansion(name, step, rest, method, columns)
-    return _read_steps(rest, method, _fold_step(name, step, columns))
+    expand = _EXPANSIONS.get(qualified_name(type(step)))
+    if expand is None:
+        return _read_steps(rest, method, _fold_step(name, step, columns))
+    return _read_expansion(name, step, expand, rest, method, columns)
 
 
 def _read_last(step: Any, method: str, columns: StepColumns) -> tuple[Form, StepColumns]:
@@ -110,7 +99,7 @@ def _texts(column: ModelColumn) -> tuple[Any, ...]:
 
 
 def _read_expansion(
-    name: str, step: Any, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
+    name: str, step: Any, expand: Expand, rest: Sequence[tuple[str, Any]], method: str, columns: StepColumns
 ) -> tuple[Form, StepColumns]:
     """Functions of several columns, products or cosines of sums; then scalers and a linear model."""
     kind = type(step).__qualname__
@@ -133,7 +122,7 @@ def _read_expansion(
         coef[column.source] += affine.slope * weight
         intercept = intercept + (affine.value - affine.slope * affine.center) * weight
     try:
-        return _EXPANSIONS[_class_name(step)](step, columns, Linear(coef, intercept))
+        return expand(step, columns, Linear(coef, intercept))
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({kind}): {reason}") from None
 
@@ -150,8 +139,7 @@ _EXPANSIONS: Mapping[str, Expand] = {
 
 
 def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
-    """The columns behind one transformer."""
-    if _is_nothing(step):
+    if step is None or isinstance(step, str):
         return columns
     try:
         folded = _fold_of(step)(step, columns)
@@ -165,16 +153,8 @@ def _fold_step(name: str, step: Any, columns: StepColumns) -> StepColumns:
         ) from error
 
 
-def _is_nothing(step: Any) -> bool:
-    return step is None or isinstance(step, str)
-
-
-def _class_name(step: Any) -> str:
-    return qualified_name(type(step))
-
-
 def _fold_of(step: Any) -> Fold:
-    fold_of_step = _FOLDS.get(_class_name(step))
+    fold_of_step = _FOLDS.get(qualified_name(type(step)))
     if fold_of_step is not None:
         refuse_replaced_methods(step)
         return fold_of_step
@@ -193,25 +173,18 @@ def _nested(step: Any, columns: StepColumns) -> StepColumns:
 def _column_transformer(step: Any, columns: StepColumns) -> StepColumns:
     """Each transformer's columns side by side, in the order of ``transformers_``."""
     inputs = step._transformer_to_input_indices  # noqa: SLF001 - names, slices and masks, resolved
-    parts = [(name, part) for name, part, _ in step.transformers_ if not _is_dropped(part, inputs[name])]
+    parts = [(name, part) for name, part, _ in step.transformers_ if part != "drop" and len(inputs[name])]
     positions = _positions(step, columns, [i for name, _ in parts for i in inputs[name]])
-    outputs: list[ModelColumn] = []
-    guards: list[Guard] = []
+    folded = []
     for name, part in parts:
-        folded = _fold_step(name, part, columns.take([positions[i] for i in inputs[name]]))
-        guards += folded.guards
-        weighted = _weighted(step, name, folded).columns
+        behind = _fold_part(step, name, part, columns.take([positions[i] for i in inputs[name]]))
         expected = step.output_indices_[name]
-        if len(weighted) != expected.stop - expected.start:
+        if len(behind.columns) != expected.stop - expected.start:
             raise CannotRead(
-                f"{name!r} returns {len(weighted)} columns and returned another number in training"
+                f"{name!r} returns {len(behind.columns)} columns and returned another number in training"
             )
-        outputs += weighted
-    return StepColumns(tuple(outputs), bool(step.sparse_output_)).with_guards(*guards)
-
-
-def _is_dropped(part: Any, inputs: Sequence[int]) -> bool:
-    return len(inputs) == 0 or (isinstance(part, str) and part == "drop")
+        folded.append(behind)
+    return _side_by_side(folded, sparse=bool(step.sparse_output_))
 
 
 def _positions(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[int, int]:
@@ -224,22 +197,23 @@ def _positions(step: Any, columns: StepColumns, used: Sequence[int]) -> Mapping[
 
 
 def _feature_union(step: Any, columns: StepColumns) -> StepColumns:
-    """Every transformer of all columns, side by side."""
-    outputs: list[ModelColumn] = []
-    guards: list[Guard] = []
-    sparse = False
-    for name, part in step.transformer_list:
-        if not _is_dropped(part, range(1)):
-            folded = _fold_step(name, part, columns)
-            guards += folded.guards
-            outputs += _weighted(step, name, folded).columns
-            sparse |= folded.sparse
-    return StepColumns(tuple(outputs), sparse).with_guards(*guards)
+    parts = [(name, part) for name, part in step.transformer_list if part != "drop"]
+    folded = [_fold_part(step, name, part, columns) for name, part in parts]
+    return _side_by_side(folded, sparse=any(part.sparse for part in folded))
 
 
-def _weighted(step: Any, name: str, columns: StepColumns) -> StepColumns:
+def _fold_part(step: Any, name: str, part: Any, columns: StepColumns) -> StepColumns:
+    """The columns behind one transformer of several, times its weight."""
+    folded = _fold_step(name, part, columns)
     weight = (step.transformer_weights or {}).get(name)
-    return columns if weight is None else transformers.times(float(weight), columns)
+    if weight is None:
+        return folded
+    return transformers.times(float(weight), folded).with_guards(*folded.guards)
+
+
+def _side_by_side(parts: Sequence[StepColumns], *, sparse: bool) -> StepColumns:
+    columns = tuple(column for part in parts for column in part.columns)
+    return StepColumns(columns, sparse).with_guards(*(guard for part in parts for guard in part.guards))
 
 
 _SELECTORS = (
@@ -266,7 +240,7 @@ _FOLDS: Mapping[str, Fold] = {
     "sklearn.StandardScaler": transformers.standard_scaler,
     "sklearn.TargetEncoder": transformers.target_encoder,
     **{f"sklearn.{name}": transformers.selector for name in _SELECTORS.split()},
-    **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS},
+    **{f"sklearn.{name}": linear_map for name in LINEAR_MAPS.split()},
 }
 
 
@@ -300,18 +274,12 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def _guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
-    """Guards of all input columns of numbers of a fitted step."""
-    accepted = _accepted(step, sparse=columns.sparse)
     return tuple(
         Guard(column, each, name)
-        for each, name in accepted
+        for each, name in _accepted(step, sparse=columns.sparse)
         for column in columns.columns
-        if not (isinstance(column.map, LookupMap) and _holds_text(column.map.values))
+        if not _texts(column)
     )
-
-
-def _holds_text(values: Any) -> bool:
-    return values.dtype.kind == "O" and not all(is_number(v) or is_blank(v) for v in values)
 
 
 def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
@@ -333,7 +301,7 @@ def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
         return ()
     if family == _INFINITE:
         return ((EVERYTHING, name),)
+    missing = bool(tags.input_tags.allow_nan)
     if family in _SINGLE:
-        missing = bool(tags.input_tags.allow_nan) and not sparse
-        return ((Accepted(missing, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
-    return ((Accepted(bool(tags.input_tags.allow_nan)), name),)
+        return ((Accepted(missing and not sparse, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
+    return ((Accepted(missing), name),)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,20 +47,11 @@ _Words: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Products of the words of a text, and the n-gram that appears where each of them is 1.
+    """Products of the words of a text, and the n-gram that appears where each of them is 1."""
 
-    Attributes
-    ----------
-    texts
-        (G,) the n-grams.
-    counts
-        (G,) how often each then appears.
-    product, word, present
-        (L,) for each factor, as in :class:`limes.models.forms.PresenceProducts`.
-    """
-
-    texts: tuple[str, ...]
-    counts: Ints
+    texts: tuple[str, ...]  # (G,) the n-grams
+    counts: Ints  # (G,) how often each then appears
+    # (L,) for each factor, as in limes.models.forms.PresenceProducts
     product: Ints
     word: Ints
     present: Bools
@@ -70,21 +61,12 @@ class Grams:
         """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one."""
         counts: Counter[tuple[str, _Words, _Words]] = Counter()
         factors = 0
-        prefixes = None if vocabulary is None else _prefixes(vocabulary)
-        for run in _Runs(tokens, sizes[-1], prefixes):
+        for run in _runs(tokens, sizes[-1], None if vocabulary is None else _prefixes(vocabulary)):
             if run.length in sizes and (vocabulary is None or run.text in vocabulary):
                 counts[run.text, frozenset(run.kept), frozenset(run.removed)] += 1
                 factors += len(run.kept) + len(run.removed)
             if factors > _MOST_FACTORS:
                 raise _too_many(tokens)
-        return cls._from_counts(counts)
-
-    def products(self, coef: Floats, intercept: Floats, words: int) -> PresenceProducts:
-        """The form intercept + Σ_g coef[g] φ_g over the words; coef (G,) or (G, k)."""
-        return PresenceProducts.from_factors(self.product, self.word, self.present, coef, intercept, words)
-
-    @classmethod
-    def _from_counts(cls, counts: Counter[tuple[str, _Words, _Words]]) -> Grams:
         sides = [side for _, kept, removed in counts for side in (kept, removed)]
         side_of = np.repeat(np.arange(len(sides)), [len(side) for side in sides])
         return cls(
@@ -117,40 +99,36 @@ class _Run(NamedTuple):
     removed: set[int]
 
 
-class _Runs:
+def _runs(tokens: Sequence[Token], longest: int, prefixes: set[str] | None) -> Iterator[_Run]:
     """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None.
 
     A run is valid until the next one is yielded.
     """
+    tried = 0
 
-    def __init__(self, tokens: Sequence[Token], longest: int, prefixes: set[str] | None) -> None:
-        self._tokens, self._longest, self._prefixes = tokens, longest, prefixes
-        self._tried = 0
-
-    def __iter__(self) -> Iterator[_Run]:
-        for first, (token, word) in enumerate(self._tokens):
-            if self._prefixes is None or token in self._prefixes:
-                yield from self._with_longer(_Run(token, 1, first, {word}, set()))
-
-    def _with_longer(self, run: _Run) -> Iterator[_Run]:
+    def with_longer(run: _Run) -> Iterator[_Run]:
         """Yield the run itself, and those that begin with it; the words between its tokens are removed."""
+        nonlocal tried
         yield run
-        if run.length == self._longest:
+        if run.length == longest:
             return
         removed = set(run.removed)
-        for i in range(run.last + 1, len(self._tokens)):
-            token, word = self._tokens[i]
-            self._tried += 1
+        for i in range(run.last + 1, len(tokens)):
+            token, word = tokens[i]
+            tried += 1
             if word not in removed:
                 text = f"{run.text} {token}"
-                if self._prefixes is None or text in self._prefixes:
-                    longer = _Run(text, run.length + 1, i, run.kept | {word}, removed)
-                    yield from self._with_longer(longer)
+                if prefixes is None or text in prefixes:
+                    yield from with_longer(_Run(text, run.length + 1, i, run.kept | {word}, removed))
             if word in run.kept:
                 break
             removed.add(word)
-        if self._tried > _MOST_TRIED:
-            raise _too_many(self._tokens)
+        if tried > _MOST_TRIED:
+            raise _too_many(tokens)
+
+    for first, (token, word) in enumerate(tokens):
+        if prefixes is None or token in prefixes:
+            yield from with_longer(_Run(token, 1, first, {word}, set()))
 
 
 def _too_many(tokens: Sequence[Token]) -> CannotRead:
@@ -163,36 +141,16 @@ _NORMS = (None, "l1", "l2")
 
 @dataclass(frozen=True, eq=False)
 class WordRows:
-    """The rows of a text's words after vectorizing steps.
+    """The rows of a text's words after vectorizing steps."""
 
-    Attributes
-    ----------
-    matrix
-        R, sparse (d, V), or (G, V) with n-grams.
-    words
-        d.
-    grams
-        The products φ of n-grams; None where φ(z) = z.
-    norm
-        None, "l1" or "l2".
-    single
-        Whether no two rows of R share a column.
-    steps
-        Number of the model's steps that are vectorizing.
-    single_precision
-        Whether the vectorizer adds in float32.
-    kind
-        The class of the vectorizer's sparse rows, as some models accept one class only.
-    """
-
-    matrix: Any
-    words: int
-    grams: Grams | None
-    norm: str | None
-    single: bool
-    steps: int
-    single_precision: bool
-    kind: type
+    matrix: Any  # R, sparse (d, V), or (G, V) with n-grams
+    words: int  # d
+    grams: Grams | None  # the products φ of n-grams; None where φ(z) = z
+    norm: str | None  # None, "l1" or "l2"
+    single: bool  # whether no two rows of R share a column
+    steps: int  # of the model's, that are vectorizing
+    single_precision: bool  # whether the vectorizer adds in float32
+    kind: type  # class of the vectorizer's sparse rows, as some models accept one class only
 
     def rows(self, z: Floats) -> Any:
         """x(z), sparse (n, V), at rows z (n, d), where there are no n-grams."""
@@ -208,14 +166,19 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
     if not steps:
         raise CannotRead("the model takes texts as they are, and can only be called")
     vectorizer = steps[0]
-    if qualified_name(type(vectorizer)) not in VECTORIZERS:
+    kind = qualified_name(type(vectorizer))
+    if kind not in VECTORIZERS:
         raise CannotRead(f"limes does not know how {type(vectorizer).__qualname__} treats single words")
     refuse_replaced_methods(vectorizer)
-    _check_local(vectorizer, document)
+    _check_options(vectorizer)
+    _check_gaps(vectorizer, document)
     rows = _counts(vectorizer, document)
     if vectorizer.binary and not rows.single:
         raise CannotRead("binary counts of words that share a column of the vectorizer do not add up")
-    rows = _WEIGHTS[qualified_name(type(vectorizer))](rows, vectorizer)
+    if kind == "sklearn.TfidfVectorizer":
+        rows = _weighted(rows, vectorizer)
+    elif kind == _HASHING:
+        rows = _normalised(rows, vectorizer.norm)
     if len(steps) > 1 and qualified_name(type(steps[1])) == _WEIGHING:
         if rows.norm is not None:
             raise CannotRead("TF-IDF weights on counts that are normalised already")
@@ -225,29 +188,34 @@ def word_rows(steps: Sequence[Any], document: Document) -> WordRows:
 
 # -- counts --------------------------------------------------------------------------------------------------
 
+_HASHING = "sklearn.HashingVectorizer"
+
 
 def _counts(vectorizer: Any, document: Document) -> WordRows:
-    """Counts, without weights and norm."""
     from scipy.sparse import csr_array
 
-    count = _COUNTERS[qualified_name(type(vectorizer))]
     if tuple(vectorizer.ngram_range) == (1, 1):
-        if document.mask and count(vectorizer, [document.mask]).nnz:
+        if document.mask and _counted(vectorizer, [document.mask]).nnz:
             raise CannotRead(f"the mask {document.mask!r} is a token of the vectorizer")
-        grams, rows = None, count(vectorizer, document.word_texts())
+        grams, rows = None, _counted(vectorizer, document.word_texts())
         counts = csr_array(rows).astype(np.float64)
     else:
         grams = _grams(vectorizer, document)
-        rows = _GRAMS[qualified_name(type(vectorizer))](vectorizer, grams.texts)
+        rows = _counted_grams(vectorizer, grams.texts)
         counts = csr_array(csr_array(rows).astype(np.float64).multiply(grams.counts[:, None]))
     if vectorizer.binary:
         counts.data = np.sign(counts.data)
     single_precision = vectorizer.dtype == np.float32
-    return WordRows(counts, document.size, grams, None, is_single(counts), 1, single_precision, type(rows))
+    return WordRows(counts, document.size, grams, None, _is_single(counts), 1, single_precision, type(rows))
 
 
 def _grams(vectorizer: Any, document: Document) -> Grams:
-    tokens = _tokens(vectorizer)
+    clean, cut = vectorizer.build_preprocessor(), vectorizer.build_tokenizer()
+    stop = vectorizer.get_stop_words() or frozenset()
+
+    def tokens(text: str) -> list[str]:
+        return [token for token in cut(clean(text)) if token not in stop]
+
     if tokens(document.mask):
         raise CannotRead(f"the mask {document.mask!r} stands between the words of n-grams")
     smallest, largest = vectorizer.ngram_range
@@ -260,53 +228,31 @@ def _grams(vectorizer: Any, document: Document) -> Grams:
     return Grams.from_tokens(each, range(smallest, largest + 1), vocabulary)
 
 
-def _tokens(vectorizer: Any) -> Callable[[str], list[str]]:
-    """Tokens of a piece of text, without stop words."""
-    clean, cut = vectorizer.build_preprocessor(), vectorizer.build_tokenizer()
-    stop = vectorizer.get_stop_words() or frozenset()
-    return lambda text: [token for token in cut(clean(text)) if token not in stop]
-
-
-def _count(vectorizer: Any, texts: Sequence[str]) -> Any:
+def _counted(vectorizer: Any, texts: Sequence[str]) -> Any:
+    from sklearn.base import clone
     from sklearn.feature_extraction.text import CountVectorizer
 
+    if qualified_name(type(vectorizer)) == _HASHING:
+        return clone(vectorizer).set_params(norm=None).transform(list(texts))
     return CountVectorizer.transform(vectorizer, list(texts))
 
 
-def _hash(vectorizer: Any, texts: Sequence[str]) -> Any:
-    from sklearn.base import clone
-
-    return clone(vectorizer).set_params(norm=None).transform(list(texts))
-
-
-def _count_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
-    """Rows of whole n-grams, which are all in the vocabulary."""
-    from scipy.sparse import csr_matrix
-
-    columns = [vectorizer.vocabulary_[gram] for gram in grams]
-    shape = (len(grams), len(vectorizer.vocabulary_))
-    return csr_matrix((np.ones(len(grams)), columns, np.arange(len(grams) + 1)), shape=shape)
-
-
-def _hash_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
+def _counted_grams(vectorizer: Any, grams: Sequence[str]) -> Any:
     from scipy.sparse import csr_matrix
     from sklearn.base import clone
 
+    if qualified_name(type(vectorizer)) != _HASHING:
+        columns = [vectorizer.vocabulary_[gram] for gram in grams]
+        shape = (len(grams), len(vectorizer.vocabulary_))
+        return csr_matrix((np.ones(len(grams)), columns, np.arange(len(grams) + 1)), shape=shape)
     if not grams:
         return csr_matrix((0, vectorizer.n_features))
     whole = clone(vectorizer).set_params(norm=None, ngram_range=(1, 1), analyzer=lambda gram: [gram])
     return whole.transform(list(grams))
 
 
-_Counter = Callable[[Any, Sequence[str]], Any]
-_COUNTERS: Mapping[str, _Counter] = dict(zip(VECTORIZERS, (_count, _count, _hash), strict=True))
-_GRAMS: Mapping[str, _Counter] = dict(
-    zip(VECTORIZERS, (_count_grams, _count_grams, _hash_grams), strict=True)
-)
-
-
-def is_single(counts: Any) -> bool:
-    """Return whether no two rows share a column."""
+def _is_single(counts: Any) -> bool:
+    """Whether no two rows share a column."""
     return bool(np.bincount(counts.indices).max(initial=0) <= 1)
 
 
@@ -335,13 +281,6 @@ def _normalised(rows: WordRows, norm: str | None) -> WordRows:
     return replace(rows, norm=norm)
 
 
-_WEIGHTS: Mapping[str, Callable[[WordRows, Any], WordRows]] = {
-    "sklearn.CountVectorizer": lambda rows, vectorizer: rows,  # noqa: ARG005 - counts as they are
-    "sklearn.TfidfVectorizer": _weighted,
-    "sklearn.HashingVectorizer": lambda rows, vectorizer: _normalised(rows, vectorizer.norm),
-}
-
-
 # -- whether the vectorizer reads each word by itself -------------------------------------------------------
 
 # Patterns of word characters and edges of words only
@@ -350,29 +289,8 @@ _OF_WORD_CHARACTERS = re.compile(
 )
 
 
-def _check_local(vectorizer: Any, document: Document) -> None:
-    """Refuse vectorizers whose tokens of a text are not the tokens of its words."""
-    _check_options(vectorizer)
-    clean = vectorizer.build_preprocessor()
-    if vectorizer.lowercase and "Σ" in document.text:
-        raise CannotRead("how the Greek letter Σ is written in lower case depends on its neighbours")
-    gaps = [clean(gap) for gap in dict.fromkeys(document.gaps)]
-    letters = [gap for gap in gaps if re.search(r"\w", gap)]
-    if letters and not _are_ignored(vectorizer, document, letters):
-        raise CannotRead("the split leaves letters between the words, which may be tokens of the vectorizer")
-    between = {clean(gap) for gap in dict.fromkeys(document.gaps[1:-1])}
-    if "" in between:
-        raise CannotRead("words of this split touch each other, and the vectorizer may join them")
-
-
-def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
-    """Return whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
-    before, behind = document.gaps[:-1], document.gaps[1:]
-    touching = any(re.search(r"\w$", gap) for gap in before) or any(re.match(r"\w", gap) for gap in behind)
-    return not touching and tuple(vectorizer.ngram_range) == (1, 1) and not vectorizer.transform(gaps).nnz
-
-
 def _check_options(vectorizer: Any) -> None:
+    """Refuse vectorizers whose tokens of a text are not the tokens of its words."""
     if vectorizer.input != "content":
         raise CannotRead(f"the vectorizer reads texts from input={vectorizer.input!r}")
     if vectorizer.analyzer != "word":
@@ -383,12 +301,29 @@ def _check_options(vectorizer: Any) -> None:
     if callable(vectorizer.strip_accents):
         raise CannotRead("the vectorizer has its own strip_accents, which may do anything")
     pattern = vectorizer.token_pattern
-    if not _OF_WORD_CHARACTERS.fullmatch(pattern) or _matches_empty(pattern):
+    matches_empty = any(not match.group() for match in re.finditer(pattern, "a1 _!"))
+    if not _OF_WORD_CHARACTERS.fullmatch(pattern) or matches_empty:
         raise CannotRead(f"token_pattern={pattern!r} may match more than the characters of one word")
 
 
-def _matches_empty(pattern: str) -> bool:
-    return any(not match.group() for match in re.finditer(pattern, "a1 _!"))
+def _check_gaps(vectorizer: Any, document: Document) -> None:
+    """Refuse texts whose tokens are not the tokens of their words."""
+    clean = vectorizer.build_preprocessor()
+    if vectorizer.lowercase and "Σ" in document.text:
+        raise CannotRead("how the Greek letter Σ is written in lower case depends on its neighbours")
+    gaps = [clean(gap) for gap in dict.fromkeys(document.gaps)]
+    letters = [gap for gap in gaps if re.search(r"\w", gap)]
+    if letters and not _are_ignored(vectorizer, document, letters):
+        raise CannotRead("the split leaves letters between the words, which may be tokens of the vectorizer")
+    if any(not clean(gap) for gap in dict.fromkeys(document.gaps[1:-1])):
+        raise CannotRead("words of this split touch each other, and the vectorizer may join them")
+
+
+def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
+    """Whether a vectorizer of single words counts nothing of gaps, whose letters touch no word."""
+    before, behind = document.gaps[:-1], document.gaps[1:]
+    touching = any(re.search(r"\w$", gap) for gap in before) or any(re.match(r"\w", gap) for gap in behind)
+    return not touching and tuple(vectorizer.ngram_range) == (1, 1) and not vectorizer.transform(gaps).nnz
 
 
 def word_normalizer(steps: Sequence[Any]) -> Any:
@@ -412,7 +347,7 @@ _LINEAR = f"{_SELECTORS} MaxAbsScaler StandardScaler TruncatedSVD VarianceThresh
 
 
 def text_form(word_rows: WordRows, rest: Sequence[Any], head: Any, method: str) -> Form:
-    """Return the form over words of the other steps and the head, at x(z)."""
+    """The form over words of the other steps and the head, at x(z)."""
     if qualified_name(type(head)).startswith("xgboost."):
         raise CannotRead("XGBoost takes words that are not in a text as missing, not as 0")
     return _over_words(read_form(head, method, None), word_rows, _after(rest, word_rows))
@@ -444,7 +379,13 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
     if isinstance(form, Forest | Boxes):
         return _trees_on_words(form, word_rows, columns)
     if isinstance(form, Linked):
-        return _linked_over_words(form, word_rows, columns)
+        margin = _over_words(form.margin, word_rows, columns)
+        try:
+            return replace(form, margin=margin)
+        except InputError as error:
+            raise CannotRead(
+                f"probabilities follow a margin that is no sum of words ({error}); output='margin' is read"
+            ) from error
     if isinstance(form, Softmax):
         raise CannotRead(
             "probabilities of three classes over words have no exact expectation; output='margin' has"
@@ -452,20 +393,11 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
     raise CannotRead(f"a {type(form).__name__} is not read over the words of a text")
 
 
-def _linked_over_words(form: Linked, word_rows: WordRows, columns: Any) -> Form:
-    margin = _over_words(form.margin, word_rows, columns)
-    try:
-        return replace(form, margin=margin)
-    except InputError as error:
-        raise CannotRead(
-            f"probabilities follow a margin that is no sum of words ({error}); output='margin' is read"
-        ) from error
-
-
 def _linear_over_words(form: Linear, word_rows: WordRows, columns: Any) -> Form:
-    coef = np.asarray(columns @ form.coef)
-    if word_rows.grams is not None:
-        return word_rows.grams.products(coef, form.intercept, word_rows.words)
+    coef, grams = np.asarray(columns @ form.coef), word_rows.grams
+    if grams is not None:
+        factors = (grams.product, grams.word, grams.present)
+        return PresenceProducts.from_factors(*factors, coef, form.intercept, word_rows.words)
     if word_rows.norm is None:
         return Linear(coef, form.intercept)
     sizes = abs(word_rows.matrix) if word_rows.norm == "l1" else word_rows.matrix.multiply(word_rows.matrix)
@@ -483,7 +415,7 @@ def _trees_on_words(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> 
         raise CannotRead("trees on normalised texts test how many words are kept, not which")
     if word_rows.grams is not None:
         raise CannotRead("trees on counts of n-grams are not read, only on counts of words")
-    if not is_single(columns):
+    if not _is_single(columns):
         raise CannotRead("trees on columns that several words of the text share are not read")
     words = columns.tocoo()
     word_of, value_of = np.full(form.size, -1), np.zeros(form.size)

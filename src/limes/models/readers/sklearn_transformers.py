@@ -21,70 +21,62 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes.exceptions import InputError
-from limes.models._folding.feature_maps import (
+from limes.models._feature_maps import (
     Affine,
     Codebook,
     CurveMap,
     ModelColumn,
     MonotoneMap,
     Operation,
-    Pointwise,
     StepMap,
     Values,
+    centered_map,
     identity_map,
     is_blank,
     is_missing,
     is_number,
     numbers,
+    scaling_map,
 )
-from limes.models._folding.fold import Component, LinearMap
-from limes.models._folding.guards import Accepted, Guard
+from limes.models._folding import Accepted, Component, Guard, LinearMap
 from limes.models._reading import CannotRead, dense
 from limes.models.forms._base import Form, Linear, from_polynomial_features
 from limes.models.forms._linked import Ridges
-from limes.models.readers.sklearn_kernels import Machine, machine_form
+from limes.models.readers.sklearn_linear import Machine, machine_form
 
 
 @dataclass(frozen=True, eq=False)
 class StepColumns:
-    """The columns between two steps of a pipeline.
-
-    Attributes
-    ----------
-    columns
-        The columns, in order.
-    sparse
-        Whether they are a sparse matrix, which some transformers scale in another way.
-    names
-        Names of the user's columns; () behind the first step.
-    guards
-        Guards of the values that the steps so far accept.
-    """
+    """The columns between two steps of a pipeline."""
 
     columns: tuple[ModelColumn, ...]
-    sparse: bool = False
-    names: tuple[str, ...] = ()
-    guards: tuple[Guard, ...] = ()
+    sparse: bool = False  # a sparse matrix, which some transformers scale in another way
+    names: tuple[str, ...] = ()  # of the user's columns; () behind the first step
+    guards: tuple[Guard, ...] = ()  # of the values that the steps so far accept
 
     def with_guards(self, *guards: Guard) -> StepColumns:
         """Add guards; duplicates count once."""
         return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
 
     def each(self, operations: Sequence[Operation]) -> StepColumns:
-        """Apply one operation to each column."""
         self.expect(len(operations))
         pairs = zip(self.columns, operations, strict=True)
         return StepColumns(tuple(c.then(o) for c, o in pairs), self.sparse)
 
+    def every(self, operation: Operation) -> StepColumns:
+        return self.each([operation] * len(self.columns))
+
     def take(self, positions: Sequence[int]) -> StepColumns:
-        """Select columns, with their names."""
         names = tuple(self.names[i] for i in positions) if self.names else ()
         return StepColumns(tuple(self.columns[i] for i in positions), self.sparse, names)
 
     def expect(self, count: int) -> None:
-        """Raise unless there are ``count`` columns."""
         if len(self.columns) != count:
             raise CannotRead(f"it was fitted on {count} columns and gets {len(self.columns)}")
+
+    def refuse_sparse(self) -> None:
+        if self.sparse:
+            raise CannotRead("its input is a sparse matrix; use sparse_output=False in the step before")
 
 
 # (fitted transformer, input columns) -> output columns
@@ -96,24 +88,31 @@ Fold = Callable[[Any, StepColumns], StepColumns]
 
 def standard_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - mean) / scale."""
-    width = int(step.n_features_in_)
-    center = _constants(step.mean_ if step.with_mean else 0.0, width)
-    return columns.each(_centered(center, _constants(step.scale_, width, 1.0), sparse=columns.sparse))
+    return _centered(step, columns, step.mean_ if step.with_mean else 0.0, step.scale_)
 
 
 def robust_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """(x - center) / scale."""
-    width = int(step.n_features_in_)
-    center = _constants(step.center_ if step.with_centering else 0.0, width)
-    scale = _constants(step.scale_ if step.with_scaling else 1.0, width)
-    return columns.each(_centered(center, scale, sparse=columns.sparse))
+    center = step.center_ if step.with_centering else 0.0
+    return _centered(step, columns, center, step.scale_ if step.with_scaling else None)
 
 
 def max_abs_scaler(step: Any, columns: StepColumns) -> StepColumns:
     """The step x / scale."""
-    width = int(step.n_features_in_)
-    scaled = columns.each(_centered(np.zeros(width), _constants(step.scale_, width), sparse=columns.sparse))
+    scaled = _centered(step, columns, 0.0, step.scale_)
     return _clipped(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
+
+
+def _centered(step: Any, columns: StepColumns, center: Any, scale: Any) -> StepColumns:
+    width = (int(step.n_features_in_),)
+    scales = np.broadcast_to(1.0 if scale is None else scale, width).tolist()
+    if columns.sparse:  # a sparse matrix is multiplied by 1 / scale, which may round differently
+        return columns.each([_multiplied(1.0 / s) for s in scales])
+    return columns.each(list(map(centered_map, np.broadcast_to(center, width).tolist(), scales)))
+
+
+def _multiplied(factor: float) -> MonotoneMap:
+    return scaling_map(lambda x: x * factor, Affine(factor))
 
 
 def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
@@ -121,49 +120,20 @@ def min_max_scaler(step: Any, columns: StepColumns) -> StepColumns:
     low, high = map(float, step.feature_range)
 
     def scaling(scale: float, shift: float, lowest: float) -> Operation:
-        return _scaling(lambda x: x * scale + shift, Affine(scale, lowest, low))
+        return scaling_map(lambda x: x * scale + shift, Affine(scale, lowest, low))
 
-    attributes = map(_listed, (step.scale_, step.min_, step.data_min_))
-    scaled = columns.each([scaling(*values) for values in zip(*attributes, strict=True)])
+    attributes = (np.asarray(values).tolist() for values in (step.scale_, step.min_, step.data_min_))
+    scaled = columns.each(list(map(scaling, *attributes)))
     return _clipped(scaled, low, high) if step.clip else scaled
 
 
 def times(weight: float, columns: StepColumns) -> StepColumns:
     """Multiply by the weight of a transformer in a union."""
-    return columns.each([_scaling(lambda x: x * weight, Affine(weight))] * len(columns.columns))
-
-
-def _centered(center: Floats, scale: Floats, *, sparse: bool) -> list[Operation]:
-    """(x - center) / scale; a sparse matrix is multiplied by 1 / scale, which may round differently."""
-
-    def scaling(c: float, s: float) -> Operation:
-        if sparse:
-            inverse = 1.0 / s
-            return _scaling(lambda x: x * inverse, Affine(1.0 / s))
-        return _scaling(lambda x: (x - c) / s, Affine(1.0 / s, c))
-
-    return [scaling(c, s) for c, s in zip(_listed(center), _listed(scale), strict=True)]
-
-
-def _scaling(apply: Callable[[Floats], Floats], affine: Affine) -> MonotoneMap:
-    if not (np.isfinite(affine.slope) and affine.slope != 0.0):
-        raise CannotRead(f"it multiplies a column by {affine.slope}")
-    return MonotoneMap(lambda v: apply(numbers(v)), affine, falling=affine.slope < 0, kinks=())
+    return columns.every(_multiplied(weight))
 
 
 def _clipped(columns: StepColumns, low: float, high: float) -> StepColumns:
-    clip = MonotoneMap(lambda v: np.clip(numbers(v), low, high), kinks=(low, high))
-    return columns.each([clip] * len(columns.columns))
-
-
-def _constants(values: Any, width: int, default: float = 0.0) -> Floats:
-    if values is None:
-        values = default
-    return np.broadcast_to(np.asarray(values, dtype=np.float64), (width,))
-
-
-def _listed(values: Any) -> list[float]:
-    return [float(v) for v in np.asarray(values)]
+    return columns.every(MonotoneMap(lambda v: np.clip(numbers(v), low, high), kinks=(low, high)))
 
 
 # -- missing values ---------------------------------------------------------------------------------------
@@ -186,18 +156,17 @@ def simple_imputer(step: Any, columns: StepColumns) -> StepColumns:
 
 def missing_indicator(step: Any, columns: StepColumns) -> StepColumns:
     """1 where a value is missing."""
-    token = step.missing_values
     flag: Operation = StepMap(np.zeros(0), np.zeros(1), 1.0)
-    if not is_blank(token):
-        flag = Pointwise(lambda values: _equal(values, token).astype(np.float64))
-    chosen = columns.take(step.features_.tolist())
-    return replace(chosen.each([flag] * len(chosen.columns)), sparse=bool(step.sparse is True))
+    if not is_blank(step.missing_values):
+        flag = partial(_equal, step.missing_values)
+    flags = columns.take(step.features_.tolist()).every(flag)
+    return replace(flags, sparse=bool(step.sparse is True))
 
 
 def _fill(fill: Any, token: Any) -> Operation:
     """Replace missing values; None, NaN and pandas.NA are one."""
     if not is_blank(token):
-        return Pointwise(lambda values: _replace(values, _equal(values, token), fill))
+        return lambda values: _replace(values, _equal(token, values) > 0, fill)
     return MonotoneMap(lambda v: _replace(v, is_missing(v), fill), Affine(1.0), plain=True, kinks=())
 
 
@@ -207,26 +176,11 @@ def _replace(values: Values, mask: Bools, fill: Any) -> Values:
     return filled
 
 
-def _equal(values: Values, token: Any) -> Bools:
-    return np.array([bool(value == token) for value in values], dtype=np.bool_)
+def _equal(token: Any, values: Values) -> Floats:
+    return np.array([bool(value == token) for value in values], dtype=np.float64)
 
 
-# -- one function for all columns -------------------------------------------------------------------------
-
-
-def binarizer(step: Any, columns: StepColumns) -> StepColumns:
-    """1 above the threshold."""
-    jump = StepMap(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan)
-    return columns.each([jump] * len(columns.columns))
-
-
-def refuse_sparse(columns: StepColumns) -> None:
-    """Refuse a sparse matrix."""
-    if columns.sparse:
-        raise CannotRead("its input is a sparse matrix; use sparse_output=False in the step before")
-
-
-# -- selecting columns -------------------------------------------------------------------------------------
+# -- choices of columns, and one function for all of them --------------------------------------------------
 
 
 def selector(step: Any, columns: StepColumns) -> StepColumns:
@@ -236,10 +190,55 @@ def selector(step: Any, columns: StepColumns) -> StepColumns:
     return replace(columns.take(np.flatnonzero(support).tolist()), names=())
 
 
+def binarizer(step: Any, columns: StepColumns) -> StepColumns:
+    """1 above the threshold."""
+    return columns.every(StepMap(np.array([float(step.threshold)]), np.array([0.0, 1.0]), np.nan))
+
+
+# Rising functions of numpy, and the start of their domain
+_RISING = ["log", "log2", "log10", "log1p", "sqrt", "exp", "exp2", "expm1", "arcsinh", "arctan", "cbrt"]
+_RISING += ["sinh", "tanh"]
+_START = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "sqrt": 0.0}
+# Other functions; those that are even and rise with x > 0; and those of both kinds that are not smooth at 0
+_NON_MONOTONE = ["absolute", "fabs", "square", "cosh", "cos", "sin"]
+_EVEN = ("absolute", "fabs", "square")
+_KINKED = ("absolute", "cbrt", "fabs")
+_OTHERS: Mapping[str, Operation] = {
+    "negative": MonotoneMap(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
+    "sign": StepMap(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
+    "isnan": StepMap(np.zeros(0), np.zeros(1), 1.0),
+}
+
+
+def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """A transformer without a function, or with one of numpy's."""
+    function = step.func
+    if function is None:
+        return columns
+    name = getattr(function, "__name__", type(function).__name__)
+    read = (*_RISING, *_NON_MONOTONE, *_OTHERS)
+    if name not in read or function is not getattr(np, name) or step.kw_args:
+        raise CannotRead(
+            f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
+            f"{', '.join(read)}"
+        )
+    columns.refuse_sparse()
+    label, kinks = f"FunctionTransformer({name})", (0.0,) if name in _KINKED else ()
+    if name in _OTHERS:
+        return columns.every(_OTHERS[name])
+    if name in _RISING:
+        start = _START.get(name, -np.inf)
+        return columns.every(
+            MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
+        )
+    even = name in _EVEN
+    return columns.every(CurveMap(lambda x: function(x)[None, :], kinks=kinks, even=even, name=label))
+
+
 # -- calling a transformer itself --------------------------------------------------------------------------
 
 
-def plain_copy(step: Any, **state: Any) -> Any:
+def _plain_copy(step: Any, **state: Any) -> Any:
     """Copy a fitted transformer without its column names, and with other attributes."""
     plain = copy(step)
     plain.__dict__.pop("feature_names_in_", None)
@@ -248,18 +247,9 @@ def plain_copy(step: Any, **state: Any) -> Any:
     return plain
 
 
-# -- weighted sums of columns ----------------------------------------------------------------------------
-
-
 LINEAR_MAPS = (
-    "FactorAnalysis",
-    "FastICA",
-    "GaussianRandomProjection",
-    "IncrementalPCA",
-    "LinearDiscriminantAnalysis",
-    "PCA",
-    "SparseRandomProjection",
-    "TruncatedSVD",
+    "FactorAnalysis FastICA GaussianRandomProjection IncrementalPCA LinearDiscriminantAnalysis PCA "
+    "SparseRandomProjection TruncatedSVD"
 )
 # Rows of one call of a step
 _BLOCK = 1000
@@ -268,12 +258,114 @@ _BLOCK = 1000
 def linear_map(step: Any, columns: StepColumns) -> StepColumns:
     """Shift + matrix @ x, from the step's own output at 0 and at the unit vectors."""
     columns.expect(int(step.n_features_in_))
-    plain, width = plain_copy(step), len(columns.columns)
+    plain, width = _plain_copy(step), len(columns.columns)
     shift = dense(plain.transform(np.zeros((1, width))))[0]
     units = [np.eye(min(_BLOCK, width - i), width, i) for i in range(0, width, _BLOCK)]
     matrix = np.concatenate([dense(plain.transform(block)) - shift for block in units]).T
     mixing = LinearMap(columns.columns, matrix, shift, type(step).__qualname__)
     return StepColumns(tuple(Component(k, identity_map(), mixing) for k in range(shift.size)))
+
+
+def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
+    columns.refuse_sparse()
+    columns.expect(int(step.n_features_in_))
+    boxcox = step.method == "box-cox"
+    start = float(np.nextafter(0.0, 1.0)) if boxcox else -np.inf
+    label = f"PowerTransformer({step.method})"
+
+    def powers(lambdas: Floats) -> MonotoneMap:
+        # standardised below: the transformer's scaler refuses the infinity that a huge number may become
+        one = _plain_copy(step, lambdas_=lambdas, standardize=False, n_features_in_=1)
+        outputs = _Transformed(one, start)
+        kinks = () if boxcox else (0.0,)
+        return MonotoneMap(lambda values: outputs(numbers(values))[0], start=start, kinks=kinks, name=label)
+
+    powered = columns.each([powers(step.lambdas_[j : j + 1]) for j in range(step.n_features_in_)])
+    if boxcox:
+        positive = Accepted(missing=True, lower=start)
+        powered = powered.with_guards(*(Guard(column, positive, label) for column in columns.columns))
+    if not step.standardize:
+        return powered
+    return standard_scaler(step._scaler, powered).with_guards(*powered.guards)  # noqa: SLF001
+
+
+class _Transformed:
+    """The outputs of a transformer of one column, (n,) -> (K, n); NaN where it raises."""
+
+    def __init__(
+        self, step: Any, low: float, high: float = np.inf, count: int = 1, missing: float = np.nan
+    ) -> None:
+        self._step, self._count, self._missing = step, count, missing
+        self.low, self.high = low, high
+
+    def __call__(self, x: Floats) -> Floats:
+        outputs = np.where(np.isnan(x), self._missing, np.full((self._count, x.size), np.nan))
+        valid = (x >= self.low) & (x <= self.high)
+        if valid.any():
+            outputs[:, valid] = np.asarray(self._step.transform(x[valid][:, None]), dtype=np.float64).T
+        return outputs
+
+
+# scikit-learn's: this close to the ends of the ranks a normal output jumps to its smallest or largest value
+_BOUNDS_THRESHOLD = 1e-7
+
+
+def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """Ranks, as the transformer computes them, one column at a time."""
+    columns.refuse_sparse()
+    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform also checks its input
+
+    def ranks(quantiles: Floats) -> MonotoneMap:
+        ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
+        kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
+        return MonotoneMap(
+            lambda values: np.asarray(of_column(numbers(values).copy(), quantiles, False)),
+            kinks=tuple(kinks.tolist()),
+            name="QuantileTransformer",
+        )
+
+    return columns.each([ranks(np.array(quantiles)) for quantiles in step.quantiles_.T])
+
+
+# Periods on both sides of the first whose knots are breaks of the quadrature
+_PERIODS = 20
+# Infinite numbers are refused
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
+    """B-splines of each column, as the transformer computes them."""
+    columns.expect(int(step.n_features_in_))
+    outputs: list[ModelColumn] = []
+    guards: list[Guard] = []
+    for column, spline in zip(columns.columns, step.bsplines_, strict=True):
+        count = spline.c.shape[1] - (not step.include_bias)
+        one = _plain_copy(
+            step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False
+        )
+        first, last = float(spline.t[spline.k]), float(spline.t[-spline.k - 1])
+        knots = np.unique(spline.t)
+        if step.extrapolation == "periodic":
+            turns = np.arange(-_PERIODS, _PERIODS + 1) * (last - first)
+            knots = np.unique(knots[(first <= knots) & (knots <= last)] + turns[:, None])
+        low, high = -_LARGEST, _LARGEST
+        if step.extrapolation == "error":
+            low, high = first, last
+            within = Accepted(missing=True, lower=low, upper=high)
+            guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
+        missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
+        basis = _Transformed(one, low, high, count, missing)
+        spline_column = column.then(CurveMap(basis, kinks=tuple(knots.tolist()), name="SplineTransformer"))
+        outputs += [_with_index(spline_column, column, basis, k) for k in range(count)]
+    return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
+
+
+def _with_index(first: ModelColumn, column: ModelColumn, basis: _Transformed, index: int) -> ModelColumn:
+    """Another spline of the same column, which shares the basis."""
+    if isinstance(first.map, CurveMap):
+        return replace(first, map=replace(first.map, index=index))
+    return column.then(CurveMap(basis, index))
 
 
 # -- encoders and bins -----------------------------------------------------------------------------------
@@ -301,12 +393,6 @@ class _Categories:
             )
         return cls(values, blank[0] if blank else None)
 
-    def position(self, value: Any) -> int:
-        """The position of a category."""
-        if is_blank(value) and self.missing is not None:
-            return self.missing
-        return self.values.index(value)
-
     def codebook(self, codes: Sequence[float], *, other: float | None) -> Codebook:
         """A code for each category; a missing value that is not among them counts as any other value."""
         by_value = {
@@ -319,7 +405,9 @@ class _Categories:
 
         ``left_out`` is the position of a category without a number.
         """
-        rare = set() if infrequent is None else {self.position(v) for v in np.asarray(infrequent).tolist()}
+        values = [] if infrequent is None else np.asarray(infrequent).tolist()
+        has_missing = self.missing is not None
+        rare = {self.missing if has_missing and is_blank(v) else self.values.index(v) for v in values}
         frequent = [i for i in range(len(self.values)) if i not in rare and i != left_out]
         code = {position: float(number) for number, position in enumerate(frequent)}
         return [code.get(i, float(len(frequent))) for i in range(len(self.values))]
@@ -335,7 +423,9 @@ def one_hot_encoder(step: Any, columns: StepColumns) -> StepColumns:
     ):
         categories = _Categories.from_array(values)
         slots = categories.grouped(rare)
-        unknown = _look_up(_one_hot_unknown(slots, rare), step.handle_unknown)
+        shared = _NOWHERE if rare is None else max(slots)
+        choices = {"error": None, "ignore": _NOWHERE, "infrequent_if_exist": shared, "warn": shared}
+        unknown = _look_up(choices, step.handle_unknown)
         if drop is not None:
             dropped_slot = slots[int(drop)]
             unknown = None if unknown is None else _without(unknown, dropped_slot)
@@ -344,27 +434,19 @@ def one_hot_encoder(step: Any, columns: StepColumns) -> StepColumns:
     return StepColumns(tuple(outputs), bool(step.sparse_output))
 
 
-def _one_hot_unknown(slots: list[float], rare: Any) -> Mapping[str, float | None]:
-    shared = _NOWHERE if rare is None else max(slots)
-    return {"error": None, "ignore": _NOWHERE, "infrequent_if_exist": shared, "warn": shared}
-
-
 def _without(slot: float, dropped: float) -> float:
     return _NOWHERE if slot == dropped else slot - (slot > dropped)
 
 
 def _flags(column: ModelColumn, count: int) -> list[ModelColumn]:
     """One column for each slot: 1 in it, 0 elsewhere."""
-
-    def flag(slot: int) -> Pointwise:
-        return Pointwise(lambda values: _is_slot(numbers(values), slot))
-
-    return [column.then(flag(slot)) for slot in range(count)]
+    return [column.then(partial(_is_slot, slot)) for slot in range(count)]
 
 
-def _is_slot(values: Floats, slot: int) -> Values:
-    flags: Values = values == slot
-    undefined = np.isnan(values)
+def _is_slot(slot: int, values: Values) -> Values:
+    x = numbers(values)
+    flags: Values = x == slot
+    undefined = np.isnan(x)
     return np.where(undefined, np.nan, flags) if undefined.any() else flags
 
 
@@ -421,193 +503,6 @@ def _look_up(choices: Mapping[str, Any], choice: str) -> Any:
     return choices[choice]
 
 
-# -- functions of numpy -----------------------------------------------------------------------------------
-
-# Rising functions: the start of their domain, and where they are not smooth
-_RISING: Mapping[str, tuple[float, tuple[float, ...]]] = {
-    "log": (0.0, ()),
-    "log2": (0.0, ()),
-    "log10": (0.0, ()),
-    "log1p": (-1.0, ()),
-    "sqrt": (0.0, ()),
-    "exp": (-np.inf, ()),
-    "exp2": (-np.inf, ()),
-    "expm1": (-np.inf, ()),
-    "arcsinh": (-np.inf, ()),
-    "arctan": (-np.inf, ()),
-    "cbrt": (-np.inf, (0.0,)),
-    "sinh": (-np.inf, ()),
-    "tanh": (-np.inf, ()),
-}
-# Other functions: where they are not smooth, and whether they are even and rise with x > 0
-_NON_MONOTONE: Mapping[str, tuple[tuple[float, ...], bool]] = {
-    "absolute": ((0.0,), True),
-    "fabs": ((0.0,), True),
-    "square": ((), True),
-    "cosh": ((), False),
-    "cos": ((), False),
-    "sin": ((), False),
-}
-_OTHERS: Mapping[str, Operation] = {
-    "negative": MonotoneMap(lambda values: -numbers(values), Affine(-1.0), falling=True, kinks=()),
-    "sign": StepMap(np.array([np.nextafter(0.0, -1.0), 0.0]), np.array([-1.0, 0.0, 1.0]), np.nan),
-    "isnan": StepMap(np.zeros(0), np.zeros(1), 1.0),
-}
-
-
-def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """A transformer without a function, or with one of numpy's."""
-    if step.func is None:
-        return columns
-    name = getattr(step.func, "__name__", type(step.func).__name__)
-    if step.func is not getattr(np, name, None) or step.kw_args:
-        raise CannotRead(_unknown(name))
-    refuse_sparse(columns)
-    return columns.each([_operation(name, step.func)] * len(columns.columns))
-
-
-def _operation(name: str, function: Any) -> Operation:
-    label = f"FunctionTransformer({name})"
-    if name in _RISING:
-        start, kinks = _RISING[name]
-        return MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
-    if name in _NON_MONOTONE:
-        kinks, even = _NON_MONOTONE[name]
-        return CurveMap(lambda values: function(values)[None, :], kinks=kinks, even=even, name=label)
-    if name in _OTHERS:
-        return _OTHERS[name]
-    raise CannotRead(_unknown(name))
-
-
-def _unknown(name: str) -> str:
-    return (
-        f"limes does not know what the function {name!r} does to a column; it reads numpy's own "
-        f"{', '.join((*_RISING, *_NON_MONOTONE, *_OTHERS))}"
-    )
-
-
-# -- powers and ranks -------------------------------------------------------------------------------------
-
-
-def power_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """Yeo-Johnson or Box-Cox, as the transformer computes it, one column at a time."""
-    refuse_sparse(columns)
-    columns.expect(int(step.n_features_in_))
-    boxcox = step.method == "box-cox"
-    start = float(np.nextafter(0.0, 1.0)) if boxcox else -np.inf
-    label = f"PowerTransformer({step.method})"
-    operations = []
-    for j in range(step.n_features_in_):
-        # standardised below: the transformer's scaler refuses the infinity that a huge number may become
-        one = plain_copy(step, lambdas_=step.lambdas_[j : j + 1], standardize=False, n_features_in_=1)
-        kinks = () if boxcox else (0.0,)
-        operations.append(MonotoneMap(_Powers(one, start), start=start, kinks=kinks, name=label))
-    powered = columns.each(operations)
-    if boxcox:
-        positive = Accepted(missing=True, lower=start)
-        powered = powered.with_guards(*(Guard(column, positive, label) for column in columns.columns))
-    if not step.standardize:
-        return powered
-    return standard_scaler(step._scaler, powered).with_guards(*powered.guards)  # noqa: SLF001
-
-
-class _Powers:
-    """The output of a power transformer of one column; NaN below its start, where it raises."""
-
-    def __init__(self, step: Any, start: float) -> None:
-        self._step, self._start = step, start
-
-    def __call__(self, values: Values) -> Floats:
-        x = numbers(values)
-        powers = np.full(x.shape, np.nan)
-        valid = x >= self._start
-        if valid.any():
-            powers[valid] = np.asarray(self._step.transform(x[valid][:, None]), dtype=np.float64)[:, 0]
-        return powers
-
-
-# scikit-learn's: this close to the ends of the ranks a normal output jumps to its smallest or largest value
-_BOUNDS_THRESHOLD = 1e-7
-
-
-def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """Ranks, as the transformer computes them, one column at a time."""
-    refuse_sparse(columns)
-    of_column, normal = step._transform_col, step.output_distribution == "normal"  # noqa: SLF001 - transform also checks its input
-    label = "QuantileTransformer"
-
-    def ranks(quantiles: Floats) -> MonotoneMap:
-        ends = quantiles[[0, -1]] + np.array([_BOUNDS_THRESHOLD, -_BOUNDS_THRESHOLD])
-        kinks = np.unique(np.concatenate([quantiles, ends if normal else []]))
-        return MonotoneMap(
-            lambda values: np.asarray(of_column(numbers(values).copy(), quantiles, False)),
-            kinks=tuple(kinks.tolist()),
-            name=label,
-        )
-
-    return columns.each([ranks(np.array(quantiles)) for quantiles in step.quantiles_.T])
-
-
-# -- splines ----------------------------------------------------------------------------------------------
-
-# Periods on both sides of the first whose knots are breaks of the quadrature
-_PERIODS = 20
-
-
-def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
-    """B-splines of each column, as the transformer computes them."""
-    columns.expect(int(step.n_features_in_))
-    outputs: list[ModelColumn] = []
-    guards: list[Guard] = []
-    for column, spline in zip(columns.columns, step.bsplines_, strict=True):
-        count = spline.c.shape[1] - (not step.include_bias)
-        one = plain_copy(
-            step, bsplines_=[spline], n_features_in_=1, n_features_out_=count, sparse_output=False
-        )
-        basis = _Splines(one, count)
-        first = column.then(CurveMap(basis, kinks=_knots(step, spline), name="SplineTransformer"))
-        outputs += [_with_index(first, column, basis, k) for k in range(count)]
-        if step.extrapolation == "error":
-            within = Accepted(missing=True, lower=basis.low, upper=basis.high)
-            guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
-    return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
-
-
-def _with_index(first: ModelColumn, column: ModelColumn, basis: _Splines, index: int) -> ModelColumn:
-    """Another spline of the same column, which shares the basis."""
-    if isinstance(first.map, CurveMap):
-        return replace(first, map=replace(first.map, index=index))
-    return column.then(CurveMap(basis, index))
-
-
-def _knots(step: Any, spline: Any) -> tuple[float, ...]:
-    knots = np.unique(spline.t)
-    if step.extrapolation == "periodic":
-        first, last = spline.t[spline.k], spline.t[-spline.k - 1]
-        turns = np.arange(-_PERIODS, _PERIODS + 1) * (last - first)
-        knots = np.unique(knots[(first <= knots) & (knots <= last)] + turns[:, None])
-    return tuple(knots.tolist())
-
-
-class _Splines:
-    """The splines of one column, (n,) -> (K, n); NaN where the transformer raises."""
-
-    def __init__(self, step: Any, count: int) -> None:
-        self._step, self._count = step, count
-        spline = step.bsplines_[0]
-        whole = step.extrapolation != "error"
-        self.low = -np.inf if whole else float(spline.t[spline.k])
-        self.high = np.inf if whole else float(spline.t[-spline.k - 1])
-        self._missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
-
-    def __call__(self, y: Floats) -> Floats:
-        basis = np.where(np.isnan(y), self._missing, np.full((self._count, y.size), np.nan))
-        valid = np.isfinite(y) & (y >= self.low) & (y <= self.high)
-        if valid.any():
-            basis[:, valid] = np.asarray(self._step.transform(y[valid][:, None]), dtype=np.float64).T
-        return basis
-
-
 # -- functions of several columns, before linear models --------------------------------------------------
 
 
@@ -632,30 +527,26 @@ def fourier_features(step: Any, columns: StepColumns, form: Linear) -> tuple[For
 
 def skewed_chi2_features(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
     """√(2/m) cos(w_h·log(x + skewedness) + b_h); the transformer raises from -skewedness downwards."""
-    refuse_sparse(columns)
+    columns.refuse_sparse()
     skewedness = float(step.skewedness)
     start = float(np.nextafter(-skewedness, np.inf))
     label = type(step).__qualname__
-    log = MonotoneMap(partial(_shifted_log, skewedness), start=start, kinks=(), name=label)
+    log = MonotoneMap(
+        lambda values: np.asarray(np.log(numbers(values) + skewedness)), start=start, kinks=(), name=label
+    )
     guards = (Guard(column, Accepted(lower=start), label) for column in columns.columns)
-    logarithms = columns.each([log] * len(columns.columns)).with_guards(*columns.guards, *guards)
-    return fourier_features(step, logarithms, form)
-
-
-def _shifted_log(shift: float, values: Values) -> Floats:
-    return np.asarray(np.log(numbers(values) + shift))
+    return fourier_features(step, columns.every(log).with_guards(*columns.guards, *guards), form)
 
 
 def nystroem(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepColumns]:
     """K(x, components) normalizationᵀ: a kernel machine with the components as centers."""
-    gamma = 1.0 / step.n_features_in_ if step.gamma is None else step.gamma
     if step.kernel_params:
         raise CannotRead("kernel_params= is for kernels that limes does not read")
     machine = Machine(
         centers=np.asarray(step.components_, dtype=np.float64),
         coef=np.asarray(step.normalization_, dtype=np.float64).T @ form.coef,
         intercept=form.intercept,
-        gamma=float(gamma),
+        gamma=1.0 / step.n_features_in_ if step.gamma is None else float(step.gamma),
         degree=3.0 if step.degree is None else step.degree,
         coef0=1.0 if step.coef0 is None else step.coef0,
     )

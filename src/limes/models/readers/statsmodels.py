@@ -43,28 +43,21 @@ def result(model: Any, method: str, schema: Schema | None) -> Form:
     fitted = model.model
     if replaced_method(fitted) is not None or replaced_method(model._results) is not None:  # noqa: SLF001 - what predicts
         raise CannotRead("a method of the result's model was replaced by another function")
-    curve = _curve(fitted)
+    is_glm = qualified_name(type(fitted)) == "statsmodels.GLM"
+    kind = type(fitted.family.link if is_glm else fitted)
+    curve = _CURVES.get(qualified_name(kind))
+    if curve is None and is_glm:
+        raise CannotRead(
+            f"GLM with the link {kind.__name__}: identity, log, logit, probit and cloglog are read"
+        )
+    if curve is None:
+        raise CannotRead(f"limes cannot read statsmodels' {kind.__name__} yet")
     params = np.asarray(model.params, dtype=np.float64)
     if params.ndim > 1:
-        raise CannotRead(f"{type(fitted).__name__} has several linear predictors, of which softmax is taken")
+        raise CannotRead(f"{kind.__name__} has several linear predictors, of which softmax is taken")
     params = params[: fitted.exog.shape[1]]  # a dispersion may follow the coefficients
     margin = _of_formula(fitted, params, schema) if hasattr(fitted, "formula") else Linear(params)
     return margin if method == "decision_function" or curve == "identity" else Linked(margin, curve)
-
-
-def _curve(fitted: Any) -> str:
-    name = qualified_name(type(fitted))
-    if name == "statsmodels.GLM":
-        link = fitted.family.link
-        curve = _CURVES.get(qualified_name(type(link)))
-        if curve is None:
-            raise CannotRead(
-                f"GLM with the link {type(link).__name__}: identity, log, logit, probit and cloglog are read"
-            )
-        return curve
-    if name not in _CURVES:
-        raise CannotRead(f"limes cannot read statsmodels' {type(fitted).__name__} yet")
-    return _CURVES[name]
 
 
 def _of_formula(fitted: Any, params: Floats, schema: Schema | None) -> Form:
@@ -88,7 +81,7 @@ def _of_formula(fitted: Any, params: Floats, schema: Schema | None) -> Form:
 
 
 def _indicator(name: str, schema: Schema) -> tuple[int, float]:
-    """Return the column and the code of the level whose indicator a term of a formula is."""
+    """The column and the code of the level whose indicator a term of a formula is."""
     match = _LEVEL.match(name)
     source = match and (match["factor"] or match["column"]).strip()
     if not match or source not in schema.names:

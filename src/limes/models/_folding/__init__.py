@@ -1,1 +1,0 @@
-"""Preprocessing folded into the form behind it: model columns as functions of the user's columns."""
