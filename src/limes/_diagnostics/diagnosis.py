@@ -1,6 +1,6 @@
 """From an explanation to its diagnosis: every diagnostic at each row, and its findings.
 
-A new diagnostic is a file in this folder and a line in `_ANY` or `_TABLE`.
+A new diagnostic is a part of `fit.py` or `tables.py` and a line in `_ANY` or `_TABLE`.
 """
 
 from __future__ import annotations
@@ -11,30 +11,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes._bars import progress_bar
-from limes._diagnostics.alignment import alignments
 from limes._diagnostics.bandwidth import BandwidthPath, paths
-from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
-from limes._diagnostics.dependence import dependences
-from limes._diagnostics.edges import Edge, edges
 from limes._diagnostics.finding import (
     ADDITIVE,
+    SEVERITIES,
     Diagnostic,
     Finding,
     Measure,
     RowOutput,
-    by_severity,
     output_positions,
 )
-from limes._diagnostics.fit import SurrogateFit, fits
-from limes._diagnostics.lime import Shrinkage, sample_sizes, shrinkages
-from limes._diagnostics.repetition import repetitions
+from limes._diagnostics.fit import Shrinkage, SurrogateFit, fits, repetitions, sample_sizes, shrinkages
+from limes._diagnostics.tables import (
+    Cancellation,
+    Edge,
+    Profile,
+    alignments,
+    cancellations,
+    dependences,
+    edges,
+)
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
@@ -49,20 +52,19 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-FORMAT = "limes.diagnosis"
-VERSION = 1
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
 
 # Functions by name, from a context to a result for each row, None for rows without one
-_ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
+_Diagnostics: TypeAlias = Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]]
+_ANY: _Diagnostics = {
     "repetition": repetitions,
     "fit": fits,
     "bandwidth": paths,
     "sample size": sample_sizes,
     "shrinkage": shrinkages,
 }
-_TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
+_TABLE: _Diagnostics = {
     **_ANY,
     "cancellation": cancellations,
     "alignment": alignments,
@@ -70,7 +72,7 @@ _TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
     "dependence": dependences,
 }
 # Without profiles, boxes and edges, which assume independent columns
-_JOINT: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {**_ANY, "dependence": dependences}
+_JOINT: _Diagnostics = {**_ANY, "dependence": dependences}
 _BY_CONTEXT = {TableContext: _TABLE, JointContext: _JOINT, SubsetContext: _ANY}
 
 
@@ -150,22 +152,12 @@ def diagnose(
             context: DiagnosticContext = explainer.diagnostic_context(
                 explanation[block], output=positions[block], calls=calls
             )
-            rows += _row_diagnoses(context, start)
-            bar.update(len(context))
+            results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
+            for i, row in enumerate(context.row_outputs):
+                of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
+                rows.append(RowDiagnosis(start + i, row, of_row))
+            bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
-
-
-def _row_diagnoses(context: DiagnosticContext, first: int) -> list[RowDiagnosis]:
-    """Run every diagnostic for this kind of context; rows are numbered from ``first``."""
-    results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
-    return [
-        RowDiagnosis(
-            first + i,
-            row,
-            {name: each[i] for name, each in results.items() if each[i] is not None},  # type: ignore[misc]
-        )
-        for i, row in enumerate(context.row_outputs)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +172,8 @@ class RowDiagnosis:
     def findings(self) -> tuple[Finding, ...]:
         """Findings, warnings first; without that of a low R² if single columns' effects capture enough."""
         findings = (finding for result in self.diagnostics.values() for finding in result.findings())
-        return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+        relevant = (f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+        return tuple(sorted(relevant, key=lambda f: SEVERITIES.index(f.severity)))
 
     @property
     def fidelity(self) -> float:
@@ -233,7 +226,7 @@ class RowDiagnosis:
     def profiles(self) -> tuple[Profile, ...]:
         """Averages of the model in the cells of each column, those that hide most first; () for texts."""
         cancellation = self.diagnostics.get("cancellation")
-        return tuple(cancellation.ordered()) if isinstance(cancellation, Cancellation) else ()
+        return cancellation.profiles if isinstance(cancellation, Cancellation) else ()
 
     def _result(self, name: str, kind: type[_Result]) -> _Result:
         result = self.diagnostics[name]
@@ -274,16 +267,15 @@ class RowDiagnosis:
 
 
 def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
-    """Return a sentence on what surrogates and whole effects capture, "" where the model does not vary."""
+    """A sentence on what surrogates and whole effects capture, "" where the model does not vary."""
     fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
     if not fits.size:
         return ""
-    text = (
-        f"the surrogate captures {max(float(np.median(fits)), 0.0):.0%} of what the model does around {where}"
-    )
-    return (
-        f"{text}, whole effects of single columns {float(np.median(effects)):.0%}" if effects.size else text
-    )
+    share = max(float(np.median(fits)), 0.0)
+    text = f"the surrogate captures {share:.0%} of what the model does around {where}"
+    if effects.size:
+        text += f", whole effects of single columns {float(np.median(effects)):.0%}"
+    return text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -378,8 +370,8 @@ class Diagnosis(Page):
         ``lime`` package would print, ``beyond_the_edge`` those beyond the nearest edge.
         """
         content = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": "limes.diagnosis",
+            "version": 1,
             "method": self.method,
             "rows": [row.to_dict() for row in self.rows],
         }
