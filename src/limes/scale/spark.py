@@ -30,8 +30,7 @@ from limes.scale._parts import PartRecord
 from limes.scale._processes import supervised
 from limes.scale._sources import Part
 from limes.scale._spark_context import spark_context
-from limes.scale._tables import Cluster
-from limes.scale._work import Work, pickled, unpickled
+from limes.scale._tables import Cluster, Work, pickled, unpickled
 
 __all__ = ["explain"]
 
