@@ -10,7 +10,6 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes._cli.watching": "rows_are_supervised watched",
     "limes.models.forms": "_base",
     "limes._diagnostics": "diagnosis finding",
     "limes": "_cli _bars _threads",
@@ -20,6 +19,7 @@ NAMES = {
     "limes._arrays": "column_stds mean_and_std power_of_two",
     "limes._checks": "MissingLibraryError",
     "limes._cli": "files app program",
+    "limes._cli.watching": "rows_are_supervised watched",
     "limes._cli.files": "features_of output_of read_table",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY NOISE grid",
     "limes._diagnostics.finding": "Finding RowOutput",
@@ -151,7 +151,7 @@ NAMES = {
     "limes.models.readers.onnx": "_row",
     "limes.scale": "_parts:_keys _sources:_cells _stores _stores:_locks",
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
-    "limes.scale._spark_context": "check_java spark_context",
+    "limes.scale.spark": "check_java spark_context",
     "limes.scale._parts": "Folder NOTHING PartRecord Tally key_hashes repeated_keys run_name verify with_run",
     "limes.scale._sources": "Part Source Source:Inputs Unreadable decimated typed",
     "limes.scale._stores": "checksum place_of write_whole",

@@ -7,42 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from zipfile import BadZipFile, ZipFile
-
-import typer
 
 from limes._checks import listed, require
 from limes.exceptions import InputError
-
-FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
-Output = Annotated[str | None, typer.Option(help="margin, probability, or a class label.")]
-Bandwidth = Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")]
-Weights = Annotated[str, typer.Option(help="bins or euclidean.")]
-Method = Annotated[str, typer.Option(help="auto, exact or sampled.")]
-MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
-Seed = Annotated[int, typer.Option(help="Seed of the sampler.")]
-Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-]
-Sparse = Annotated[
-    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-]
-Background = Annotated[
-    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
-]
-Bins = Annotated[str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")]
-Law = Annotated[
-    str,
-    typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
-]
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
@@ -59,7 +28,6 @@ _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
-    """Load a fitted model from a file without running code from it, unless it is trusted."""
     check_exists(path)
     if path.suffix not in _LOADERS:
         raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
@@ -67,7 +35,7 @@ def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> An
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Refuse an archive that is small on disk and large in memory; other files are not checked."""
+    # one that is small on disk and large in memory; other files than archives are not checked
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
@@ -201,7 +169,7 @@ def read_text(path: Path) -> str:
 
 
 def select_features(table: Any, model: Any, drop: list[str]) -> Any:
-    """Select the columns that are features: those the model names, else all but the dropped ones."""
+    """The columns that are features: those the model names, else all but the dropped ones."""
     missing = [name for name in drop if name not in table.columns]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
@@ -237,7 +205,7 @@ def parse_bins(text: str) -> str | int | None:
 
 
 def output_of(text: str | None, model: Any) -> str | int | None:
-    """Parse the option ``--output``: for a model without classes a number is the position of an output."""
+    # for a model without classes a number is the position of an output
     if text is None or not text.isdecimal() or getattr(model, "classes_", None) is not None:
         return text
     return int(text)
@@ -269,7 +237,7 @@ def check_sparse(other: bool) -> None:
 
 
 def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:
-    """Return the explainer of a table: of rules where ``k`` is among the options."""
+    """The explainer of a table: of rules where ``k`` is among the options."""
     from limes._explainers.tabular import TabularExplainer
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
