@@ -28,14 +28,23 @@ _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
+    """Load a fitted model; no code from the file runs, unless it is trusted."""
     check_exists(path)
     if path.suffix not in _LOADERS:
         raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
-    return _LOADERS[path.suffix](path, trust or [], trust_pickle)
+    if path.suffix == ".skops":
+        return _load_skops(path, trust or [])
+    if _LOADERS[path.suffix] is _load_pickle and not trust_pickle:
+        raise InputError(
+            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
+            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
+        )
+    return _LOADERS[path.suffix](path)
 
 
-def _refuse_bomb(path: Path) -> None:
-    # one that is small on disk and large in memory; other files than archives are not checked
+def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
+    import skops.io
+
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
@@ -43,12 +52,6 @@ def _refuse_bomb(path: Path) -> None:
                 f"{path} would take {size / 1e9:.1f} GB of memory, hundreds of times its own size: models do "
                 "not compress so well, so it is refused"
             )
-
-
-def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    import skops.io
-
-    _refuse_bomb(path)
     trusted = [*_TRUSTED, *trust]
     try:
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
@@ -70,12 +73,7 @@ def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noq
         raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
-def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    if not trust_pickle:
-        raise InputError(
-            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
-            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
-        )
+def _load_pickle(path: Path) -> Any:
     import joblib
 
     try:
@@ -84,32 +82,31 @@ def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # no
         raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
-def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_onnx(path: Path) -> Any:
     from limes._explainers.parts.image import session_of
 
     return session_of(path)
 
 
-def _load_xgboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    """Load a booster; with an objective for classes, as a classifier, whose probabilities have names."""
+def _load_xgboost(path: Path) -> Any:
     xgboost = require("xgboost", f"reading {path}")
     with _readable(path, "model of XGBoost"):
         booster = xgboost.Booster(model_file=str(path))
         objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
         if not objective.startswith(("binary:", "multi:")):
             return booster
-        model = xgboost.XGBClassifier()
+        model = xgboost.XGBClassifier()  # its probabilities have names
         model.load_model(str(path))
         return model
 
 
-def _load_lightgbm(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_lightgbm(path: Path) -> Any:
     lightgbm = require("lightgbm", f"reading {path}")
     with _readable(path, "model of LightGBM"):
         return lightgbm.Booster(model_file=str(path))
 
 
-def _load_catboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_catboost(path: Path) -> Any:
     catboost = require("catboost", f"reading {path}")
     with _readable(path, "model of CatBoost"):
         model = catboost.CatBoost().load_model(str(path))
@@ -124,7 +121,7 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
         raise InputError(f"{path} is not a {kind}: {str(error).splitlines()[0]}") from error
 
 
-_LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
+_LOADERS: Mapping[str, Callable[[Path], Any]] = {
     ".skops": _load_skops,
     ".onnx": _load_onnx,
     ".json": _load_xgboost,

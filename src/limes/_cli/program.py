@@ -16,19 +16,7 @@ import typer
 
 from limes import __version__
 from limes._checks import require
-from limes._cli.files import (
-    check_exists,
-    check_outputs,
-    check_sparse,
-    features_of,
-    load_model,
-    output_of,
-    parse_bins,
-    read_table,
-    read_text,
-    select_features,
-    table_explainer,
-)
+from limes._cli import files
 from limes._cli.watching import rows_are_supervised
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError, ModelError
@@ -176,17 +164,17 @@ def explain(
         )
     if sparse is not None:
         dense = (data is None, law != "truncnorm", weights != "bins", bandwidth, max_calls)
-        check_sparse(dense != (False, False, False, None, None))
+        files.check_sparse(dense != (False, False, False, None, None))
     elif exclude:
         raise InputError("--exclude goes with --sparse")
-    check_outputs((html, report, json), (model, data, text_file, image, labels))
+    files.check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
-    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
     options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
     if image is not None:
         options |= {"top": top, "link": link, "segments": segments, "fill": fill}
-        options["labels"] = None if labels is None else read_text(labels).splitlines()[skip_labels:]
+        options["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
         explanation = _explain_image(fitted, target, mean, scale, options)
     elif data is None:
         explanation = _explain_text(fitted, target, options)
@@ -195,9 +183,13 @@ def explain(
             options |= {"law": law, "weights": weights}
         else:
             options |= {"k": sparse, "exclude": exclude or []}
-        options |= {"bins": parse_bins(bins)}
-        features = select_features(target, fitted, drop or [])
-        learnt = None if background is None else select_features(read_table(background), fitted, drop or [])
+        options |= {"bins": files.parse_bins(bins)}
+        features = files.select_features(target, fitted, drop or [])
+        learnt = (
+            None
+            if background is None
+            else files.select_features(files.read_table(background), fitted, drop or [])
+        )
         explanation = _explain_rows(fitted, features, [row], options, learnt)
     _show(explanation, html, json)
     if report is not None:
@@ -207,13 +199,13 @@ def explain(
 
 def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
     if data is not None:
-        return read_table(data)
+        return files.read_table(data)
     if image is not None:
         from limes._explainers.parts.image import read_image
 
-        check_exists(image)
+        files.check_exists(image)
         return read_image(image)
-    return text if text_file is None else read_text(text_file)
+    return text if text_file is None else files.read_text(text_file)
 
 
 def _explain_rows(
@@ -225,7 +217,7 @@ def _explain_rows(
     if outside:
         raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
     frame: Any = nw.from_native(table, eager_only=True)
-    explainer = table_explainer(fitted, table if background is None else background, options)
+    explainer = files.table_explainer(fitted, table if background is None else background, options)
     chosen = frame[rows].to_native()
     explanation: Explanation
     if "k" in options:  # explanations by rules take no ids
@@ -297,16 +289,16 @@ def diagnose(
 
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
-    check_outputs((html, json), (model, data))
-    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": output_of(output, fitted), "method": method, "rng": seed}
+    files.check_outputs((html, json), (model, data))
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
     options |= {} if bandwidth is None else {"bandwidth": bandwidth}
     if data is None:
         explanation = _explain_text(fitted, str(text), options)
     else:
-        options |= {"bins": parse_bins(bins), "law": law, "weights": weights}
+        options |= {"bins": files.parse_bins(bins), "law": law, "weights": weights}
         explanation = _explain_rows(
-            fitted, select_features(read_table(data), fitted, drop or []), row or [0], options
+            fitted, files.select_features(files.read_table(data), fitted, drop or []), row or [0], options
         )
     _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
 
@@ -370,21 +362,21 @@ def explain_table(
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
-    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
     names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
     rows = _background(background, source, names)
     options: dict[str, Any] = {
-        "output": output_of(output, fitted),
-        "bins": parse_bins(bins),
+        "output": files.output_of(output, fitted),
+        "bins": files.parse_bins(bins),
         "method": method,
         "rng": seed,
     }
     if sparse is None:
         options |= {"bandwidth": bandwidth, "law": law, "weights": weights, "max_calls": max_calls}
     else:
-        check_sparse((bandwidth, law, weights, max_calls) != (None, "truncnorm", "bins", None))
+        files.check_sparse((bandwidth, law, weights, max_calls) != (None, "truncnorm", "bins", None))
         options |= {"k": sparse, "exclude": exclude or []}
-    explainer = table_explainer(fitted, rows, options)
+    explainer = files.table_explainer(fitted, rows, options)
     run = {  # what determines the explanations: the output folder compares a later run with it
         "limes": __version__,
         "model": _hash(model),
@@ -424,7 +416,7 @@ def _features(columns: str | None, model: Any, source: Source, others: list[str]
         names = [name.strip() for name in columns.split(",")]
     else:
         rest = [name for name in source.schema.names if name not in others]
-        names = [*features_of(model)] or rest
+        names = [*files.features_of(model)] or rest
     check_columns("the table", source.schema.names, names)
     return names
 
@@ -432,8 +424,8 @@ def _features(columns: str | None, model: Any, source: Source, others: list[str]
 def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
-        table = read_table(path)
-        return select_features(
+        table = files.read_table(path)
+        return files.select_features(
             table.select(columns) if set(columns) <= set(table.columns) else table, None, []
         )
     from limes.scale._sources import decimated
@@ -529,19 +521,24 @@ def what_if(
     from limes._app.desk import Desk
     from limes._app.server import serve
 
-    frame = read_table(table)
+    frame = files.read_table(table)
     names = [*map(str, range(len(frame)))]  # of the rows
     if ids is not None:
         if ids not in frame.columns:
             raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
         names = [one_line(str(name)) for name in frame[ids].to_list()]
-    fitted = load_model(model, trust=trust, trust_pickle=trust_pickle)
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
     dropped = [*(drop or []), *([] if ids is None else [ids])]
-    rows = learnt = select_features(frame, fitted, dropped)
+    rows = learnt = files.select_features(frame, fitted, dropped)
     if background is not None:  # it need not have the columns that are dropped
-        behind = read_table(background)
-        learnt = select_features(behind, fitted, [name for name in dropped if name in behind.columns])
-    options = {"output": output_of(output, fitted), "bins": parse_bins(bins), "method": method, "rng": seed}
+        behind = files.read_table(background)
+        learnt = files.select_features(behind, fitted, [name for name in dropped if name in behind.columns])
+    options = {
+        "output": files.output_of(output, fitted),
+        "bins": files.parse_bins(bins),
+        "method": method,
+        "rng": seed,
+    }
     of_values = {"law": law, "weights": weights, "bandwidth": bandwidth, "max_calls": max_calls}
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
@@ -552,9 +549,9 @@ def what_if(
             "k": min(facts, columns),
             "exclude": exclude or [],
         }
-        return table_explainer(fitted, learnt, {**options, **chosen})
+        return files.table_explainer(fitted, learnt, {**options, **chosen})
 
-    desk = Desk(table_explainer(fitted, learnt, {**options, **of_values}), rows, names, rules, row)
+    desk = Desk(files.table_explainer(fitted, learnt, {**options, **of_values}), rows, names, rules, row)
     desk.table()  # explains the row to start from, so that errors come before the page
     serve(desk, port=port, browser=browser, announce=_announce)
 

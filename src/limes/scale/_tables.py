@@ -365,7 +365,7 @@ def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
 
 
 def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> None:
-    """Raise InputError unless each part of the plan is finished, with all its rows, and no other is."""
+    """Each part of the plan must be finished, with all its rows, and no other may be."""
     rows = {number: record.rows for number, record in finished.items()}
     wrong = sorted(number for number, _ in plan.items() ^ rows.items())
     if wrong:
