@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,6 @@ from limes.designs._rows import Rows
 from limes.designs._weights import BinWeights
 from limes.models._calling.caller import few_inputs, few_subsets
 from limes.surrogates._linear import least_squares
-
-Result = TypeVar("Result")
 
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
@@ -214,9 +212,6 @@ class DiagnosticContext(ABC):
     def calls(self) -> int:
         return self.source.calls if self.budget is None else self.budget
 
-    def each(self, result: Callable[[Any, int, RowOutput], Result]) -> list[Result]:
-        return [result(self, i, row) for i, row in enumerate(self.row_outputs)]
-
     def predictions(self, i: int, x: Floats) -> Floats:
         """Predictions (m,) at rows x, for the output of row i."""
         return np.asarray(self.predict(x).reshape(len(x), -1)[:, self.positions[i]])
@@ -255,6 +250,11 @@ class DiagnosticContext(ABC):
         ]
         log_mixture = np.logaddexp.reduce(log_densities) - np.log(len(log_densities))
         return MixtureSample(x, h, self.predictions(i, x), squared, log_mixture)
+
+
+def each_row(diagnostic: Callable[[Any, int, RowOutput], Any]) -> Callable[[Any], list[Any]]:
+    """The results of a diagnostic at every row of a context."""
+    return lambda context: [diagnostic(context, i, row) for i, row in enumerate(context.row_outputs)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

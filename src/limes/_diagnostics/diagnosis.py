@@ -1,43 +1,27 @@
 """From an explanation to its diagnosis: every diagnostic at each row, and its findings.
 
-A new diagnostic is a part of `fit.py` or `tables.py` and a line in `_ANY` or `_TABLE`.
+A new diagnostic is a part of `fit.py` or `tables.py`, and a line at its end.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes._bars import progress_bar
-from limes._diagnostics.bandwidth import BandwidthPath, paths
+from limes._diagnostics.bandwidth import BandwidthPath
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
-from limes._diagnostics.finding import (
-    ADDITIVE,
-    SEVERITIES,
-    Diagnostic,
-    Finding,
-    Measure,
-    RowOutput,
-    output_positions,
-)
-from limes._diagnostics.fit import Shrinkage, SurrogateFit, fits, repetitions, sample_sizes, shrinkages
-from limes._diagnostics.tables import (
-    Cancellation,
-    Edge,
-    Profile,
-    alignments,
-    cancellations,
-    dependences,
-    edges,
-)
+from limes._diagnostics.finding import ADDITIVE, SEVERITIES, Finding, Measure, RowOutput, output_positions
+from limes._diagnostics.fit import OF_ANY
+from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
@@ -50,30 +34,15 @@ if TYPE_CHECKING:
 
     from limes._show.diagnosis import DiagnosisPlots
 
-_Result = TypeVar("_Result")
-
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
 
-# Functions by name, from a context to a result for each row, None for rows without one
-_Diagnostics: TypeAlias = Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]]
-_ANY: _Diagnostics = {
-    "repetition": repetitions,
-    "fit": fits,
-    "bandwidth": paths,
-    "sample size": sample_sizes,
-    "shrinkage": shrinkages,
+_BY_CONTEXT = {
+    TableContext: {**OF_ANY, **OF_TABLES},
+    # without profiles, boxes and edges, which assume independent columns
+    JointContext: {**OF_ANY, "dependence": OF_TABLES["dependence"]},
+    SubsetContext: OF_ANY,
 }
-_TABLE: _Diagnostics = {
-    **_ANY,
-    "cancellation": cancellations,
-    "alignment": alignments,
-    "edge": edges,
-    "dependence": dependences,
-}
-# Without profiles, boxes and edges, which assume independent columns
-_JOINT: _Diagnostics = {**_ANY, "dependence": dependences}
-_BY_CONTEXT = {TableContext: _TABLE, JointContext: _JOINT, SubsetContext: _ANY}
 
 
 @one_blas_thread()
@@ -166,7 +135,7 @@ class RowDiagnosis:
 
     number: int
     explanation: RowOutput
-    diagnostics: Mapping[str, Diagnostic]
+    diagnostics: Mapping[str, Any]
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -178,15 +147,13 @@ class RowDiagnosis:
     @property
     def fidelity(self) -> float:
         """R² of the surrogate under the weights."""
-        return self._result("fit", SurrogateFit).fidelity
+        return float(self.diagnostics["fit"].fidelity)
 
     @property
     def additive(self) -> float:
         """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
-        result = self.diagnostics.get("cancellation")
-        if not isinstance(result, Cancellation) or len(result.profiles) < len(self.explanation.names):
-            return float("nan")
-        return result.additive
+        complete = len(self.profiles) == len(self.explanation.names)
+        return float(self.diagnostics["cancellation"].additive) if complete else float("nan")
 
     @property
     def verdict(self) -> str:
@@ -204,34 +171,30 @@ class RowDiagnosis:
     @property
     def path(self) -> BandwidthPath:
         """The bandwidth path."""
-        return self._result("bandwidth", BandwidthPath)
+        path: BandwidthPath = self.diagnostics["bandwidth"]
+        return path
 
     @property
     def lime(self) -> Floats:
         """Coefficients (d,) that ``lime`` would print, in expectation."""
-        return self._result("shrinkage", Shrinkage).lime
+        return np.asarray(self.diagnostics["shrinkage"].lime)
 
     @property
     def shares(self) -> Floats:
         """Each feature's part of R², (d,)."""
-        return self._result("fit", SurrogateFit).shares
+        return np.asarray(self.diagnostics["fit"].shares)
 
     @property
     def beyond(self) -> Floats | None:
         """Coefficients (d,) beyond the nearest edge; None if no column has edges."""
         edge = self.diagnostics.get("edge")
-        return edge.coef.value if isinstance(edge, Edge) else None
+        return None if edge is None else edge.coef.value
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """Averages of the model in the cells of each column, those that hide most first; () for texts."""
         cancellation = self.diagnostics.get("cancellation")
-        return cancellation.profiles if isinstance(cancellation, Cancellation) else ()
-
-    def _result(self, name: str, kind: type[_Result]) -> _Result:
-        result = self.diagnostics[name]
-        assert isinstance(result, kind)  # noqa: S101 - by `_ANY`
-        return result
+        return () if cancellation is None else cancellation.profiles
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row's part of the JSON of a diagnosis."""

@@ -24,10 +24,10 @@ A sampled number must pass its threshold by two standard errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -204,14 +204,6 @@ class Measure:
     value: float
     error: float
     remark: str
-
-
-class Diagnostic(Protocol):
-    """The result of one diagnostic at one row: numbers that are always reported, and its findings."""
-
-    def measures(self) -> Iterable[Measure]: ...
-
-    def findings(self) -> Iterable[Finding]: ...
 
 
 def enumerate_names(names: Sequence[str], most: int = 3) -> str:

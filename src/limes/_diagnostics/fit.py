@@ -18,13 +18,15 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.context import DiagnosticContext
+from limes._diagnostics.bandwidth import paths
+from limes._diagnostics.context import DiagnosticContext, each_row
 from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, Measure, RowOutput, worst
 from limes._expectations.moments import Moments
 from limes.designs._features import weighted_sum
@@ -104,10 +106,6 @@ class SurrogateFit:
             )
 
 
-def fits(context: DiagnosticContext) -> list[SurrogateFit]:
-    return context.each(_fit)
-
-
 def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> SurrogateFit:
     variance, design = context.variance(i), context.row_designs[i]
     fidelity, error, shares = row.fidelity, row.fidelity_error, np.full(row.values.size, np.nan)
@@ -168,7 +166,7 @@ class SampleSize:
         )
 
 
-def sample_sizes(context: DiagnosticContext) -> list[SampleSize]:
+def _sample_sizes(context: DiagnosticContext) -> list[SampleSize]:
     squares = context.designs(context.bandwidth / np.sqrt(2.0))
     shares = [
         float(np.exp(2 * design.log_weight - square.log_weight))
@@ -219,10 +217,6 @@ class Shrinkage:
         )
 
 
-def shrinkages(context: DiagnosticContext) -> list[Shrinkage]:
-    return context.each(_shrinkage)
-
-
 def _shrinkage(context: DiagnosticContext, i: int, row: RowOutput) -> Shrinkage:
     design, limit, sample = context.row_designs[i], np.nan_to_num(context.limits[i].value), context.samples[i]
     mean = row.intercept + float(weighted_sum(design.inclusion, row.values))
@@ -261,6 +255,16 @@ class Repetition:
             )
 
 
-def repetitions(context: DiagnosticContext) -> list[Repetition]:
+def _repetitions(context: DiagnosticContext) -> list[Repetition]:
     # a few inputs, twice; the model is the same for all rows
     return [Repetition(spread_of_answers(context.predict, context.inputs))] * len(context.rows)
+
+
+# From a context to a result for each row
+OF_ANY: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    "repetition": _repetitions,
+    "fit": each_row(_fit),
+    "bandwidth": paths,
+    "sample size": _sample_sizes,
+    "shrinkage": each_row(_shrinkage),
+}

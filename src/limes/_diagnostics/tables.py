@@ -41,13 +41,14 @@ LIME and SHAP".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._diagnostics.context import BOX_ROWS, Estimate, TableContext, indicator
+from limes._diagnostics.context import BOX_ROWS, Estimate, TableContext, each_row, indicator
 from limes._diagnostics.finding import (
     APART,
     CAPTURED,
@@ -188,10 +189,6 @@ class Cancellation:
         )
 
 
-def cancellations(context: TableContext) -> list[Cancellation]:
-    return context.each(_cancellation)
-
-
 def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation:
     laws: dict[int, Floats] = {}  # q_b of each column that is cut into cells
     places: list[tuple[int, int]] = []
@@ -296,10 +293,6 @@ class Alignment:
                 ),
                 advice='Use a narrower bandwidth, or weights="euclidean", to see what happens near the row.',
             )
-
-
-def alignments(context: TableContext) -> list[Alignment]:
-    return context.each(_alignment)
 
 
 def _alignment(context: TableContext, i: int, row: RowOutput) -> Alignment:
@@ -409,7 +402,7 @@ def _crossed(inner: Floats, x: Floats) -> tuple[Floats, Floats]:
     return values[np.maximum(above - 1, 0)], values[np.minimum(above, values.size - 1)]
 
 
-def edges(context: TableContext) -> list[Edge | None]:
+def _edges(context: TableContext) -> list[Edge | None]:
     """The nearest edge of each row, None if no column is cut into cells."""
     crossings = Crossings.learn(context.family.marginals, context.background, context.binned, context.units)
     down, up = (np.nan_to_num(a, nan=np.inf) for a in crossings.distances(context.rows, context.cells))
@@ -535,7 +528,7 @@ def _in_units(coef: Floats) -> tuple[Floats, float]:
     return coef / unit, unit
 
 
-def dependences(context: TableContext) -> list[Dependence | None]:
+def _dependences(context: TableContext) -> list[Dependence | None]:
     """Compare the laws at each row; None if there is no other law, or the background is too small."""
     rng = np.random.default_rng([context.seed, 3])
     real = _subsample(context.background, rng)
@@ -563,7 +556,7 @@ def dependences(context: TableContext) -> list[Dependence | None]:
         product, joint = context.by_law(i)
         return Dependence(row=row, product=product, joint=joint, outside=outside, correlated=correlated)
 
-    return [*context.each(dependence)]
+    return each_row(dependence)(context)
 
 
 def _kth(points: Floats, rows: Floats, k: int) -> Floats:
@@ -606,3 +599,12 @@ def _most_correlated(rows: Floats, numeric: Bools, names: tuple[str, ...]) -> tu
     p = int(np.abs(matrix[first, second]).argmax())
     pair = columns[[first[p], second[p]]].tolist()
     return names[pair[0]], names[pair[1]], float(matrix[first[p], second[p]])
+
+
+# From a context to a result for each row, None for rows without one
+OF_TABLES: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    "cancellation": each_row(_cancellation),
+    "alignment": each_row(_alignment),
+    "edge": _edges,
+    "dependence": _dependences,
+}
