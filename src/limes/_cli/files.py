@@ -28,7 +28,6 @@ _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
-    """Load a fitted model; no code from the file runs, unless it is trusted."""
     check_exists(path)
     if path.suffix not in _LOADERS:
         raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
@@ -135,7 +134,6 @@ _LOADERS: Mapping[str, Callable[[Path], Any]] = {
 
 
 def read_table(path: Path) -> Any:
-    """Read a .csv, .csv.gz or .parquet file with the installed dataframe library (a narwhals frame)."""
     import narwhals as nw
 
     check_exists(path)
@@ -157,7 +155,6 @@ def read_table(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """Read a text in UTF-8."""
     check_exists(path)
     try:
         return path.read_text(encoding="utf-8")

@@ -408,7 +408,6 @@ def explain_table(
 
 
 def _features(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
-    """The features: those that are named, those of the model, or all columns but the others."""
     from limes.scale._frames import check_columns
 
     check_columns("the table", source.schema.names, others)
@@ -584,7 +583,6 @@ def demo(
 
 
 def _show_ladder(explanation: Explanation, png: Path | None) -> None:
-    """Print what coefficients, whole effects and a pair capture of one row, and draw the first two."""
     import rich
 
     (pair,) = explanation.interactions(top=1)

@@ -51,8 +51,6 @@ _VANISHED, _PRESENT = 0.02, 0.2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BandwidthPath:
-    """Coefficients of one row at the bandwidths of a grid."""
-
     row: RowOutput
     bandwidths: Floats  # (G,)
     values: Floats  # (G, d)

@@ -172,12 +172,10 @@ class DiagnosticContext(ABC):
         """Four inputs of the model."""
 
     @abstractmethod
-    def designs(self, bandwidth: float) -> Sequence[Any]:
-        """The design at each row."""
+    def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
     @abstractmethod
-    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Rows x and features h of a design, (count, d) both."""
+    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]: ...
 
     @abstractmethod
     def squared_distances(self, i: int, x: Floats) -> Floats:
@@ -217,7 +215,6 @@ class DiagnosticContext(ABC):
         return np.asarray(self.predict(x).reshape(len(x), -1)[:, self.positions[i]])
 
     def variance(self, i: int) -> Estimate:
-        """Var_w f around row i."""
         return self.samples[i].variance(self.samples[i].weights(self.bandwidth))
 
     def rng(self, i: int, purpose: int) -> np.random.Generator:
@@ -546,7 +543,6 @@ class ExactSource(SampledSource):
         return Estimate.exact(coef[0, :, context.positions[i]])
 
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
-        """Coefficients (d,) of the output of each of some rows."""
         expectation = self._expectation
         in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
         if in_columns and isinstance(context, TableContext) and context.family.is_tilted:
@@ -594,7 +590,6 @@ def _makes_large_tables(expectation: Any) -> bool:
 
 
 def _rows_outside(context: TableContext, i: int, j: int, x: Floats, rng: np.random.Generator) -> Floats:
-    """Rows x with column j drawn from its other cells."""
     coordinate = indicator(context.box[i], j)
     cells = rng.choice(coordinate.elsewhere.size, size=len(x), p=coordinate.elsewhere)
     moved = x.copy()
@@ -610,7 +605,6 @@ def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
 
 
 def _in_blocks(expectation: Any, design: Any) -> bool:
-    """Whether many designs can be computed at once."""
     return (
         isinstance(expectation, ProductExpectation)
         and isinstance(design, ProductDesign)

@@ -107,7 +107,6 @@ SURE = 2.0
 
 
 def worst(passes: Callable[[Severity], bool]) -> Severity | None:
-    """The worst severity whose threshold is passed."""
     return next((severity for severity in SEVERITIES if passes(severity)), None)
 
 
@@ -207,6 +206,5 @@ class Measure:
 
 
 def enumerate_names(names: Sequence[str], most: int = 3) -> str:
-    """Some names as a text: "a, b, c and 4 more"."""
     head = ", ".join(names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"

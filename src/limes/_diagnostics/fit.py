@@ -50,7 +50,6 @@ class SurrogateFit:
 
     @property
     def distance(self) -> float:
-        """Size of the local error in standard deviations of the model."""
         return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
@@ -190,7 +189,6 @@ class Shrinkage:
 
     @property
     def difference(self) -> float:
-        """Largest difference of the two, as a share of the largest coefficient."""
         largest = np.abs(self.limit).max(initial=0.0)
         return float(np.abs(self.lime - self.limit).max(initial=0.0) / largest) if largest > 0 else 0.0
 

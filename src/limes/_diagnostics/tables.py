@@ -109,7 +109,6 @@ class Profile:
 
     @property
     def explained(self) -> float:
-        """Variance between cells that β_j explains."""
         alpha = self.probability[self.current]
         return min(self.coef**2 * float(alpha * (1 - alpha)), self.between)
 
@@ -256,7 +255,6 @@ class Alignment:
 
     @property
     def flatness(self) -> float:
-        """Standard deviation in the box, as a share of the one under w."""
         return self.inside / self.around if self.around > 0 else 0.0
 
     def artifacts(self) -> list[int]:
@@ -463,7 +461,6 @@ class Dependence:
 
     @property
     def feature(self) -> int:
-        """Position of the feature that changes most."""
         product, joint = self._shares
         return int(np.abs(product - joint).argmax())
 

@@ -268,7 +268,6 @@ def _conditions(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], Ints]:
 
 
 def _in_order(groups: Sequence[_Lines], schema: Mapping[str, Any], backend: Any) -> tuple[Ints, Any]:
-    """Sort all lines by row; return the row of each line, and the lines."""
     positions = np.concatenate([group.rows for group in groups])
     lines = nw.concat([group.frame(schema, backend) for group in groups])
     if (np.diff(positions) >= 0).all():

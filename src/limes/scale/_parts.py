@@ -87,7 +87,6 @@ class Tally:
 
     @classmethod
     def count(cls, lines: pa.Table, features: Sequence[str], rows: int) -> Tally:
-        """Count the lines that `explain_frame` returns for ``rows`` rows."""
         good, d = lines.filter(lines["error"].is_null()), len(features)
         reasons = lines["error"].drop_null()
         errors = len(reasons)  # such rows have one line each
@@ -163,8 +162,6 @@ _READERS = 16
 
 @dataclass(frozen=True)
 class PartRecord:
-    """The journal's line about a part that is whole."""
-
     part: int
     sha256: str
     tally: Tally
@@ -267,7 +264,6 @@ class Folder:
         return self.path / f"part-{number:05d}.parquet"
 
     def files(self) -> list[Place]:
-        """Files that readers of the folder read as parts."""
         return sorted(
             file for file in self.path.iterdir() if file.suffix == ".parquet" and file.name[0] not in "._"
         )
@@ -323,7 +319,6 @@ class Folder:
             return None
 
     def append(self, record: PartRecord) -> None:
-        """Add to the journal a part whose file is in place."""
         with writing(self.path):
             if not self.part(record.part).is_file():
                 raise InputError(
@@ -513,8 +508,6 @@ def _hashable(cell: Any) -> Any:
 
 @dataclass(frozen=True)
 class FolderCheck:
-    """Counts of the parts that the journal lists, and what is wrong with the folder."""
-
     parts: int
     rows: int
     errors: int

@@ -180,8 +180,6 @@ class _Worker:
 
 
 class WorkerPool:
-    """Workers, the tasks that wait for one, and the searches that are under way."""
-
     def __init__(self, content: bytes, parts: Iterator[Part], cluster: Cluster) -> None:
         self._content = content
         self._parts = parts

@@ -130,7 +130,6 @@ def _kind(kind: Any) -> str:
 
 
 def _as_text(column: pa.ChunkedArray, *, verbatim: bool) -> tuple[pa.ChunkedArray, dict[int, Any]]:
-    """Decode bytes, as they stand in a CSV file; other columns stay as they are."""
     if not pa.types.is_binary(column.type):
         return column, {}
     text, wrong = _cast(column, pa.string())
@@ -198,7 +197,6 @@ def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
 
 
 def _likely_lines(path: Place, size: int) -> int:
-    """Estimate the rows in ``size`` bytes of CSV by the first lines of a file."""
     with opened(path) as file, pa.input_stream(file, _compression(path)) as text:
         head: bytes = text.read(_HEAD)
         consumed: int = file.tell()
@@ -241,7 +239,6 @@ def _csv_options(malformed: list[Any], block_size: int = 1 << 20, **convert: Any
 
 
 def _with_malformed(reader: Any, columns: Sequence[str], malformed: list[Any]) -> Iterator[Chunk]:
-    """Yield rows in order, each malformed line in its place."""
     position = 0
     for batch in reader:
         rows = pa.Table.from_batches([batch]).select(list(columns))
@@ -269,7 +266,6 @@ _A_PART = "part-00000.parquet"
 
 
 def _refuse(text: str, files: Sequence[Place]) -> NoReturn:
-    """Raise an error that names the files of another kind, or those of both."""
     others = [file.name for file in files if _kind_of(file) is None]
     shown = f"found {listed([file.name for file in files])}" if files else "found no such file"
     if others and len(others) < len(files):
@@ -338,7 +334,6 @@ def _is_in(place: Place, folder: Place) -> bool:
 
 
 def _fixed(pattern: Place) -> Place:
-    """The folder with which a pattern begins."""
     parts = pattern.parts
     depth = next(i for i, part in enumerate(parts) if has_magic(part))
     if isinstance(pattern, StorePath):
@@ -443,7 +438,6 @@ def _delta_options(url: str) -> dict[str, str]:
 
 
 def _iceberg(text: str) -> Source:
-    """Files of the snapshot that an Iceberg metadata file states."""
     require("pyiceberg", "limes.scale for Iceberg tables")
     from pyiceberg.table import StaticTable
 
@@ -464,8 +458,6 @@ _READERS = 16
 
 @dataclass(frozen=True)
 class Stamp:
-    """Size and time of change of a file."""
-
     size: int
     changed: int
 
@@ -489,8 +481,6 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some rows of a row group of a Parquet file."""
-
     file: Place
     stamp: Stamp
     group: int
@@ -564,7 +554,6 @@ class Source:
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
-        """Find a file, the files of a folder, of a pattern, or of a table format."""
         text, place = str(where), place_of(where).absolute()  # workers may have another working directory
         if text.endswith(_ICEBERG):
             return _iceberg(text)
@@ -599,7 +588,6 @@ class Source:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file and of folders."""
         try:
             schema = _csv_schema(self.files[0]) if self.is_csv else parsed(self.files[0], pq.read_schema)
         except (OSError, pa.ArrowException, UnicodeError) as error:
@@ -650,7 +638,6 @@ class Source:
         return _likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
-        """Cut the table into parts of ``rows`` rows; the last one may be shorter."""
         number, first, pieces, room = 0, 0, [], rows
         for piece in self._chunks(columns) if self.is_csv else self._slices(columns):
             start = 0

@@ -141,7 +141,6 @@ Place: TypeAlias = Path | StorePath
 
 
 def place_of(where: str | Place) -> Place:
-    """The place of a path, of a URL of this machine, or of a URL of a store."""
     if isinstance(where, StorePath | Path):
         return where
     # Path("s3://bucket/out") would be the local folder s3:/bucket/out

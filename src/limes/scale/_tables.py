@@ -57,7 +57,6 @@ _HEADER = f"limes {__version__}\n".encode()
 
 
 def pickled(work: Work | Explainer) -> bytes:
-    """Pickle for other processes."""
     try:
         content: bytes = _HEADER + cloudpickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -109,7 +108,6 @@ class Work:
         return self._explain(self.schema.empty_table(), self.key_schema.empty_table(), {}, 0).schema
 
     def to_bytes(self) -> bytes:
-        """Pickle the work for other processes, with the model, its tables and its pool of answers."""
         # a model that fails is reported row by row, by those who explain the rows
         with suppress(ModelError):
             self.explainer.fill_pool(progress=False)
@@ -191,8 +189,6 @@ def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.A
 
 @dataclass(frozen=True)
 class Cluster:
-    """The machines and processes that run workers."""
-
     workers: int = 1  # processes that are started on this machine; ignored if there is a scheduler
     scheduler: str | None = None  # address of a running cluster, as its library writes it
     timeout: float | None = None  # seconds that a part may take; then its rows that hang are errors
@@ -287,8 +283,6 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Counts of a folder's rows and explanations."""
-
     rows: int
     errors: int  # rows without an explanation
     reason: str  # the first error; empty where all rows have an explanation
