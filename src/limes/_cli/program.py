@@ -321,8 +321,7 @@ def explain_table(
         list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
     ] = None,
     key: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to copy beside the row's number; may be repeated."),
+        list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
     engine: Annotated[str, typer.Option(help="local, dask or spark.")] = "local",
@@ -341,8 +340,7 @@ def explain_table(
         float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
     ] = 0.5,
     timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that a part may take; then its rows that hang are errors."),
+        float | None, typer.Option(help="Seconds that a part may take; then its rows that hang are errors.")
     ] = None,
     max_calls: MaxCalls = None,
     sparse: Sparse = None,
@@ -442,15 +440,14 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    about = "" if summary.counted else "about "
-    typer.echo(
-        f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{summary.distinct:,} distinct explanations"
-    )
+    distinct, is_exact = summary.distinct
+    about = "" if is_exact else "about "
+    typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
     lines = Table("column", "mean |β|")
-    largest = sorted(summary.mean_size.items(), key=lambda pair: -pair[1])
+    largest = sorted(summary.mean_sizes.items(), key=lambda pair: -pair[1])
     for name, size in largest[:_SHOWN]:
         lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
-    if summary.distinct:
+    if distinct:
         rich.print(lines)
     for text in getattr(explainer, "model_warnings", ()):
         typer.secho(one_line(text), fg="yellow")

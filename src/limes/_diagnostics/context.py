@@ -30,7 +30,6 @@ from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
 from limes.designs._weights import BinWeights
-from limes.models._calling.caller import few_inputs, few_subsets
 from limes.surrogates._linear import least_squares
 
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
@@ -166,11 +165,6 @@ class DiagnosticContext(ABC):
     budget: int | None  # model calls for each neighbourhood; None for the default of the source
     seed: int
 
-    @property
-    @abstractmethod
-    def inputs(self) -> Floats:
-        """Four inputs of the model."""
-
     @abstractmethod
     def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
@@ -185,14 +179,14 @@ class DiagnosticContext(ABC):
         """All possible rows around row i; None if they are too many, as where laws are continuous."""
         return None
 
-    @abstractmethod
     def locality(self, i: int) -> float:
         """Mean share of the row's conditions that hold in a weighted row, NaN without any."""
+        return float(self.row_designs[i].inclusion.mean())
 
     @property
-    @abstractmethod
     def penalty(self) -> float | Floats:
         """The ridge penalty of ``lime``'s own fit, a number or one a feature."""
+        return 1.0
 
     @cached_property
     def row_designs(self) -> Sequence[Any]:
@@ -273,10 +267,6 @@ class TableContext(DiagnosticContext):
         both, k = self.other_law(self.rows[i]), self.positions[i]
         return self.limits[i], Estimate(both.value[:, k], both.error[:, k])
 
-    @property
-    def inputs(self) -> Floats:
-        return few_inputs(self.background)
-
     def perturbed(self, i: int, most: int) -> Floats:
         """Rows of the product law around row i, (m, d)."""
         # the first rows of every sample are drawn from w itself
@@ -319,11 +309,7 @@ class TableContext(DiagnosticContext):
             return _at_cells(self.family, cells)
         scale = 1.0 if self.family.scales is None else float(self.family.scales[j])
         coordinate = IndicatorCoordinate.tilted(
-            self.family.marginals[j],
-            float(self.rows[i, j]),
-            cell,
-            scale=scale,
-            weights=self.family.weights,
+            self.family.marginals[j], float(self.rows[i, j]), cell, scale=scale, weights=self.family.weights
         )
         coordinates = self.row_designs[i].coordinates
         return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
@@ -396,10 +382,6 @@ class SubsetContext(DiagnosticContext):
 
     make_design: Callable[[float], ExchangeableDesign]  # of a bandwidth
 
-    @property
-    def inputs(self) -> Floats:
-        return few_subsets(self.rows.shape[1])
-
     def designs(self, bandwidth: float) -> list[ExchangeableDesign]:
         return [self.make_design(bandwidth)]
 
@@ -409,9 +391,6 @@ class SubsetContext(DiagnosticContext):
 
     def squared_distances(self, i: int, x: Floats) -> Floats:  # noqa: ARG002 - there is one row
         return np.asarray((1.0 - np.sqrt(x.mean(axis=1))) ** 2)  # cosine distances from (1, ..., 1)
-
-    def locality(self, i: int) -> float:
-        return float(self.row_designs[i].inclusion.mean())
 
     def all_states(self, i: int) -> MixtureSample | None:
         states = self.row_designs[i].states(self.calls)
@@ -423,10 +402,6 @@ class SubsetContext(DiagnosticContext):
         # the law of the subsets before tilting, as the density of the mixture that they were drawn from
         log_law = np.log(probability[possible]) - kernel(squared, self.bandwidth)
         return MixtureSample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
-
-    @property
-    def penalty(self) -> float:
-        return 1.0
 
 
 def _at_cells(family: ProductFamily, cells: Ints) -> ProductDesign:

@@ -26,11 +26,11 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._diagnostics.bandwidth import paths
-from limes._diagnostics.context import DiagnosticContext, each_row
+from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
 from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, Measure, RowOutput, worst
 from limes._expectations.moments import Moments
 from limes.designs._features import weighted_sum
-from limes.models._calling.caller import spread_of_answers
+from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
 from limes.surrogates._linear import LIME_SAMPLES, ridge
 
 
@@ -254,8 +254,12 @@ class Repetition:
 
 
 def _repetitions(context: DiagnosticContext) -> list[Repetition]:
-    # a few inputs, twice; the model is the same for all rows
-    return [Repetition(spread_of_answers(context.predict, context.inputs))] * len(context.rows)
+    # the model is the same for all rows
+    if isinstance(context, TableContext):
+        inputs = few_inputs(context.background)
+    else:
+        inputs = few_subsets(context.rows.shape[1])
+    return [Repetition(spread_of_answers(context.predict, inputs))] * len(context.rows)
 
 
 # From a context to a result for each row

@@ -47,16 +47,7 @@ from limes._arrays import Ints
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
 from limes.scale._sources import Source
-from limes.scale._stores import (
-    BESIDE,
-    Place,
-    StorePath,
-    checksum,
-    locked,
-    parsed,
-    place_of,
-    write_whole,
-)
+from limes.scale._stores import BESIDE, Place, StorePath, checksum, locked, parsed, place_of, write_whole
 
 # K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
 _COUNTED = 1024

@@ -18,7 +18,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
 from hashlib import sha256
 from importlib import import_module
@@ -282,14 +282,10 @@ class Heartbeat:
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    rows: int
-    errors: int  # rows without an explanation
-    reason: str  # the first error; empty where all rows have an explanation
+class RunSummary(Tally):
+    """Counts of a folder's rows and explanations."""
+
     resumed: int  # rows of parts that an earlier run had finished
-    distinct: int  # explanations that differ in some coefficient
-    counted: bool  # whether ``distinct`` is exact; else it has a standard error of 3 %
-    mean_size: Mapping[str, float]  # mean |β| of each column over all rows and outputs, in the output's units
     repeated: str  # rows that share their keys, in words; empty if keys are unique
 
 
@@ -347,9 +343,13 @@ def explain_files(
                 limit.add([record])
         deque(parts, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
-        summary = _summary(folder, finished, resumed, keys)
+        # in the order of parts, whichever was finished first: sums of floats depend on their order
+        tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
+        if not tally.rows:
+            raise InputError("the table has no rows")
+        repeated = repeated_keys(folder, sorted(finished), keys, tally.rows)
         folder.finish(finished, work.run)
-        return summary
+        return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
 
 
 def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
@@ -389,23 +389,3 @@ class _ErrorLimit:
                 f"first error: {self._reason}. Finished parts are in {self._folder.path}: correct the cause, "
                 "or allow more errors, and run again"
             )
-
-
-def _summary(
-    folder: Folder, finished: Mapping[int, PartRecord], resumed: int, keys: Sequence[str]
-) -> RunSummary:
-    # in the order of parts, whichever was finished first: sums of floats depend on their order
-    tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
-    if not tally.rows:
-        raise InputError("the table has no rows")
-    distinct, counted = tally.distinct
-    return RunSummary(
-        rows=tally.rows,
-        errors=tally.errors,
-        reason=tally.reason,
-        resumed=resumed,
-        distinct=distinct,
-        counted=counted,
-        mean_size=tally.mean_sizes,
-        repeated=repeated_keys(folder, sorted(finished), keys, tally.rows),
-    )

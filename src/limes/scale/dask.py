@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dask import config
-from distributed import (
-    Client,
-    KilledWorker,
-    LocalCluster,
-    Security,
-    WorkerPlugin,
-    as_completed,
-    get_worker,
-)
+from distributed import Client, KilledWorker, LocalCluster, Security, WorkerPlugin, as_completed, get_worker
 from distributed.comm.core import connect
 
 from limes._threads import use_threads
