@@ -447,7 +447,12 @@ def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], row
     """An example of rows that share their keys, in words; empty if keys are unique."""
     if not keys:
         return ""
-    repeats, count = _repeated((_hashes_of(folder, number, keys) for number in parts), -(-rows // _HELD))
+    stored = ((number, folder.keys(number)) for number in parts)
+    hashes_of_parts = (
+        key_hashes(_lines(folder.part(number), keys), keys)[1] if hashes is None else hashes
+        for number, hashes in stored
+    )
+    repeats, count = _repeated(hashes_of_parts, -(-rows // _HELD))
     first: dict[Any, int] = {}
     for number in parts if len(repeats) else ():
         lines = _lines(folder.part(number), keys)
@@ -459,11 +464,6 @@ def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], row
                 example = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
                 return f"keys are not unique ({count:,} repeated): {example} in rows {first[cells]} and {row}"
     return ""
-
-
-def _hashes_of(folder: Folder, number: int, keys: Sequence[str]) -> Hashes:
-    stored = folder.keys(number)
-    return key_hashes(_lines(folder.part(number), keys), keys)[1] if stored is None else stored
 
 
 def _lines(path: Place, keys: Sequence[str]) -> pa.Table:

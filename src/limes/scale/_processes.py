@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic, sleep
@@ -161,9 +162,9 @@ class _Worker:
         return monotonic() - self.start
 
     @property
-    def remaining(self) -> float | None:
+    def remaining(self) -> float:
         if self.task is None or self.task.seconds is None:
-            return None
+            return inf
         return self.task.seconds - self.seconds
 
     def answer(self) -> Any:
@@ -207,7 +208,7 @@ class WorkerPool:
                 if record is not None:
                     yield record
             for worker in [*self._workers]:
-                if worker.remaining is not None and worker.remaining <= 0:
+                if worker.remaining <= 0:
                     self._replace(worker)
                     self._note_lateness(worker)
             self._hand_out()
@@ -231,8 +232,7 @@ class WorkerPool:
     def _ready(self) -> list[_Worker]:
         """Wait a second at most until a worker has answered, died, or is late; not those that are late."""
         busy = {worker.pipe: worker for worker in self._workers if worker not in self._idle}
-        times = [worker.remaining for worker in busy.values()]
-        limits = [max(0.0, seconds) for seconds in times if seconds is not None]
+        limits = [max(0.0, worker.remaining) for worker in busy.values()]
         ready = [busy[pipe] for pipe in wait([*busy], min([_LOOK, *limits]))]
         # processes that the model started may keep the pipe of a dead worker open
         dead = [worker for worker in busy.values() if worker.process.exitcode is not None]
