@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
 
 import limes
-from internals import Work, app
+from internals import app, unpickled
 from internals import files as files_module
 from limes.exceptions import InputError, LimesError
 from limes.scale import explain_frame
@@ -131,4 +131,4 @@ def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files
 )
 def test_work_that_workers_cannot_load_says_what_to_install(header, said):
     with pytest.raises(InputError, match=said):
-        Work.from_bytes(header.encode() + b"\ncno_such_package\nThing\n.")
+        unpickled(header.encode() + b"\ncno_such_package\nThing\n.")

@@ -63,4 +63,4 @@ def _engine(engine: str, explainer: Any, table: Path, out: Path) -> dict[str, An
     finally:
         shutil.rmtree(out, ignore_errors=True)
     assert not said.errors
-    return {"rows": said.rows, "distinct": said.distinct, "bytes_a_row": size / said.rows}
+    return {"rows": said.rows, "distinct": said.distinct[0], "bytes_a_row": size / said.rows}

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import rich.console
 from matplotlib import pyplot as plt
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -353,3 +353,17 @@ def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypat
     monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: made.append(1))
     assert len(limes.diagnose(explanation)) == 1
     assert not made
+
+
+def test_a_row_has_the_name_that_its_explanation_has_and_a_single_output_has_none():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[[12, 40]])
+    diagnosis = limes.diagnose(explanation)
+    assert explanation.ids == (12, 40)
+    assert str(diagnosis[0]).startswith("row 12: prediction ")
+    assert "row 12: " in str(diagnosis)
+    page = diagnosis.to_html()
+    assert "<summary>row 12: prediction " in page
+    assert "<summary>row 40: prediction " in page
+    named = limes.diagnose(limes.TabularExplainer(LinearRegression().fit(X, y), X)(X[:1], ids=["Ann"]))
+    assert str(named).startswith("Ann: prediction ")

@@ -48,7 +48,7 @@ def test_keys_count_together(tmp_path):
 
 
 def test_equal_hashes_are_only_a_suspicion(tmp_path, monkeypatch):
-    monkeypatch.setattr(_keys, "hashes_of_bits", lambda bits: np.zeros(len(bits), np.uint64))
+    monkeypatch.setattr(_keys, "_hashes_of_bits", lambda bits: np.zeros(len(bits), np.uint64))
     folder, parts = folder_of(tmp_path, {"id": ["a", "b"]}, 2)
     assert repeated_keys(folder, parts, ["id"], 2) == ""
 

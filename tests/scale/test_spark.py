@@ -253,7 +253,7 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
     where = [
         sys.executable,
         "-c",
-        "from limes.scale._spark_context import spark_context; from limes.scale._tables "
+        "from limes.scale.spark import spark_context; from limes.scale._tables "
         "import Cluster; spark_context(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()

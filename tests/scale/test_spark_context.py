@@ -9,8 +9,20 @@ import types
 import pytest
 
 import limes.scale
-from internals import MissingLibraryError, check_java
+from internals import MissingLibraryError
 from limes.exceptions import InputError
+
+
+@pytest.fixture
+def spark(monkeypatch):
+    """The engine, with a stand-in for pyspark."""
+    name, stand_in = "limes.scale.spark", types.ModuleType("pyspark")
+    stand_in.TaskContext = None
+    monkeypatch.setitem(sys.modules, "pyspark", stand_in)
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(limes.scale, "spark", None, raising=False)
+    del sys.modules[name]
+    return importlib.import_module(name)
 
 
 @pytest.fixture
@@ -29,25 +41,25 @@ def java(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21.0.1", "25"])
-def test_a_java_that_is_new_enough_is_taken(java, version):
+def test_a_java_that_is_new_enough_is_taken(java, spark, version):
     java(version)
-    check_java()
+    spark.check_java()
 
 
 @pytest.mark.parametrize(("version", "said"), [("1.8.0_392", "is Java 8"), ("11.0.2", "is Java 11")])
-def test_a_java_that_is_too_old_is_refused(java, version, said):
+def test_a_java_that_is_too_old_is_refused(java, spark, version, said):
     java(version)
     with pytest.raises(InputError, match=rf"needs Java 17.*{said}.*openjdk-17-jre-headless.*JAVA_HOME"):
-        check_java()
+        spark.check_java()
 
 
-def test_no_java_is_said_with_how_to_get_it(java, monkeypatch, tmp_path):
+def test_no_java_is_said_with_how_to_get_it(java, spark, monkeypatch, tmp_path):
     assert java
     with pytest.raises(InputError, match=r"missing on this machine.*Install Java 17"):
-        check_java()
+        spark.check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(InputError, match=r"missing in JAVA_HOME=.*gone"):
-        check_java()
+        spark.check_java()
 
 
 def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
@@ -57,14 +69,7 @@ def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
         __import__("limes.scale.spark")
 
 
-def test_a_part_is_computed_in_a_process_of_its_own_only_with_a_timeout(monkeypatch):
-    name, stand_in = "limes.scale.spark", types.ModuleType("pyspark")
-    stand_in.TaskContext = None
-    monkeypatch.setitem(sys.modules, "pyspark", stand_in)
-    monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(limes.scale, "spark", None, raising=False)
-    del sys.modules[name]
-    spark = importlib.import_module(name)
+def test_a_part_is_computed_in_a_process_of_its_own_only_with_a_timeout(spark, monkeypatch):
     monkeypatch.setattr(spark, "_load", lambda content: lambda part: (content, part))
     monkeypatch.setattr(spark, "_supervised", lambda content, timeout: lambda part: (content, part, timeout))
     assert spark._result(b"work", None, 7) == (b"work", 7)

@@ -173,10 +173,10 @@ def test_an_upload_that_is_cut_off_leaves_no_object(bucket, server, step):
     failing = "POST" if step != "partNumber=2" else "PUT"
     server.fault = lambda method, path: "500" if method == failing and step in path else None
     with pytest.raises(OSError, match="big"):
-        place.write_whole(content)
+        write_whole(place, content)
     assert not place.is_file()
     server.fault = lambda method, path: None
-    place.write_whole(content)
+    write_whole(place, content)
     assert place.read_bytes() == content
     assert checksum(place) == checksum(place)
 

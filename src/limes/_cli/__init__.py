@@ -11,13 +11,12 @@ def main() -> None:
     """Run the command line in a process that this one watches: exit code 0 means that it came to its end."""
     from limes._cli.watching import watched
 
-    raise SystemExit(watched(_run))
+    def run() -> int:
+        from limes._cli.program import run  # it imports libraries, whose threads a fork would lose
 
+        return run()
 
-def _run() -> int:
-    from limes._cli.program import run  # it imports libraries, which start threads that a fork would lose
-
-    return run()
+    raise SystemExit(watched(run))
 
 
 def __getattr__(name: str) -> Any:

@@ -7,42 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from zipfile import BadZipFile, ZipFile
-
-import typer
 
 from limes._checks import listed, require
 from limes.exceptions import InputError
-
-FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
-Output = Annotated[str | None, typer.Option(help="margin, probability, or a class label.")]
-Bandwidth = Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")]
-Weights = Annotated[str, typer.Option(help="bins or euclidean.")]
-Method = Annotated[str, typer.Option(help="auto, exact or sampled.")]
-MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
-Seed = Annotated[int, typer.Option(help="Seed of the sampler.")]
-Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-]
-Sparse = Annotated[
-    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-]
-Background = Annotated[
-    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
-]
-Bins = Annotated[str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")]
-Law = Annotated[
-    str,
-    typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
-]
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
@@ -59,15 +28,22 @@ _LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
-    """Load a fitted model from a file without running code from it, unless it is trusted."""
     check_exists(path)
     if path.suffix not in _LOADERS:
         raise InputError(f"{path}: a model file ends in one of {sorted(_LOADERS)}")
-    return _LOADERS[path.suffix](path, trust or [], trust_pickle)
+    if path.suffix == ".skops":
+        return _load_skops(path, trust or [])
+    if _LOADERS[path.suffix] is _load_pickle and not trust_pickle:
+        raise InputError(
+            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
+            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
+        )
+    return _LOADERS[path.suffix](path)
 
 
-def _refuse_bomb(path: Path) -> None:
-    """Refuse an archive that is small on disk and large in memory; other files are not checked."""
+def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
+    import skops.io
+
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
@@ -75,12 +51,6 @@ def _refuse_bomb(path: Path) -> None:
                 f"{path} would take {size / 1e9:.1f} GB of memory, hundreds of times its own size: models do "
                 "not compress so well, so it is refused"
             )
-
-
-def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    import skops.io
-
-    _refuse_bomb(path)
     trusted = [*_TRUSTED, *trust]
     try:
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
@@ -102,12 +72,7 @@ def _load_skops(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noq
         raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
-def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    if not trust_pickle:
-        raise InputError(
-            f"{path} is a pickle, and loading a pickle can run any code. If the file is your own, add "
-            "--trust-pickle; better, save the model with skops.io.dump(model, 'model.skops')"
-        )
+def _load_pickle(path: Path) -> Any:
     import joblib
 
     try:
@@ -116,32 +81,31 @@ def _load_pickle(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # no
         raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
-def _load_onnx(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_onnx(path: Path) -> Any:
     from limes._explainers.parts.image import session_of
 
     return session_of(path)
 
 
-def _load_xgboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
-    """Load a booster; with an objective for classes, as a classifier, whose probabilities have names."""
+def _load_xgboost(path: Path) -> Any:
     xgboost = require("xgboost", f"reading {path}")
     with _readable(path, "model of XGBoost"):
         booster = xgboost.Booster(model_file=str(path))
         objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
         if not objective.startswith(("binary:", "multi:")):
             return booster
-        model = xgboost.XGBClassifier()
+        model = xgboost.XGBClassifier()  # its probabilities have names
         model.load_model(str(path))
         return model
 
 
-def _load_lightgbm(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_lightgbm(path: Path) -> Any:
     lightgbm = require("lightgbm", f"reading {path}")
     with _readable(path, "model of LightGBM"):
         return lightgbm.Booster(model_file=str(path))
 
 
-def _load_catboost(path: Path, trust: list[str], trust_pickle: bool) -> Any:  # noqa: ARG001
+def _load_catboost(path: Path) -> Any:
     catboost = require("catboost", f"reading {path}")
     with _readable(path, "model of CatBoost"):
         model = catboost.CatBoost().load_model(str(path))
@@ -156,7 +120,7 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
         raise InputError(f"{path} is not a {kind}: {str(error).splitlines()[0]}") from error
 
 
-_LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
+_LOADERS: Mapping[str, Callable[[Path], Any]] = {
     ".skops": _load_skops,
     ".onnx": _load_onnx,
     ".json": _load_xgboost,
@@ -170,7 +134,6 @@ _LOADERS: Mapping[str, Callable[[Path, list[str], bool], Any]] = {
 
 
 def read_table(path: Path) -> Any:
-    """Read a .csv, .csv.gz or .parquet file with the installed dataframe library (a narwhals frame)."""
     import narwhals as nw
 
     check_exists(path)
@@ -192,7 +155,6 @@ def read_table(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """Read a text in UTF-8."""
     check_exists(path)
     try:
         return path.read_text(encoding="utf-8")
@@ -201,7 +163,7 @@ def read_text(path: Path) -> str:
 
 
 def select_features(table: Any, model: Any, drop: list[str]) -> Any:
-    """Select the columns that are features: those the model names, else all but the dropped ones."""
+    """The columns that are features: those the model names, else all but the dropped ones."""
     missing = [name for name in drop if name not in table.columns]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
@@ -237,7 +199,7 @@ def parse_bins(text: str) -> str | int | None:
 
 
 def output_of(text: str | None, model: Any) -> str | int | None:
-    """Parse the option ``--output``: for a model without classes a number is the position of an output."""
+    # for a model without classes a number is the position of an output
     if text is None or not text.isdecimal() or getattr(model, "classes_", None) is not None:
         return text
     return int(text)
@@ -269,7 +231,7 @@ def check_sparse(other: bool) -> None:
 
 
 def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:
-    """Return the explainer of a table: of rules where ``k`` is among the options."""
+    """The explainer of a table: of rules where ``k`` is among the options."""
     from limes._explainers.tabular import TabularExplainer
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals

@@ -3,23 +3,74 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
+from hashlib import sha256
+from importlib.util import find_spec
 from io import TextIOWrapper
-from typing import Annotated, ParamSpec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
 from limes import __version__
-from limes._cli.explain import demo, diagnose, what_if
-from limes._cli.explain import explain as explain_one
-from limes._cli.scale import explain_table, verify
-from limes.exceptions import LimesError, ModelError
+from limes._checks import require
+from limes._cli import files
+from limes._cli.watching import rows_are_supervised
+from limes._explanation.wording import one_line
+from limes.exceptions import InputError, LimesError, ModelError
+
+if TYPE_CHECKING:
+    from limes._diagnostics.diagnosis import Diagnosis
+    from limes._explanation import Explanation
+    from limes.scale._sources import Source
+    from limes.scale._tables import RunSummary
 
 P = ParamSpec("P")
 
+# Rows from which bins are learnt if no background is passed: from this many up to twice as many
+_BACKGROUND = 10_000
+# Columns that the summary shows, the largest first
+_SHOWN = 10
+_STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
 # What streams do with characters that they cannot encode; others raise in the middle of a text
 _LENIENT = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
+
+FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
+Output = Annotated[str | None, typer.Option(help="margin, probability, or a class label.")]
+Bandwidth = Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")]
+Weights = Annotated[str, typer.Option(help="bins or euclidean.")]
+Method = Annotated[str, typer.Option(help="auto, exact or sampled.")]
+MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
+Seed = Annotated[int, typer.Option(help="Seed of the sampler.")]
+Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+]
+Sparse = Annotated[
+    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+]
+Background = Annotated[
+    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
+]
+Bins = Annotated[str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")]
+Law = Annotated[
+    str,
+    typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
+]
+Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a page to click through here: a slider of bandwidths, effects.")
+]
+Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
+
 
 app = typer.Typer(
     help="Explain single predictions: what LIME converges to, exactly where the model can be read.",
@@ -42,12 +93,520 @@ def _to_its_end(command: Callable[P, None]) -> Callable[P, None]:
     return wrapper
 
 
-app.command("explain")(_to_its_end(explain_one))
-app.command()(_to_its_end(diagnose))
-app.command("explain-table")(_to_its_end(explain_table))
-app.command()(verify)
-app.command("app")(what_if)
-app.command()(demo)
+@app.command()
+@_to_its_end
+def explain(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A fitted model: .skops, .onnx, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm, "
+            "or .joblib / .pkl with --trust-pickle."
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the row.")
+    ] = None,
+    *,
+    text: Annotated[str | None, typer.Option(help="A text to explain, in place of a table.")] = None,
+    text_file: Annotated[Path | None, typer.Option(help="A file with the text, in UTF-8.")] = None,
+    image: Annotated[Path | None, typer.Option(help="An image to explain, in place of a table.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Names of the classes of an image's model, one a line.")
+    ] = None,
+    skip_labels: Annotated[int, typer.Option(min=0, help="Lines of --labels before the first name.")] = 0,
+    top: Annotated[int, typer.Option(min=1, help="How many classes of an image to explain.")] = 3,
+    mean: Annotated[float, typer.Option(help="An ONNX model gets (pixels - mean) / scale ...")] = 0.0,
+    scale: Annotated[float, typer.Option(help="... of pixels from 0 to 255.")] = 1.0,
+    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, if the model returns logits.")] = None,
+    segments: Annotated[
+        str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
+    ] = "quickshift",
+    fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
+    output: Annotated[
+        str | None,
+        typer.Option(help="margin, probability, or a class label; the default is the model's own."),
+    ] = None,
+    drop: Drop = None,
+    background: Background = None,
+    bins: Bins = "quartile",
+    law: Law = "truncnorm",
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
+    ] = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
+        ),
+    ] = None,
+    sparse: Sparse = None,
+    exclude: Exclude = None,
+    seed: Seed = 0,
+    html: Html = None,
+    report: Report = None,
+    json: Json = None,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Explain one row of a table, a text, or an image."""
+    if [data, text, text_file, image].count(None) != 3:
+        raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
+    if data is None and (row, drop, bins, law, weights) != (0, None, "quartile", "truncnorm", "bins"):
+        raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
+    image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
+    if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
+        raise InputError(
+            "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
+            "leave them out"
+        )
+    if sparse is not None:
+        dense = (data is None, law != "truncnorm", weights != "bins", bandwidth, max_calls)
+        files.check_sparse(dense != (False, False, False, None, None))
+    elif exclude:
+        raise InputError("--exclude goes with --sparse")
+    files.check_outputs((html, report, json), (model, data, text_file, image, labels))
+    target: Any = _read(data, text, text_file, image)
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
+    options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
+    if image is not None:
+        options |= {"top": top, "link": link, "segments": segments, "fill": fill}
+        options["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
+        explanation = _explain_image(fitted, target, mean, scale, options)
+    elif data is None:
+        explanation = _explain_text(fitted, target, options)
+    else:
+        if sparse is None:
+            options |= {"law": law, "weights": weights}
+        else:
+            options |= {"k": sparse, "exclude": exclude or []}
+        options |= {"bins": files.parse_bins(bins)}
+        features = files.select_features(target, fitted, drop or [])
+        learnt = (
+            None
+            if background is None
+            else files.select_features(files.read_table(background), fitted, drop or [])
+        )
+        explanation = _explain_rows(fitted, features, [row], options, learnt)
+    _show(explanation, html, json)
+    if report is not None:
+        explanation.to_report(report)
+        typer.echo(f"written: {report}")
+
+
+def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
+    if data is not None:
+        return files.read_table(data)
+    if image is not None:
+        from limes._explainers.parts.image import read_image
+
+        files.check_exists(image)
+        return read_image(image)
+    return text if text_file is None else files.read_text(text_file)
+
+
+def _explain_rows(
+    fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any], background: Any = None
+) -> Explanation:
+    import narwhals as nw
+
+    outside = [row for row in rows if not 0 <= row < len(table)]
+    if outside:
+        raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
+    frame: Any = nw.from_native(table, eager_only=True)
+    explainer = files.table_explainer(fitted, table if background is None else background, options)
+    chosen = frame[rows].to_native()
+    explanation: Explanation
+    if "k" in options:  # explanations by rules take no ids
+        explanation = replace(explainer(chosen), ids=tuple(rows))
+    else:
+        explanation = explainer(chosen, ids=rows)
+    return explanation
+
+
+def _explain_text(fitted: Any, text: str, options: Mapping[str, Any]) -> Explanation:
+    from limes._explainers.text import TextExplainer
+
+    return TextExplainer(fitted, **options)(text)
+
+
+def _explain_image(
+    fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
+) -> Explanation:
+    from limes._explainers.image import ImageExplainer
+    from limes._explainers.parts.image import preprocess_of
+
+    preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
+    if preprocess is not None and (mean, scale) == (0.0, 1.0):
+        typer.secho(
+            "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
+            "pass --mean and --scale",
+            fg="yellow",
+            err=True,
+        )
+    explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
+    return explanation
+
+
+def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
+    import rich
+
+    rich.print(result)
+    for path, write in ((html, result.to_html), (json, result.to_json)):
+        if path is not None:
+            write(path)
+            typer.echo(f"written: {path}")
+
+
+@app.command()
+@_to_its_end
+def diagnose(
+    model: FittedModel,
+    data: Annotated[
+        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")
+    ] = None,
+    *,
+    text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
+    row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
+    output: Output = None,
+    drop: Drop = None,
+    bins: Bins = "quartile",
+    law: Law = "truncnorm",
+    bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    seed: Seed = 0,
+    html: Html = None,
+    json: Json = None,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Report when the explanation of a row, or of a text, should not be trusted."""
+    from limes._diagnostics.diagnosis import diagnose as run_diagnostics
+
+    if (data is None) == (text is None):
+        raise InputError("pass one thing to diagnose: a table, or --text")
+    files.check_outputs((html, json), (model, data))
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
+    options |= {} if bandwidth is None else {"bandwidth": bandwidth}
+    if data is None:
+        explanation = _explain_text(fitted, str(text), options)
+    else:
+        options |= {"bins": files.parse_bins(bins), "law": law, "weights": weights}
+        explanation = _explain_rows(
+            fitted, files.select_features(files.read_table(data), fitted, drop or []), row or [0], options
+        )
+    _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
+
+
+@app.command("explain-table")
+@_to_its_end
+def explain_table(
+    model: FittedModel,
+    table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
+    out: Annotated[str, typer.Argument(help="A folder: new, or of the same command, which resumes.")],
+    *,
+    background: Annotated[
+        Path | None, typer.Option(help="Table from which bins are learnt; default: evenly spaced rows of IN.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="The features: a,b,c. Default: those the model names, else all but keys."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
+    ] = None,
+    layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
+    engine: Annotated[str, typer.Option(help="local, dask or spark.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a running cluster; default: workers on this machine.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
+    output: Output = None,
+    bins: Bins = "quartile",
+    law: Law = "truncnorm",
+    bandwidth: Bandwidth = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    max_errors: Annotated[
+        float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
+    ] = 0.5,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that a part may take; then its rows that hang are errors.")
+    ] = None,
+    max_calls: MaxCalls = None,
+    sparse: Sparse = None,
+    exclude: Exclude = None,
+    seed: Seed = 0,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
+
+    Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C.
+    """
+    require("pyarrow", "limes explain-table", package="'limes[scale]'")
+    from limes.scale._sources import Source
+    from limes.scale._tables import Cluster, explain_files
+
+    if scheduler is not None and engine == "local":
+        raise InputError("--scheduler goes with --engine dask or --engine spark")
+    source = Source.of(table)
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
+    rows = _background(background, source, names)
+    options: dict[str, Any] = {
+        "output": files.output_of(output, fitted),
+        "bins": files.parse_bins(bins),
+        "method": method,
+        "rng": seed,
+    }
+    if sparse is None:
+        options |= {"bandwidth": bandwidth, "law": law, "weights": weights, "max_calls": max_calls}
+    else:
+        files.check_sparse((bandwidth, law, weights, max_calls) != (None, "truncnorm", "bins", None))
+        options |= {"k": sparse, "exclude": exclude or []}
+    explainer = files.table_explainer(fitted, rows, options)
+    run = {  # what determines the explanations: the output folder compares a later run with it
+        "limes": __version__,
+        "model": _hash(model),
+        "background": "rows of the table" if background is None else _hash(background),
+        "columns": names,
+        "options": options,
+    }
+    is_one = engine == "local" and workers == 1 and timeout is None
+    cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
+    try:
+        summary = explain_files(
+            source,
+            explainer,
+            out,
+            run=run,
+            layout=layout,
+            keys=key or [],
+            rows_per_part=rows_per_part,
+            engine=engine,
+            cluster=cluster,
+            max_errors=max_errors,
+        )
+    except KeyboardInterrupt:
+        typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
+        raise typer.Exit(_STOPPED) from None
+    _print(summary, explainer, out)
+    if summary.errors:
+        raise typer.Exit(_SOME_ERRORS)
+
+
+def _features(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
+    from limes.scale._frames import check_columns
+
+    check_columns("the table", source.schema.names, others)
+    if columns is not None:
+        names = [name.strip() for name in columns.split(",")]
+    else:
+        rest = [name for name in source.schema.names if name not in others]
+        names = [*files.features_of(model)] or rest
+    check_columns("the table", source.schema.names, names)
+    return names
+
+
+def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
+    """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
+    if path is not None:
+        table = files.read_table(path)
+        return files.select_features(
+            table.select(columns) if set(columns) <= set(table.columns) else table, None, []
+        )
+    from limes.scale._sources import decimated
+
+    require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
+    return decimated(source, columns, _BACKGROUND).to_pandas()
+
+
+def _hash(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _print(summary: RunSummary, explainer: Any, out: str) -> None:
+    import rich
+    from rich.table import Table
+    from rich.text import Text
+
+    distinct, is_exact = summary.distinct
+    about = "" if is_exact else "about "
+    typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
+    lines = Table("column", "mean |β|")
+    largest = sorted(summary.mean_sizes.items(), key=lambda pair: -pair[1])
+    for name, size in largest[:_SHOWN]:
+        lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
+    if distinct:
+        rich.print(lines)
+    for text in getattr(explainer, "model_warnings", ()):
+        typer.secho(one_line(text), fg="yellow")
+    if summary.resumed:
+        typer.echo(f"{summary.resumed:,} rows were finished before")
+    if summary.errors:
+        rows = "1 row has" if summary.errors == 1 else f"{summary.errors:,} rows have"
+        typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
+    if summary.repeated:
+        typer.secho(one_line(summary.repeated), fg="yellow")
+
+
+@app.command()
+def verify(
+    out: Annotated[str, typer.Argument(help="A folder of explain-table.")],
+    *,
+    table: Annotated[str | None, typer.Option("--input", help="The table that was explained.")] = None,
+) -> None:
+    """Check a folder of explanations: its parts, their checksums and rows, and the input if it is passed.
+
+    Exit codes: 0 if everything is as it was written, 1 if not.
+    """
+    require("pyarrow", "limes verify", package="'limes[scale]'")
+    from limes.scale._parts import verify as check
+    from limes.scale._sources import Source
+
+    result = check(out, None if table is None else Source.of(table))
+    for problem in result.problems:
+        typer.secho(one_line(problem), fg="red", err=True)
+    typer.echo(f"{out}: {result.parts:,} parts, {result.rows:,} rows, {result.errors:,} with errors")
+    if result.problems:
+        raise typer.Exit(_WRONG)
+
+
+@app.command("app")
+def what_if(
+    model: FittedModel,
+    table: Annotated[Path, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")],
+    *,
+    row: Annotated[int, typer.Option(min=0, help="Which row to start from, from 0.")] = 0,
+    ids: Annotated[
+        str | None, typer.Option("--id", help="A column with the rows' names, by which they are searched.")
+    ] = None,
+    output: Output = None,
+    drop: Drop = None,
+    background: Background = None,
+    bins: Bins = "quartile",
+    law: Law = "truncnorm",
+    bandwidth: Bandwidth = None,
+    weights: Weights = "bins",
+    method: Method = "auto",
+    max_calls: MaxCalls = None,
+    facts: Annotated[int, typer.Option(min=1, help="Most facts of the short rule.")] = 4,
+    exclude: Exclude = None,
+    seed: Seed = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    trust: Trust = None,
+    trust_pickle: TrustPickle = False,
+) -> None:
+    """Serve a page on this machine: move a row's values, see prediction and explanation change.
+
+    The page is served to this machine alone, at an address that holds a secret; Ctrl-C ends it.
+    """
+    import narwhals as nw
+
+    from limes._app.desk import Desk
+    from limes._app.server import serve
+
+    frame = files.read_table(table)
+    names = [*map(str, range(len(frame)))]  # of the rows
+    if ids is not None:
+        if ids not in frame.columns:
+            raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
+        names = [one_line(str(name)) for name in frame[ids].to_list()]
+    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
+    dropped = [*(drop or []), *([] if ids is None else [ids])]
+    rows = learnt = files.select_features(frame, fitted, dropped)
+    if background is not None:  # it need not have the columns that are dropped
+        behind = files.read_table(background)
+        learnt = files.select_features(behind, fitted, [name for name in dropped if name in behind.columns])
+    options = {
+        "output": files.output_of(output, fitted),
+        "bins": files.parse_bins(bins),
+        "method": method,
+        "rng": seed,
+    }
+    of_values = {"law": law, "weights": weights, "bandwidth": bandwidth, "max_calls": max_calls}
+    columns = len(nw.from_native(rows, eager_only=True).columns)
+
+    def rules(output: str | int | None) -> Any:
+        chosen = {
+            "output": options["output"] if output is None else output,
+            "bins": options["bins"] or "quartile",  # slopes have no conditions
+            "k": min(facts, columns),
+            "exclude": exclude or [],
+        }
+        return files.table_explainer(fitted, learnt, {**options, **chosen})
+
+    desk = Desk(files.table_explainer(fitted, learnt, {**options, **of_values}), rows, names, rules, row)
+    desk.table()  # explains the row to start from, so that errors come before the page
+    serve(desk, port=port, browser=browser, announce=_announce)
+
+
+@app.command()
+def demo(
+    *,
+    html: Html = Path("limes-demo.html"),
+    json: Json = None,
+    png: Annotated[Path | None, typer.Option(help="Write a waterfall and effects here.")] = Path(
+        "limes-demo.png"
+    ),
+) -> None:
+    """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
+    from sklearn.datasets import load_diabetes
+    from sklearn.ensemble import RandomForestRegressor
+
+    from limes._explainers.tabular import TabularExplainer
+
+    patients, progression = load_diabetes(
+        return_X_y=True, as_frame=find_spec("pandas") is not None, scaled=False
+    )
+    model = RandomForestRegressor(100, random_state=0).fit(patients, progression)
+    typer.echo(
+        "A random forest of 100 trees predicts how diabetes progresses. Patient 3, explained exactly:\n"
+    )
+    explanation = TabularExplainer(model, patients)(patients[3:4])
+    _show(explanation, html, json)
+    _show_ladder(explanation, png)
+
+
+def _show_ladder(explanation: Explanation, png: Path | None) -> None:
+    import rich
+
+    (pair,) = explanation.interactions(top=1)
+    typer.echo(
+        f"\nOf how the model varies around this patient the coefficients capture "
+        f"{explanation.fidelity[0]:.0%}, the whole effects of the same columns "
+        f"{explanation.additive_fidelity[0]:.0%}, and {' with '.join(pair.features)} {pair.share:.1%} more.\n"
+    )
+    rich.print(explanation.effects)
+    if png is None:
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    explanation.plot.waterfall(ax=left)
+    explanation.plot.effect(explanation.top(1).feature_names[0], ax=right)
+    figure.savefig(png, dpi=100)
+    typer.echo(f"written: {png}")
+
+
+def _announce(address: str) -> None:
+    typer.echo(
+        f"limes app: {address}\nCtrl-C ends it. The address is secret: it opens the model and the table."
+    )
 
 
 def _print_version(wanted: bool) -> None:

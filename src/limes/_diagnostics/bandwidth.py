@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats
 from limes._diagnostics.context import DiagnosticContext
 from limes._diagnostics.finding import SURE, Finding, Measure, RowOutput, enumerate_names, output_positions
 from limes._explanation.drawing import Card, Printable, drawer
@@ -51,13 +51,11 @@ _VANISHED, _PRESENT = 0.02, 0.2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BandwidthPath:
-    """Coefficients (G, d) at bandwidths (G,), standard errors, and the position of the explainer's ν."""
-
     row: RowOutput
-    bandwidths: Floats
-    values: Floats
-    errors: Floats
-    current: int
+    bandwidths: Floats  # (G,)
+    values: Floats  # (G, d)
+    errors: Floats  # (G, d)
+    current: int  # position of the explainer's ν
 
     @property
     def bandwidth(self) -> float:
@@ -80,11 +78,13 @@ class BandwidthPath:
         ratio = np.abs(np.log(self.bandwidths / self.bandwidth))
         return np.asarray(ratio <= np.log(_FAR) + 1e-9)[:, None]
 
-    def crossings(self, j: int) -> list[float]:
-        """Return the bandwidths where coefficient j changes its sign.
+    @property
+    def _sizes(self) -> Floats:
+        """(G, d) sizes of coefficients, 0 where they are unknown or far away."""
+        return np.where(np.isfinite(self.values) & self._near, np.abs(self.values), 0.0)
 
-        The path is interpolated linearly in log ν between the two grid points next to the change.
-        """
+    def crossings(self, j: int) -> list[float]:
+        """Bandwidths where coefficient j changes its sign, linear in log ν between two points of the grid."""
         nonzero = np.flatnonzero(np.isfinite(self.values[:, j]) & (self.values[:, j] != 0))
         crossings = []
         for a, b in pairwise(nonzero.tolist()):
@@ -96,13 +96,14 @@ class BandwidthPath:
         return crossings
 
     def flips(self) -> list[int]:
-        """Return the features that count at the explainer's ν, and with the opposite sign at another."""
+        """Features that count at the explainer's ν, and with the opposite sign at another; largest first."""
         sign = np.where(self.significant & self._near, np.sign(self.values), 0.0)
-        opposite = (sign * sign[self.current] < 0).any(axis=0)
-        return _sorted_by_size(self.values[self.current], np.flatnonzero(opposite))
+        opposite = np.flatnonzero((sign * sign[self.current] < 0).any(axis=0))
+        sizes = np.abs(self.values[self.current, opposite])
+        return [int(j) for j in opposite[np.argsort(-sizes, kind="stable")]]
 
     def nearest_flip(self, j: int) -> float:
-        """Return the crossing between ν and the nearest bandwidth with the opposite sign."""
+        """The crossing between ν and the nearest bandwidth with the opposite sign."""
         sign = np.where(self.significant[:, j], np.sign(self.values[:, j]), 0.0)
         opposite = np.flatnonzero(sign * sign[self.current] < 0)
         target = opposite[np.argmin(np.abs(opposite - self.current))]
@@ -111,8 +112,8 @@ class BandwidthPath:
         return min(between, key=lambda c: abs(np.log(c / self.bandwidth)))
 
     def vanished(self) -> list[int]:
-        """Return the features whose coefficient is next to nothing at ν, but not at another bandwidth."""
-        size = np.where(np.isfinite(self.values) & self._near, np.abs(self.values), 0.0)
+        """Features whose coefficient is next to nothing at ν, but not at another bandwidth."""
+        size = self._sizes
         largest = size.max(axis=1)
         small = size[self.current] + SURE * self.errors[self.current] < _VANISHED * largest[self.current]
         present = size - SURE * self.errors > np.maximum(_PRESENT * largest, self.row.rounding)[:, None]
@@ -120,22 +121,17 @@ class BandwidthPath:
 
     def measures(self) -> Iterator[Measure]:
         low, high = self.bandwidths[self._near[:, 0]][[0, -1]]
-        yield Measure(
-            name="sign changes",
-            value=float(len(self.flips())),
-            error=0.0,
-            remark=f"coefficients that change sign between ν = {low:.2g} and {high:.2g}",
-        )
+        remark = f"coefficients that change sign between ν = {low:.2g} and {high:.2g}"
+        yield Measure("sign changes", float(len(self.flips())), 0.0, remark)
 
     def findings(self) -> Iterator[Finding]:
-        for j in self.flips():
-            yield self._flip(j)
+        yield from map(self._flip, self.flips())
         vanished = self.vanished()
         if vanished:
-            yield self._vanished(vanished)
+            yield self._vanished([self.row.names[j] for j in vanished], self._sizes[:, vanished].max(axis=1))
 
     def _flip(self, j: int) -> Finding:
-        flip, name = self.nearest_flip(j), self.row.conditions[j]
+        flip = self.nearest_flip(j)
         ratio = max(flip / self.bandwidth, self.bandwidth / flip)
         direction = "wider" if flip > self.bandwidth else "narrower"
         sign = "positive" if self.values[self.current, j] > 0 else "negative"
@@ -144,45 +140,41 @@ class BandwidthPath:
             severity="warning" if ratio <= _NEAR else "note",
             features=(self.row.names[j],),
             number=flip,
-            error=0.0,
             unit="bandwidth where the sign changes",
             sentence=(
-                f"The coefficient of “{name}” is {sign} at ν = {self.bandwidth:.3g}, but changes its sign at "
-                f"ν ≈ {flip:.3g}, {ratio:.2g} times {direction}."
+                f"The coefficient of “{self.row.conditions[j]}” is {sign} at ν = {self.bandwidth:.3g}, but "
+                f"changes its sign at ν ≈ {flip:.3g}, {ratio:.2g} times {direction}."
             ),
             advice=(
                 "Do not report its sign without ν: look at the path, choose ν with limes.suggest_bandwidth."
             ),
         )
 
-    def _vanished(self, features: Sequence[int]) -> Finding:
-        sizes = np.where(np.isfinite(self.values) & self._near, np.abs(self.values), 0.0)[:, list(features)]
-        largest = int(sizes.max(axis=1).argmax())
+    def _vanished(self, names: Sequence[str], sizes: Floats) -> Finding:
+        """``sizes`` (G,) are the largest of these features'."""
         return Finding(
             kind="bandwidth",
             severity="note",
-            features=tuple(self.row.names[j] for j in features),
+            features=tuple(names),
             number=float(sizes.max()),
-            error=0.0,
             unit="largest coefficient elsewhere on the path",
             sentence=(
-                f"{enumerate_names([self.row.names[j] for j in features])}: next to nothing at "
-                f"ν = {self.bandwidth:.3g}, but up to {sizes.max():.3g} in size at "
-                f"ν = {self.bandwidths[largest]:.3g}."
+                f"{enumerate_names(names)}: next to nothing at ν = {self.bandwidth:.3g}, but up to "
+                f"{sizes.max():.3g} in size at ν = {self.bandwidths[sizes.argmax()]:.3g}."
             ),
             advice="A small coefficient here does not mean that the feature is unused: look at the path.",
         )
 
 
 def grid(bandwidth: float) -> Floats:
-    """Return bandwidths around the explainer's in equal ratios; if ν is infinite, around 1, with ν last."""
+    """Bandwidths around the explainer's in equal ratios; if ν is infinite, around 1, with ν last."""
     if np.isinf(bandwidth):
         return np.append(np.geomspace(1.0 / REACH, REACH, POINTS - 1), np.inf)
     return bandwidth * np.geomspace(1.0 / REACH, REACH, POINTS)
 
 
 def placed_grid(bandwidth: float) -> tuple[Floats, int]:
-    """Return the grid, which holds the explainer's bandwidth to the last bit, and its position there."""
+    """The grid, which holds the explainer's bandwidth to the last bit, and its position there."""
     bandwidths = grid(bandwidth)
     if np.isinf(bandwidth):
         return bandwidths, POINTS - 1
@@ -192,17 +184,12 @@ def placed_grid(bandwidth: float) -> tuple[Floats, int]:
 
 
 def paths(context: DiagnosticContext) -> list[BandwidthPath]:
-    """Return the path of each row."""
     bandwidths, current = placed_grid(context.bandwidth)
     estimates = context.source.path(context, bandwidths)
     return [
         BandwidthPath(row=row, bandwidths=bandwidths, values=e.value, errors=e.error, current=current)
         for row, e in zip(context.row_outputs, estimates, strict=True)
     ]
-
-
-def _sorted_by_size(values: Floats, features: Ints) -> list[int]:
-    return [int(j) for j in features[np.argsort(-np.abs(values[features]), kind="stable")]]
 
 
 # Aims: largest noise and drift, and share of the best fidelity of the bandwidths that meet both
@@ -235,25 +222,21 @@ class Suggestion(Printable):
     def _card(self) -> Card:
         chosen = int(np.argmin(np.abs(self.bandwidths - self.bandwidth)))
         points = sorted({chosen, *range(0, self.bandwidths.size, _EVERY)})
+        rows = []
+        for g in points:
+            bandwidth = float(self.bandwidths[g])
+            in_use = bool(np.isclose(bandwidth, self.current))
+            remark = ", ".join(["suggested"] * (g == chosen) + ["in use"] * in_use)
+            shares = [_percent(float(getattr(self, name)[g])) for name in CURVES]
+            rows.append([number(bandwidth, 3), *shares, remark])
         return Card(
             title=f"bandwidth {number(self.bandwidth, 3)}",
             subtitle=self.reason,
             columns=["ν", *CURVES, ""],
-            rows=[
-                [
-                    number(float(self.bandwidths[g]), 3),
-                    *(_percent(float(getattr(self, name)[g])) for name in CURVES),
-                    self._remark(g, chosen),
-                ]
-                for g in points
-            ],
+            rows=rows,
             strong=points.index(chosen),
             remarks=_MEANINGS,
         )
-
-    def _remark(self, g: int, chosen: int) -> str:
-        current = bool(np.isclose(float(self.bandwidths[g]), self.current))
-        return ", ".join(["suggested"] * (g == chosen) + ["in use"] * current)
 
 
 CURVES = ("locality", "fidelity", "noise", "drift")
@@ -317,20 +300,15 @@ def suggest_bandwidth(
         for e in (result if isinstance(result, list) else [result])
     ]
     current = contexts[0].bandwidth
-    curves = np.concatenate([_curves(context) for context in contexts], axis=1)
-    return _choose(curves, _tried(current), current)
-
-
-def _curves(context: DiagnosticContext) -> Floats:
-    """Return locality, fidelity, noise and drift of each row at each bandwidth of the grid, (4, n, G)."""
-    return np.stack([_point(context, float(bandwidth)) for bandwidth in _tried(context.bandwidth)], axis=-1)
-
-
-def _tried(bandwidth: float) -> Floats:
-    return grid(bandwidth if np.isfinite(bandwidth) else 1.0)
+    tried = grid(current if np.isfinite(current) else 1.0)
+    curves = [  # (4, n, G)
+        np.stack([_point(context, float(bandwidth)) for bandwidth in tried], axis=-1) for context in contexts
+    ]
+    return _choose(np.concatenate(curves, axis=1), tried, current)
 
 
 def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
+    """Locality, fidelity, noise and drift of each row at one bandwidth, (4, n)."""
     step = np.sqrt(2.0)
     estimates = context.source.path(context, np.array([bandwidth / step, bandwidth, bandwidth * step]))
     designs, squares = context.designs(bandwidth), context.designs(bandwidth / step)
@@ -373,7 +351,7 @@ def _choose(curves: Floats, bandwidths: Floats, current: float) -> Suggestion:
 
 
 def _median(values: Floats) -> Floats:
-    """Return the median over rows at each bandwidth; NaN if less than half of the rows have a number."""
+    """Median over rows at each bandwidth; NaN if less than half of the rows have a number."""
     few = np.isfinite(values).mean(axis=0) < 0.5
     filled = np.where(np.isfinite(values) | few, values, np.nan)
     filled[:, few] = 0.0

@@ -1,8 +1,9 @@
 """Contexts of diagnostics: an explainer's designs at any bandwidth, its model, and samples of it.
 
-A context consists of n rows and one output of each. Tables (`TableContext`) and texts or images
-(`SubsetContext`) differ in how a neighbourhood is drawn; a `SampledSource` (``source.py``) computes numbers
-from the read model or from a sample.
+A context has n rows and one output of each. Tables (`TableContext`) and texts or images (`SubsetContext`)
+differ in how a neighbourhood is drawn. A source computes the numbers: coefficients at other bandwidths, the
+mean of the model in each cell, and changes when one column leaves its cell, read off the model
+(`ExactSource`) or from a sample, with errors (`SampledSource`).
 """
 
 from __future__ import annotations
@@ -11,31 +12,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, is_constant, power_of_two
 from limes._diagnostics.finding import RowOutput
+from limes._expectations.product import CombinedExpectation, ProductExpectation, explain_rows
+from limes._expectations.refusals import REFUSED, refusals
+from limes._expectations.softmax import SoftmaxExpectation
+from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._rows import Rows
 from limes.designs._weights import BinWeights
-from limes.models._calling.caller import few_inputs, few_subsets
-
-if TYPE_CHECKING:
-    from limes._diagnostics.source import SampledSource
+from limes.surrogates._linear import least_squares
 
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)
 # So narrow that only rows in the instance's own cells have weight
 _BOX_BANDWIDTH = 1e-2
-
-
 # A coefficient needs an effective number of rows with and without its feature of at least this
 _FEWEST = 24.0
+# Rows inside the box, and rows that leave it by one column, for each column
+BOX_ROWS, _ROWS_PER_COLUMN = 128, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +48,22 @@ class Estimate:
     value: Floats
     error: Floats
 
+    @classmethod
+    def exact(cls, value: Floats) -> Estimate:
+        return cls(value, np.zeros_like(value))
+
+    @classmethod
+    def stacked(cls, estimates: Sequence[Estimate]) -> Estimate:
+        return cls(np.stack([e.value for e in estimates]), np.stack([e.error for e in estimates]))
+
+
+# Of too few rows
+_UNKNOWN = Estimate(np.array(np.nan), np.array(np.inf))
+
 
 @dataclass(frozen=True, eq=False)
 class MixtureSample:
-    r"""Rows x (m, d), features h (m, d) and predictions f (m,) around a row, for every bandwidth at once.
+    r"""Rows around a row, for every bandwidth at once.
 
     Rows are drawn from a mixture of tilted laws w_m ∝ π_m · law, π_m = exp(-D / (2 ν_m²)), D the squared
     distance of a row from the instance. Relative to the law itself w_m has the density π_m / C_m,
@@ -57,71 +72,57 @@ class MixtureSample:
         exp(-D / (2ν²)) / C_ν  divided by  Σ_m share_m exp(-D / (2ν_m²)) / C_m.
 
     (Veach & Guibas 1995 call this the balance heuristic.) The model is called once.
-
-    Attributes
-    ----------
-    squared
-        D, (m,).
-    log_mixture
-        Log density of the mixture from which the rows were drawn, (m,).
-    noise
-        1; 0 if these are all possible rows, ``log_mixture`` then being minus the log of their probability.
     """
 
-    x: Floats
-    h: Floats
-    f: Floats
-    squared: Floats
-    log_mixture: Floats
+    x: Floats  # (m, d)
+    h: Floats  # features, (m, d)
+    f: Floats  # predictions, (m,)
+    squared: Floats  # D, (m,)
+    log_mixture: Floats  # log density of the mixture from which the rows were drawn, (m,)
+    # 0 if these are all possible rows, ``log_mixture`` then being minus the log of their probability
     noise: float = 1.0
 
     def weights(self, bandwidth: float, squared: Floats | None = None) -> Floats:
-        """Return weights (m,) of the rows at a bandwidth, with sum 1; ``squared`` replaces the distances.
-
-        C_ν is the same for all rows and cancels.
-        """
-        distance = self.squared if squared is None else squared
-        log_ratio = kernel(distance, bandwidth) - self.log_mixture
-        weights = np.exp(log_ratio - log_ratio.max())
+        """Weights (m,) of the rows at a bandwidth, with sum 1; ``squared`` replaces the distances."""
+        log_ratio = kernel(self.squared if squared is None else squared, bandwidth) - self.log_mixture
+        weights = np.exp(log_ratio - log_ratio.max())  # C_ν is the same for all rows and cancels
         return np.asarray(weights / weights.sum())
 
     def mean(self, weights: Floats, condition: Bools | None = None) -> Estimate:
-        """Return E_w[f | condition], with condition (m,)."""
+        """E_w[f | condition], with condition (m,)."""
         conditional = weights if condition is None else weights * condition
         total = conditional.sum()
         if total == 0 or 1 / ((conditional / total) ** 2).sum() < _FEWEST * self.noise:
-            return Estimate(np.array(np.nan), np.array(np.inf))
+            return _UNKNOWN
         share = conditional / total
         mean = share @ self.f
         return Estimate(mean, self.noise * np.sqrt((share**2) @ (self.f - mean) ** 2))
 
     def variance(self, weights: Floats) -> Estimate:
-        """Return Var_w f, 0 if it is rounding, NaN if too few rows count."""
+        """Var_w f, 0 if it is rounding, NaN if too few rows count."""
         if 1 / (weights**2).sum() < _FEWEST * self.noise:
-            return Estimate(np.array(np.nan), np.array(np.inf))
+            return _UNKNOWN
         spread = (self.f - weights @ self.f) ** 2
         variance = weights @ spread
         if is_constant(variance, np.abs(self.f).max()):
-            return Estimate(np.array(0.0), np.array(0.0))
+            return Estimate.exact(np.array(0.0))
         return Estimate(variance, self.noise * np.sqrt((weights**2) @ (spread - variance) ** 2))
 
     def fit(self, weights: Floats, h: Floats | None = None) -> Estimate:
-        """Return weighted least squares coefficients of f on h, (d,), with robust standard errors.
+        """Weighted least squares coefficients of f on h, (d,), with robust standard errors.
 
         NaN, with an infinite error, where too few rows count with or without the feature.
         """
         features = self.h if h is None else h
         center = weights @ features
-        blind = self._blind(weights, features)
-        used = ~blind
+        used = ~self._blind(weights, features)
         # a pseudoinverse drops columns far smaller than others, rare or in other units: they are rescaled
         away = features[:, used] - center[used]
         unit = power_of_two(np.abs(away).max(axis=0, initial=0.0))
         unit = unit * power_of_two(np.sqrt(weights @ (away / unit) ** 2))
         regressors = np.column_stack([np.ones(len(self.f)), away / unit])
         weighted = regressors * weights[:, None]
-        inverse = np.linalg.pinv(weighted.T @ regressors, hermitian=True)
-        influence = inverse @ weighted.T
+        influence = np.linalg.pinv(weighted.T @ regressors, hermitian=True) @ weighted.T
         f = self.f - weights @ self.f
         solution = influence @ f
         leverage = np.clip((regressors * influence.T).sum(axis=1), 0.0, 0.9)
@@ -132,89 +133,62 @@ class MixtureSample:
         return Estimate(value, error)
 
     def _blind(self, weights: Floats, features: Floats) -> Bools:
-        """Return which features (d,) vary in too few of the rows that count."""
+        """(d,) whether a feature varies in too few of the rows that count."""
         slopes = ((features != 0) & (features != 1)).any(axis=0)
-        sizes = [_size(weights[:, None] * (slopes | (features == z))) for z in (0.0, 1.0)]
-        varies = np.ptp(features, axis=0) > 0
-        return np.asarray(~varies | (np.minimum(*sizes) < _FEWEST * self.noise))
+        few = ~(np.ptp(features, axis=0) > 0)
+        for z in (0.0, 1.0):
+            held = weights[:, None] * (slopes | (features == z))
+            total, squares = held.sum(axis=0), (held**2).sum(axis=0)
+            size = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+            few |= size < _FEWEST * self.noise
+        return np.asarray(few)
 
 
 def kernel(squared: Floats, bandwidth: float) -> Floats:
-    """Return log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
+    """Log π = -D / (2ν²), (m,); 0 for an infinite bandwidth."""
     with np.errstate(over="ignore"):
         return np.asarray(-0.5 * squared / np.float64(bandwidth) ** 2)
 
 
-def _size(weights: Floats) -> Floats:
-    """Return the effective number of rows of each column of weights, (d,)."""
-    total, squares = weights.sum(axis=0), (weights**2).sum(axis=0)
-    size: Floats = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
-    return size
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiagnosticContext(ABC):
-    """Rows (n, d) of one explainer.
-
-    Attributes
-    ----------
-    row_outputs
-        The explanation of each row, for one output.
-    positions
-        (n,) position of each row's output among the model's.
-    predict
-        (m, d) -> (m,) or (m, k), the model's predictions.
-    source
-        Source of the numbers: the read model, or a sample.
-    bandwidth, ridge
-        Bandwidth and ridge penalty of the explainer.
-    budget
-        Model calls for each neighbourhood; None for the default of the source.
-    """
+    """Rows (n, d) of one explainer."""
 
     row_outputs: tuple[RowOutput, ...]
     rows: Floats
-    positions: Ints
-    predict: Callable[[Floats], Floats]
+    positions: Ints  # of each row's output among the model's, (n,)
+    predict: Callable[[Floats], Floats]  # (m, d) -> (m,) or (m, k)
     source: SampledSource
     bandwidth: float
     ridge: float
-    budget: int | None
+    budget: int | None  # model calls for each neighbourhood; None for the default of the source
     seed: int
 
-    @property
     @abstractmethod
-    def inputs(self) -> Floats:
-        """Four inputs of the model."""
+    def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
     @abstractmethod
-    def designs(self, bandwidth: float) -> Sequence[Any]:
-        """Return the design at each row, for a bandwidth."""
-
-    @abstractmethod
-    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw rows x and features h of a design, (count, d) both."""
+    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]: ...
 
     @abstractmethod
     def squared_distances(self, i: int, x: Floats) -> Floats:
-        """Return D of rows x from row i, (m,): π = exp(-D / (2ν²))."""
+        """D of rows x from row i, (m,): π = exp(-D / (2ν²))."""
 
-    @abstractmethod
-    def all_states(self, i: int) -> MixtureSample | None:
-        """Return all possible rows around row i with their predictions; None if they are too many."""
+    def all_states(self, i: int) -> MixtureSample | None:  # noqa: ARG002
+        """All possible rows around row i; None if they are too many, as where laws are continuous."""
+        return None
 
-    @abstractmethod
     def locality(self, i: int) -> float:
-        """Return the mean share of the row's conditions that hold in a weighted row, NaN without any."""
+        """Mean share of the row's conditions that hold in a weighted row, NaN without any."""
+        return float(self.row_designs[i].inclusion.mean())
 
     @property
-    @abstractmethod
     def penalty(self) -> float | Floats:
         """The ridge penalty of ``lime``'s own fit, a number or one a feature."""
+        return 1.0
 
     @cached_property
     def row_designs(self) -> Sequence[Any]:
-        """The design at each row, at the explainer's bandwidth."""
         return self.designs(self.bandwidth)
 
     @cached_property
@@ -229,29 +203,29 @@ class DiagnosticContext(ABC):
     def calls(self) -> int:
         return self.source.calls if self.budget is None else self.budget
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def predictions(self, i: int, x: Floats) -> Floats:
-        """Return the model's predictions (m,) at rows x, for the output of row i."""
+        """Predictions (m,) at rows x, for the output of row i."""
         return np.asarray(self.predict(x).reshape(len(x), -1)[:, self.positions[i]])
 
+    def variance(self, i: int) -> Estimate:
+        return self.samples[i].variance(self.samples[i].weights(self.bandwidth))
+
     def rng(self, i: int, purpose: int) -> np.random.Generator:
-        """Return a stream that depends on seed, row and purpose only."""
+        """A stream that depends on seed, row and purpose only."""
         values = np.nan_to_num(self.rows[i]) + 0.0  # -0.0 becomes 0.0
         return np.random.default_rng([self.seed, purpose, *values.view(np.uint64).tolist()])
 
     @cached_property
     def samples(self) -> tuple[MixtureSample, ...]:
-        """A sample around each row."""
-        return tuple(self.all_states(i) or self._sample(i, self.source.spread) for i in range(len(self)))
+        return self._samples(self.source.spread)
 
     @cached_property
     def wide_samples(self) -> tuple[MixtureSample, ...]:
         """A sample around each row that can be used for other bandwidths as well."""
-        if self.source.spread == SPREAD:
-            return self.samples
-        return tuple(self.all_states(i) or self._sample(i, SPREAD) for i in range(len(self)))
+        return self.samples if self.source.spread == SPREAD else self._samples(SPREAD)
+
+    def _samples(self, spread: Sequence[float]) -> tuple[MixtureSample, ...]:
+        return tuple(self.all_states(i) or self._sample(i, spread) for i in range(len(self.rows)))
 
     def _sample(self, i: int, spread: Sequence[float]) -> MixtureSample:
         bandwidths = [self.bandwidth * factor for factor in spread]
@@ -268,49 +242,32 @@ class DiagnosticContext(ABC):
         return MixtureSample(x, h, self.predictions(i, x), squared, log_mixture)
 
 
+def each_row(diagnostic: Callable[[Any, int, RowOutput], Any]) -> Callable[[Any], list[Any]]:
+    """The results of a diagnostic at every row of a context."""
+    return lambda context: [diagnostic(context, i, row) for i, row in enumerate(context.row_outputs)]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableContext(DiagnosticContext):
-    """Rows (n, d) of a table, around which a product design draws.
+    """Rows (n, d) of a table, around which a product design draws."""
 
-    Attributes
-    ----------
-    family
-        The designs at the explainer's bandwidth.
-    background
-        (N, d), encoded.
-    numeric
-        (d,) whether a column holds numbers.
-    texts
-        The cells of each column in words, (p,).
-    units
-        (d,) standard deviation of each number, 1 for categories.
-    other_law
-        Coefficients (d, k) of a row (d,) under the law that did not explain it, joint or product, and their
-        standard errors; None where laws cannot be compared.
-    """
-
-    family: ProductFamily
-    background: Floats
-    numeric: Bools
-    texts: Sequence[Objects]
-    units: Floats
+    family: ProductFamily  # at the explainer's bandwidth
+    background: Floats  # (N, d), encoded
+    numeric: Bools  # (d,) whether a column holds numbers
+    texts: Sequence[Objects]  # the cells of each column in words, (p,)
+    units: Floats  # (d,) standard deviations of numbers, 1 for categories
+    # Coefficients (d, k) of a row (d,) under the law that did not explain it, joint or product, and their
+    # standard errors; None where laws cannot be compared
     other_law: Callable[[Floats], Estimate] | None
 
     def by_law(self, i: int) -> tuple[Estimate, Estimate]:
-        """Return coefficients (d,) of row i under the product law, and under the joint law."""
-        return self.limits[i], self._other(i)
-
-    def _other(self, i: int) -> Estimate:
+        """Coefficients (d,) of row i under the product law, and under the joint law."""
         assert self.other_law is not None  # noqa: S101 - the caller checked
         both, k = self.other_law(self.rows[i]), self.positions[i]
-        return Estimate(both.value[:, k], both.error[:, k])
-
-    @property
-    def inputs(self) -> Floats:
-        return few_inputs(self.background)
+        return self.limits[i], Estimate(both.value[:, k], both.error[:, k])
 
     def perturbed(self, i: int, most: int) -> Floats:
-        """Return rows of the product law around row i, (m, d)."""
+        """Rows of the product law around row i, (m, d)."""
         # the first rows of every sample are drawn from w itself
         return self.samples[i].x[: min(most, self.calls // len(self.source.spread))]
 
@@ -323,7 +280,6 @@ class TableContext(DiagnosticContext):
         return [_at_cells(family, cells) for cells in self.cells]
 
     def family_at(self, bandwidth: float) -> ProductFamily:
-        """Return the family of designs at another bandwidth."""
         if bandwidth == self.bandwidth:
             return self.family
         return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))  # type: ignore[type-var]
@@ -331,8 +287,7 @@ class TableContext(DiagnosticContext):
     @cached_property
     def box(self) -> list[ProductDesign]:
         """The law inside the cells of each row, whatever the weights are."""
-        inside = replace(self.family, weights=BinWeights(_BOX_BANDWIDTH), slopes=None)
-        return self._at_rows(inside)
+        return self._at_rows(replace(self.family, weights=BinWeights(_BOX_BANDWIDTH), slopes=None))
 
     @cached_property
     def cells(self) -> Ints:
@@ -346,31 +301,28 @@ class TableContext(DiagnosticContext):
         return np.asarray(np.logical_and.reduce([several, *(~columns for columns in fixed)]))
 
     def design_in_cell(self, i: int, j: int, cell: int) -> ProductDesign:
-        """Return the design at row i, if its column j lay in another cell and all else were unchanged."""
+        """The design at row i, if its column j lay in another cell and all else were unchanged."""
         if self.family.by_cell:
             cells = self.cells[i].copy()
             cells[j] = cell
             return _at_cells(self.family, cells)
         scale = 1.0 if self.family.scales is None else float(self.family.scales[j])
         coordinate = IndicatorCoordinate.tilted(
-            self.family.marginals[j],
-            float(self.rows[i, j]),
-            cell,
-            scale=scale,
-            weights=self.family.weights,
+            self.family.marginals[j], float(self.rows[i, j]), cell, scale=scale, weights=self.family.weights
         )
         coordinates = self.row_designs[i].coordinates
         return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
 
     def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        levels = rng.random((count, design.size))
-        return design.draw(levels)
+        return design.draw(rng.random((count, design.size)))
+
+    def box_rows(self, i: int) -> tuple[Floats, Floats]:
+        """Rows x inside the cells of row i, (m, d), and their predictions, (m,)."""
+        x, _ = self.draw(self.box[i], BOX_ROWS, self.rng(i, 1))
+        return x, self.predictions(i, x)
 
     def squared_distances(self, i: int, x: Floats) -> Floats:
-        return self.squared_distances_from(self.rows[i], x)
-
-    def squared_distances_from(self, row: Floats, x: Floats) -> Floats:
-        """Return D of rows x from any row (d,)."""
+        row = self.rows[i]
         differs = self.family.cells(x) != self.family.cells(row[None])
         if self.family.counts_cells:
             return np.asarray(differs.sum(axis=1), dtype=np.float64)
@@ -382,9 +334,6 @@ class TableContext(DiagnosticContext):
 
     def locality(self, i: int) -> float:
         return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan
-
-    def all_states(self, i: int) -> MixtureSample | None:  # noqa: ARG002
-        return None  # laws inside bins are continuous
 
     @property
     def penalty(self) -> Floats:
@@ -408,7 +357,8 @@ class JointContext(TableContext):
         return [family.around(cells).design() for cells in self.cells]
 
     def by_law(self, i: int) -> tuple[Estimate, Estimate]:
-        return self._other(i), self.limits[i]
+        limit, other = super().by_law(i)
+        return other, limit
 
     def perturbed(self, i: int, most: int) -> Floats:
         return self.draw(self.family.at(self.rows[i]), most, self.rng(i, 4))[0]
@@ -427,30 +377,19 @@ class JointContext(TableContext):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SubsetContext(DiagnosticContext):
-    """One text or image with d features that can be removed: rows are (1, d), all ones.
+    """One text or image with d features that can be removed: rows are (1, d), all ones."""
 
-    ``make_design`` returns the design for a bandwidth.
-    """
-
-    make_design: Callable[[float], ExchangeableDesign]
-
-    @property
-    def inputs(self) -> Floats:
-        return few_subsets(self.rows.shape[1])
+    make_design: Callable[[float], ExchangeableDesign]  # of a bandwidth
 
     def designs(self, bandwidth: float) -> list[ExchangeableDesign]:
         return [self.make_design(bandwidth)]
 
     def draw(self, design: ExchangeableDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw subsets that are spread more evenly than independent ones."""
+        # spread more evenly than independent subsets
         return design.sample(count, np.random.SeedSequence(int(rng.integers(2**63))))
 
     def squared_distances(self, i: int, x: Floats) -> Floats:  # noqa: ARG002 - there is one row
-        """Return squared cosine distances from (1, ..., 1)."""
-        return np.asarray((1.0 - np.sqrt(x.mean(axis=1))) ** 2)
-
-    def locality(self, i: int) -> float:
-        return float(self.row_designs[i].inclusion.mean())
+        return np.asarray((1.0 - np.sqrt(x.mean(axis=1))) ** 2)  # cosine distances from (1, ..., 1)
 
     def all_states(self, i: int) -> MixtureSample | None:
         states = self.row_designs[i].states(self.calls)
@@ -463,12 +402,187 @@ class SubsetContext(DiagnosticContext):
         log_law = np.log(probability[possible]) - kernel(squared, self.bandwidth)
         return MixtureSample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
 
-    @property
-    def penalty(self) -> float:
-        return 1.0
-
 
 def _at_cells(family: ProductFamily, cells: Ints) -> ProductDesign:
-    """Return the design at a row with these cells (d,), of a family whose weights depend on cells alone."""
+    """The design at a row with these cells (d,), of a family whose weights depend on cells alone."""
     coordinates = tuple(family.variants[j][cell] for j, cell in enumerate(cells.tolist()))
     return ProductDesign(coordinates, family, cells)
+
+
+# A column and one of its cells
+Place = tuple[int, int]
+
+
+class SampledSource:
+    """Numbers from a sample of the model, with standard errors."""
+
+    spread: tuple[float, ...] = (
+        SPREAD  # bandwidths, as multiples of the explainer's, that samples are drawn at
+    )
+    calls: int = 4096
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        """Coefficients (G, d) of each row at the bandwidths."""
+        return [self.path_of(context, i, bandwidths) for i in range(len(context.rows))]
+
+    def path_of(self, context: DiagnosticContext, i: int, bandwidths: Floats) -> Estimate:
+        sample = context.wide_samples[i]
+        return Estimate.stacked([sample.fit(sample.weights(bandwidth)) for bandwidth in bandwidths])
+
+    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        """E_w[f | x_j in cell b] around row i for each place (j, b), (m,)."""
+        sample = context.wide_samples[i]
+        cells, weights = context.family.cells(sample.x), sample.weights(context.bandwidth)
+        return Estimate.stacked([sample.mean(weights, cells[:, j] == cell) for j, cell in places])
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        """Coefficients (m, d) of row i, if its column j lay in cell b."""
+        sample = context.wide_samples[i]
+        cells = context.family.cells(sample.x)
+        estimates = []
+        for j, cell in places:
+            h = sample.h.copy()
+            h[:, j] = cells[:, j] == cell
+            # weights of bins count from the other cell; distances hardly change across an edge
+            shift = sample.h[:, j] - h[:, j] if context.family.counts_cells else 0.0
+            estimates.append(sample.fit(sample.weights(context.bandwidth, sample.squared + shift), h))
+        return Estimate.stacked(estimates)
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        """E[f | box] - E[f | column j alone is outside its cell], (d,): β_j as ν → 0."""
+        x, inside = context.box_rows(i)
+        effects = Estimate.exact(np.zeros(context.rows.shape[1]))
+        rng, columns = context.rng(i, 2), np.flatnonzero(context.binned)
+        if columns.size == 0:
+            return effects
+        away = np.concatenate([_rows_outside(context, i, int(j), x[:_ROWS_PER_COLUMN], rng) for j in columns])
+        predictions = context.predictions(i, away).reshape(columns.size, _ROWS_PER_COLUMN)
+        effects.value[columns] = inside.mean() - predictions.mean(axis=1)
+        variances = inside.var() / len(inside) + predictions.var(axis=1) / (_ROWS_PER_COLUMN - 1)
+        effects.error[columns] = np.sqrt(variances)
+        return effects
+
+
+class ExactSource(SampledSource):
+    """Exact numbers from the read model; numbers that its expectation refuses are those of a sample."""
+
+    spread = (1.0,)
+    calls = 512  # few, as only variances are needed
+
+    def __init__(self, expectation: Any) -> None:
+        self._expectation = expectation
+
+    def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
+        rows = np.arange(len(context.rows))
+        try:
+            return self._path(context, bandwidths, rows)
+        except REFUSED:
+            # the error bound of a quadrature depends on the row and the bandwidth
+            refused = refusals(rows, lambda some: self._path(context, bandwidths, some))
+        return [
+            self.path_of(context, i, bandwidths)
+            if i in refused
+            else self._path(context, bandwidths, rows[[i]])[0]
+            for i in rows.tolist()
+        ]
+
+    def _path(self, context: DiagnosticContext, bandwidths: Floats, rows: Ints) -> list[Estimate]:
+        coef = [self._coef(context, bandwidth, rows) for bandwidth in bandwidths]
+        return [Estimate.exact(np.stack([each[i] for each in coef])) for i in range(len(rows))]
+
+    def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
+        designs = [context.design_in_cell(i, j, cell) for j, cell in places]
+        try:
+            mean, coef = self._limits(designs, context.rows[i])
+        except REFUSED:
+            return super().profile(context, i, places)
+        slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
+        outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
+        return Estimate.exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
+
+    def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        designs = [context.design_in_cell(i, j, cell) for j, cell in places]
+        try:
+            _, coef = self._limits(designs, context.rows[i])
+        except REFUSED:
+            return super().coef_in_cells(context, i, places)
+        return Estimate.exact(coef[..., context.positions[i]])
+
+    def single_column_effects(self, context: TableContext, i: int) -> Estimate:
+        try:
+            _, coef = self._limits([context.box[i]], context.rows[i])
+        except REFUSED:
+            return super().single_column_effects(context, i)
+        return Estimate.exact(coef[0, :, context.positions[i]])
+
+    def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
+        expectation = self._expectation
+        in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
+        if in_columns and isinstance(context, TableContext) and context.family.is_tilted:
+            # rows with separate laws are explained together
+            its = Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
+            numbers, moments = explain_rows(expectation, its)
+            assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
+            coef = least_squares(numbers.inner, moments).per(numbers.units).coef
+            coef = coef.reshape(len(rows), context.rows.shape[1], -1)
+        else:
+            designs = context.designs(bandwidth)
+            _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])
+        return [coef[i, :, k] for i, k in enumerate(context.positions[rows])]
+
+    def _limits(self, designs: Sequence[Any], rows: Floats) -> tuple[Floats, Floats]:
+        """E_w f (m, k) and β (m, d, k) of m designs."""
+        expectation = self._expectation
+        first, m = designs[0], len(designs)
+        if _in_blocks(expectation, first):
+            cells = np.stack([design.cells for design in designs])
+            features = first.family.features(cells)
+            moments = expectation.of_cells(first.family, cells, features.variance)
+            coef = least_squares(features, moments).coef
+            return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
+        inner_moments = [
+            (design.in_units(), expectation.moments(design.in_units(), row))
+            for design, row in zip(designs, np.broadcast_to(rows, (m, rows.shape[-1])), strict=True)
+        ]
+        mean = np.stack([moments.mean for _, moments in inner_moments])
+        fits = [least_squares(inner, moments) for inner, moments in inner_moments]
+        coef = np.stack([fit.per(design.units).coef for fit, design in zip(fits, designs, strict=True)])
+        return mean.reshape(m, -1), coef.reshape(*coef.shape[:2], -1)
+
+
+def source_of(expectation: Expectation) -> SampledSource:
+    exact = expectation.method == "exact" and not _makes_large_tables(expectation)
+    return ExactSource(expectation) if exact else SampledSource()
+
+
+def _makes_large_tables(expectation: Any) -> bool:
+    """Whether each bandwidth needs large tables: a diagnosis tries many bandwidths."""
+    if isinstance(expectation, CombinedExpectation):
+        return any(map(_makes_large_tables, expectation.parts))
+    return isinstance(expectation, SoftmaxExpectation)
+
+
+def _rows_outside(context: TableContext, i: int, j: int, x: Floats, rng: np.random.Generator) -> Floats:
+    coordinate = indicator(context.box[i], j)
+    cells = rng.choice(coordinate.elsewhere.size, size=len(x), p=coordinate.elsewhere)
+    moved = x.copy()
+    moved[:, j] = context.family.marginals[j].quantile(cells, rng.random(len(x)))
+    return moved
+
+
+def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
+    """Column j of a design, which is cut into cells."""
+    coordinate = design.coordinates[j]
+    assert isinstance(coordinate, IndicatorCoordinate)  # noqa: S101 - callers select such columns
+    return coordinate
+
+
+def _in_blocks(expectation: Any, design: Any) -> bool:
+    return (
+        isinstance(expectation, ProductExpectation)
+        and isinstance(design, ProductDesign)
+        and design.family is not None
+        and design.cells is not None
+        and expectation.serves(design.family)
+    )

@@ -1,39 +1,26 @@
 """From an explanation to its diagnosis: every diagnostic at each row, and its findings.
 
-A new diagnostic is a file in this folder and a line in `_ANY` or `_TABLE`.
+A new diagnostic is a part of `fit.py` or `tables.py`, and a line at its end.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.alignment import alignments
-from limes._diagnostics.bandwidth import BandwidthPath, paths
-from limes._diagnostics.cancellation import Cancellation, Profile, cancellations
+from limes._diagnostics.bandwidth import BandwidthPath
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
-from limes._diagnostics.dependence import dependences
-from limes._diagnostics.edges import Edge, edges
-from limes._diagnostics.finding import (
-    ADDITIVE,
-    Diagnostic,
-    Finding,
-    Measure,
-    RowOutput,
-    by_severity,
-    output_positions,
-)
-from limes._diagnostics.fit import SurrogateFit, fits
-from limes._diagnostics.lime import Shrinkage, sample_sizes, shrinkages
-from limes._diagnostics.repetition import repetitions
+from limes._diagnostics.finding import ADDITIVE, SEVERITIES, Finding, Measure, RowOutput, output_positions
+from limes._diagnostics.fit import OF_ANY
+from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
@@ -46,31 +33,15 @@ if TYPE_CHECKING:
 
     from limes._show.diagnosis import DiagnosisPlots
 
-_Result = TypeVar("_Result")
-
-FORMAT = "limes.diagnosis"
-VERSION = 1
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
 
-# Functions by name, from a context to a result for each row, None for rows without one
-_ANY: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
-    "repetition": repetitions,
-    "fit": fits,
-    "bandwidth": paths,
-    "sample size": sample_sizes,
-    "shrinkage": shrinkages,
+_BY_CONTEXT = {
+    TableContext: {**OF_ANY, **OF_TABLES},
+    # without profiles, boxes and edges, which assume independent columns
+    JointContext: {**OF_ANY, "dependence": OF_TABLES["dependence"]},
+    SubsetContext: OF_ANY,
 }
-_TABLE: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {
-    **_ANY,
-    "cancellation": cancellations,
-    "alignment": alignments,
-    "edge": edges,
-    "dependence": dependences,
-}
-# Without profiles, boxes and edges, which assume independent columns
-_JOINT: Mapping[str, Callable[[Any], Sequence[Diagnostic | None]]] = {**_ANY, "dependence": dependences}
-_BY_CONTEXT = {TableContext: _TABLE, JointContext: _JOINT, SubsetContext: _ANY}
 
 
 @one_blas_thread()
@@ -149,22 +120,12 @@ def diagnose(
             context: DiagnosticContext = explainer.diagnostic_context(
                 explanation[block], output=positions[block], calls=calls
             )
-            rows += _row_diagnoses(context, start)
-            bar.update(len(context))
+            results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
+            for i, row in enumerate(context.row_outputs):
+                of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
+                rows.append(RowDiagnosis(start + i, row, of_row))
+            bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
-
-
-def _row_diagnoses(context: DiagnosticContext, first: int) -> list[RowDiagnosis]:
-    """Run every diagnostic for this kind of context; rows are numbered from ``first``."""
-    results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
-    return [
-        RowDiagnosis(
-            first + i,
-            row,
-            {name: each[i] for name, each in results.items() if each[i] is not None},  # type: ignore[misc]
-        )
-        for i, row in enumerate(context.row_outputs)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,26 +134,25 @@ class RowDiagnosis:
 
     number: int
     explanation: RowOutput
-    diagnostics: Mapping[str, Diagnostic]
+    diagnostics: Mapping[str, Any]
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """Findings, warnings first; without that of a low R² if single columns' effects capture enough."""
         findings = (finding for result in self.diagnostics.values() for finding in result.findings())
-        return by_severity(f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+        relevant = (f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
+        return tuple(sorted(relevant, key=lambda f: SEVERITIES.index(f.severity)))
 
     @property
     def fidelity(self) -> float:
         """R² of the surrogate under the weights."""
-        return self._result("fit", SurrogateFit).fidelity
+        return float(self.diagnostics["fit"].fidelity)
 
     @property
     def additive(self) -> float:
         """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
-        result = self.diagnostics.get("cancellation")
-        if not isinstance(result, Cancellation) or len(result.profiles) < len(self.explanation.names):
-            return float("nan")
-        return result.additive
+        complete = len(self.profiles) == len(self.explanation.names)
+        return float(self.diagnostics["cancellation"].additive) if complete else float("nan")
 
     @property
     def verdict(self) -> str:
@@ -210,34 +170,30 @@ class RowDiagnosis:
     @property
     def path(self) -> BandwidthPath:
         """The bandwidth path."""
-        return self._result("bandwidth", BandwidthPath)
+        path: BandwidthPath = self.diagnostics["bandwidth"]
+        return path
 
     @property
     def lime(self) -> Floats:
         """Coefficients (d,) that ``lime`` would print, in expectation."""
-        return self._result("shrinkage", Shrinkage).lime
+        return np.asarray(self.diagnostics["shrinkage"].lime)
 
     @property
     def shares(self) -> Floats:
         """Each feature's part of R², (d,)."""
-        return self._result("fit", SurrogateFit).shares
+        return np.asarray(self.diagnostics["fit"].shares)
 
     @property
     def beyond(self) -> Floats | None:
         """Coefficients (d,) beyond the nearest edge; None if no column has edges."""
         edge = self.diagnostics.get("edge")
-        return edge.coef.value if isinstance(edge, Edge) else None
+        return None if edge is None else edge.coef.value
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """Averages of the model in the cells of each column, those that hide most first; () for texts."""
         cancellation = self.diagnostics.get("cancellation")
-        return tuple(cancellation.ordered()) if isinstance(cancellation, Cancellation) else ()
-
-    def _result(self, name: str, kind: type[_Result]) -> _Result:
-        result = self.diagnostics[name]
-        assert isinstance(result, kind)  # noqa: S101 - by `_ANY`
-        return result
+        return () if cancellation is None else cancellation.profiles
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row's part of the JSON of a diagnosis."""
@@ -273,16 +229,15 @@ class RowDiagnosis:
 
 
 def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
-    """Return a sentence on what surrogates and whole effects capture, "" where the model does not vary."""
+    """A sentence on what surrogates and whole effects capture, "" where the model does not vary."""
     fits, effects = (np.array([x for x in numbers if np.isfinite(x)]) for numbers in (fidelities, additives))
     if not fits.size:
         return ""
-    text = (
-        f"the surrogate captures {max(float(np.median(fits)), 0.0):.0%} of what the model does around {where}"
-    )
-    return (
-        f"{text}, whole effects of single columns {float(np.median(effects)):.0%}" if effects.size else text
-    )
+    share = max(float(np.median(fits)), 0.0)
+    text = f"the surrogate captures {share:.0%} of what the model does around {where}"
+    if effects.size:
+        text += f", whole effects of single columns {float(np.median(effects)):.0%}"
+    return text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -377,8 +332,8 @@ class Diagnosis(Page):
         ``lime`` package would print, ``beyond_the_edge`` those beyond the nearest edge.
         """
         content = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": "limes.diagnosis",
+            "version": 1,
             "method": self.method,
             "rows": [row.to_dict() for row in self.rows],
         }

@@ -24,16 +24,16 @@ A sampled number must pass its threshold by two standard errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from limes._arrays import ROUNDING, Floats, Ints
 from limes._explanation import Explanation
-from limes._explanation.view import output_position, output_title
+from limes._explanation.view import output_position, output_title, row_label
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,15 +52,21 @@ class RowOutput:
     fidelity: float
     fidelity_error: float
     title: str = ""  # name of the output in texts
+    label: str = ""  # name of the row in texts
+
+    @property
+    def heading(self) -> str:
+        """The row, and its output unless it is the only one of a model, without a name."""
+        return self.label if self.title == "prediction" else f"{self.label}, {self.title}"
 
     @property
     def rounding(self) -> float:
-        """Largest coefficient that rounding may cause where the model does not vary."""
+        # the largest coefficient that rounding may cause where the model does not vary
         return ROUNDING * max(abs(self.prediction), abs(self.intercept), abs(self.surrogate))
 
 
 def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]:
-    """Return the part of an explanation that concerns each row's output, given by its position (n,)."""
+    """The part of an explanation that concerns each row's output, given by its position (n,)."""
     n = len(explanation)
     values, errors = (a.reshape(n, a.shape[1], -1) for a in (explanation.values, explanation.standard_errors))
 
@@ -81,22 +87,27 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
             fidelity=entry(explanation.fidelity, i),
             fidelity_error=entry(explanation.fidelity_errors, i),
             title=output_title(explanation, int(output[i])),
+            label=row_label(explanation, i),
         )
         for i in range(n)
     )
 
 
 def output_positions(explanation: Explanation, output: str | int | None) -> Ints:
-    """Return the position of each row's output, (n,): of `output`, or if None of the one shown first."""
-    return np.array(
-        [output_position(explanation, output, i) for i in range(len(explanation))], dtype=np.int64
-    )
+    """The position of each row's output, (n,): of `output`, or if None of the one shown first."""
+    rows = range(len(explanation))
+    return np.array([output_position(explanation, output, i) for i in rows], dtype=np.int64)
 
 
 Severity = Literal["note", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("warning", "note")
 # Standard errors by which a sampled number must exceed a threshold
 SURE = 2.0
+
+
+def worst(passes: Callable[[Severity], bool]) -> Severity | None:
+    return next((severity for severity in SEVERITIES if passes(severity)), None)
+
 
 Levels = Mapping[Severity, float]
 
@@ -152,9 +163,9 @@ class Finding:
 
     kind: str
     severity: Severity
-    features: tuple[str, ...]
+    features: tuple[str, ...] = ()
     number: float
-    error: float
+    error: float = 0.0
     unit: str
     sentence: str
     advice: str
@@ -172,7 +183,7 @@ class Finding:
 
 @cache
 def documentation() -> str:
-    """Return the documentation's address, of the package's metadata (``[project.urls]``); "" without one."""
+    """The documentation's address, of the package's metadata (``[project.urls]``); "" without one."""
     from importlib.metadata import PackageNotFoundError, metadata  # loads slowly
 
     try:
@@ -183,7 +194,7 @@ def documentation() -> str:
     return addresses.get("Documentation", "").rstrip("/")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measure:
     """A number that is reported for every row: its name, its error (0 where exact), and how to read it."""
 
@@ -193,24 +204,6 @@ class Measure:
     remark: str
 
 
-class Diagnostic(Protocol):
-    """The result of one diagnostic at one row."""
-
-    def measures(self) -> Iterable[Measure]:
-        """Numbers that are always reported."""
-        ...
-
-    def findings(self) -> Iterable[Finding]:
-        """Findings about the explanation, if any."""
-        ...
-
-
-def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort warnings before notes, otherwise in the order of the diagnostics."""
-    return tuple(sorted(findings, key=lambda f: SEVERITIES.index(f.severity)))
-
-
 def enumerate_names(names: Sequence[str], most: int = 3) -> str:
-    """Return some names as a text: "a, b, c and 4 more"."""
     head = ", ".join(names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"

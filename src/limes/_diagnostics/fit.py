@@ -1,36 +1,48 @@
-r"""The fit of the surrogate: R² under the weights, and its error at the row itself.
+r"""Diagnostics of any explanation: its fit, what ``lime`` would print, whether the model is a function.
 
     R² = (2 b·Γ - b·Σb) / Var_w f,      local error = f(ξ) - g(ξ).
 
 R² is below 1 and the local error not 0 in general: binary features cannot follow the model inside a bin, and
 weighted rows are not only near ones.
+
+``lime`` fits a ridge regression to 5,000 weighted rows. Their effective size is n_eff / n = E[π]² / E[π²],
+and π² is the weight of the bandwidth ν/√2, so that both are computed without a sample; limes draws from the
+weighted law itself and wastes no rows. In expectation b_j ≈ β_j · nCv_j / (nCv_j + 1), C = E[π],
+v_j = α_j (1 - α_j): hardly shrunk at ordinary bandwidths, and almost to 0 at narrow ones, where all rows
+together weigh less than the penalty.
+
+References
+----------
+``surrogates/_linear.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._diagnostics.context import DiagnosticContext, Estimate
-from limes._diagnostics.finding import FAR, POOR, SEVERITIES, SURE, Finding, Measure, RowOutput, Severity
+from limes._diagnostics.bandwidth import paths
+from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
+from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, Measure, RowOutput, worst
+from limes._expectations.moments import Moments
+from limes.designs._features import weighted_sum
+from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
+from limes.surrogates._linear import LIME_SAMPLES, ridge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurrogateFit:
-    """R² and its standard error, the model's standard deviation under w, and shares (d,) of the variance.
-
-    NaN if the model does not vary.
-    """
+    """The fit of one row; NaN if the model does not vary."""
 
     row: RowOutput
-    fidelity: float
+    fidelity: float  # R²
     fidelity_error: float
-    deviation: float
-    shares: Floats
+    deviation: float  # standard deviation of the model under w
+    shares: Floats  # each feature's part of R², (d,)
 
     @property
     def local_error(self) -> float:
@@ -38,97 +50,76 @@ class SurrogateFit:
 
     @property
     def distance(self) -> float:
-        """Size of the local error in standard deviations of the model."""
         return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
         if np.isfinite(self.fidelity):
-            yield Measure(
-                name="fidelity R²",
-                value=self.fidelity,
-                error=self.fidelity_error,
-                remark="of the model's variance under the weights is the surrogate's",
-            )
+            remark = "of the model's variance under the weights is the surrogate's"
+            yield Measure("fidelity R²", self.fidelity, self.fidelity_error, remark)
         yield Measure(
-            name="local error",
-            value=self.distance,
-            error=self.row.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
-            remark=f"standard deviations of the model between it ({self.row.prediction:.4g}) and "
+            "local error",
+            self.distance,
+            self.row.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
+            f"standard deviations of the model between it ({self.row.prediction:.4g}) and "
             f"the surrogate ({self.row.surrogate:.4g}) at the row",
         )
         if np.isfinite(self.shares).any():
             j = int(np.nanargmax(self.shares))
-            yield Measure(
-                name="largest share",
-                value=float(self.shares[j]),
-                error=0.0,
-                remark=f"of the variance is explained by {self.row.names[j]}",
-            )
+            remark = f"of the variance is explained by {self.row.names[j]}"
+            yield Measure("largest share", float(self.shares[j]), 0.0, remark)
 
     def findings(self) -> Iterator[Finding]:
-        upper = self.fidelity + SURE * self.fidelity_error
-        poor: Severity | None = next((s for s in SEVERITIES if upper < POOR[s]), None)
-        if poor is not None:
-            yield self._poor(poor)
-        far: Severity | None = next((s for s in SEVERITIES if self.distance > FAR[s]), None)
-        if far is not None:
-            yield self._far(far)
-
-    def _poor(self, severity: Severity) -> Finding:
-        captured = max(self.fidelity, 0.0)
-        return Finding(
-            kind="fidelity",
-            severity=severity,
-            features=(),
-            number=self.fidelity,
-            error=self.fidelity_error,
-            unit="R² of the surrogate under the weights",
-            sentence=(
-                f"The surrogate captures {captured:.0%} of how the model varies around the row; "
-                f"the other {1 - captured:.0%} is in none of the coefficients."
-            ),
-            advice=(
-                "Read coefficients as contrasts of averages, not as a description of the model: it combines "
-                "features. A narrower bandwidth may fit better; limes.suggest_bandwidth compares them."
-            ),
-        )
-
-    def _far(self, severity: Severity) -> Finding:
-        return Finding(
-            kind="local error",
-            severity=severity,
-            features=(),
-            number=self.local_error,
-            error=self.row.surrogate_error,
-            unit="prediction - surrogate's prediction",
-            sentence=(
-                f"At the row itself the model predicts {self.row.prediction:.4g}, and the surrogate "
-                f"{self.row.surrogate:.4g}. They differ by {self.distance:.1f} standard deviations "
-                "of the model."
-            ),
-            advice="Do not derive this row's prediction from the coefficients; a narrower ν is nearer to it.",
-        )
-
-
-def fits(context: DiagnosticContext) -> list[SurrogateFit]:
-    """Return fidelity and local error of each row."""
-    return [_fit(context, i, row) for i, row in enumerate(context.row_outputs)]
+        upper, captured = self.fidelity + SURE * self.fidelity_error, max(self.fidelity, 0.0)
+        if poor := worst(lambda severity: upper < POOR[severity]):
+            yield Finding(
+                kind="fidelity",
+                severity=poor,
+                number=self.fidelity,
+                error=self.fidelity_error,
+                unit="R² of the surrogate under the weights",
+                sentence=(
+                    f"The surrogate captures {captured:.0%} of how the model varies around the row; "
+                    f"the other {1 - captured:.0%} is in none of the coefficients."
+                ),
+                advice=(
+                    "Read coefficients as contrasts of averages, not as a description of the model: it "
+                    "combines features. A narrower bandwidth may fit better; limes.suggest_bandwidth "
+                    "compares them."
+                ),
+            )
+        if far := worst(lambda severity: self.distance > FAR[severity]):
+            yield Finding(
+                kind="local error",
+                severity=far,
+                number=self.local_error,
+                error=self.row.surrogate_error,
+                unit="prediction - surrogate's prediction",
+                sentence=(
+                    f"At the row itself the model predicts {self.row.prediction:.4g}, and the surrogate "
+                    f"{self.row.surrogate:.4g}. They differ by {self.distance:.1f} standard deviations "
+                    "of the model."
+                ),
+                advice=(
+                    "Do not derive this row's prediction from the coefficients; a narrower ν is nearer to it."
+                ),
+            )
 
 
 def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> SurrogateFit:
-    sample = context.samples[i]
-    variance = sample.variance(sample.weights(context.bandwidth))
-    shares = _shares(context.row_designs[i], row.values, context.limits[i].value, variance)
-    fidelity, error = row.fidelity, row.fidelity_error
+    variance, design = context.variance(i), context.row_designs[i]
+    fidelity, error, shares = row.fidelity, row.fidelity_error, np.full(row.values.size, np.nan)
     if not variance.value > 0:
         fidelity, error = np.nan, 0.0
-    elif not np.isfinite(fidelity):
-        fidelity = float(np.clip(shares.sum(), -1.0, 1.0))
-        error = fidelity * float(variance.error / variance.value)
-    else:
-        # the explanation's R² is exact, or rests on more rows than this sample: shares add up to it
+    else:  # parts of R², which sum to (2 b·Γ - b·Σb) / Var_w f
+        twice = 2 * design.gamma(context.limits[i].value) - design.gamma(row.values)
+        shares = np.asarray(row.values * twice / variance.value)
         total = float(shares.sum())
-        shares = shares * (fidelity / total) if total > 0 else shares
+        if not np.isfinite(fidelity):
+            fidelity = float(np.clip(total, -1.0, 1.0))
+            error = fidelity * float(variance.error / variance.value)
+        elif total > 0:
+            # the explanation's R² is exact, or rests on more rows than this sample: shares add up to it
+            shares = shares * (fidelity / total)
     return SurrogateFit(
         row=row,
         fidelity=fidelity,
@@ -138,8 +129,144 @@ def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> SurrogateFit:
     )
 
 
-def _shares(design: Any, coef: Floats, limit: Floats, variance: Estimate) -> Floats:
-    """Return each feature's part of R², (d,); they sum to (2 b·Γ - b·Σb) / Var_w f."""
-    if not variance.value > 0:
-        return np.full(coef.size, np.nan)
-    return np.asarray(coef * (2 * design.gamma(limit) - design.gamma(coef)) / variance.value)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampleSize:
+    """Share of weighted rows that count, and mean share of the row's conditions that hold in one of them."""
+
+    row: RowOutput
+    share: float
+    locality: float
+    bandwidth: float
+
+    def measures(self) -> Iterator[Measure]:
+        remark = f"of weighted rows count: {LIME_SAMPLES * self.share:,.0f} of lime's {LIME_SAMPLES:,}"
+        yield Measure("effective sample", self.share, 0.0, remark)
+        if np.isfinite(self.locality):
+            remark = "of the row's conditions hold in a weighted row, on average"
+            yield Measure("locality", self.locality, 0.0, remark)
+
+    def findings(self) -> Iterator[Finding]:
+        effective, d = LIME_SAMPLES * self.share, len(self.row.names)
+        if effective >= ROWS * (d + 1):
+            return
+        yield Finding(
+            kind="sample size",
+            severity="note",
+            number=effective,
+            unit=f"effective rows of {LIME_SAMPLES:,} weighted ones",
+            sentence=(
+                f"At ν = {self.bandwidth:.3g} only {effective:.2g} of {LIME_SAMPLES:,} weighted rows "
+                f"count, for {d} coefficients and an intercept."
+            ),
+            advice=(
+                f"A fit to weighted rows, as lime makes it, needs some {ROWS * (d + 1) / self.share:.1g} of "
+                "them; limes draws from the weighted law and does not."
+            ),
+        )
+
+
+def _sample_sizes(context: DiagnosticContext) -> list[SampleSize]:
+    squares = context.designs(context.bandwidth / np.sqrt(2.0))
+    shares = [
+        float(np.exp(2 * design.log_weight - square.log_weight))
+        for design, square in zip(context.row_designs, squares, strict=True)
+    ]
+    return [
+        SampleSize(row=row, share=shares[i], locality=context.locality(i), bandwidth=context.bandwidth)
+        for i, row in enumerate(context.row_outputs)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shrinkage:
+    """Coefficients without a penalty, those of ``lime``, and the total weight of its rows."""
+
+    row: RowOutput
+    limit: Floats  # (d,)
+    lime: Floats  # (d,)
+    weight: float
+    bandwidth: float
+
+    @property
+    def difference(self) -> float:
+        largest = np.abs(self.limit).max(initial=0.0)
+        return float(np.abs(self.lime - self.limit).max(initial=0.0) / largest) if largest > 0 else 0.0
+
+    def measures(self) -> Iterator[Measure]:
+        remark = f"of the largest coefficient: what lime's fit on {LIME_SAMPLES:,} rows is off its limit"
+        yield Measure("ridge shrinkage", self.difference, 0.0, remark)
+
+    def findings(self) -> Iterator[Finding]:
+        if not self.difference >= SHRUNK or np.abs(self.limit).max(initial=0.0) <= self.row.rounding:
+            return
+        j = int(np.abs(self.lime - self.limit).argmax())
+        yield Finding(
+            kind="shrinkage",
+            severity="note",
+            features=(self.row.names[j],),
+            number=float(self.lime[j]),
+            unit=f"coefficient that lime prints, in expectation, from {LIME_SAMPLES:,} rows",
+            sentence=(
+                f"For {self.row.names[j]} lime would print {self.lime[j]:+.3g} where the limit is "
+                f"{self.limit[j]:+.3g}: at ν = {self.bandwidth:.3g} its {LIME_SAMPLES:,} rows weigh "
+                f"{self.weight:.3g} in all, and its ridge penalty of 1 pulls coefficients towards 0."
+            ),
+            advice="Compare with lime at ridge=1 only, or widen the bandwidth.",
+        )
+
+
+def _shrinkage(context: DiagnosticContext, i: int, row: RowOutput) -> Shrinkage:
+    design, limit, sample = context.row_designs[i], np.nan_to_num(context.limits[i].value), context.samples[i]
+    mean = row.intercept + float(weighted_sum(design.inclusion, row.values))
+    if context.ridge > 0:
+        mean = float(sample.mean(sample.weights(context.bandwidth)).value)
+    moments = Moments.exact(np.array(mean), design.gamma(limit))
+    fitted = ridge(design, moments, np.array(row.prediction), penalty=context.penalty)
+    weight = float((LIME_SAMPLES - 1) * np.exp(design.log_weight)) + 1.0
+    return Shrinkage(row=row, limit=limit, lime=fitted.coef, weight=weight, bandwidth=context.bandwidth)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Largest difference of two answers to one input; 0 for a function."""
+
+    spread: float
+
+    def measures(self) -> tuple[Measure, ...]:
+        return ()
+
+    def findings(self) -> Iterator[Finding]:
+        if self.spread > 0.0:
+            yield Finding(
+                kind="repetition",
+                severity="warning",
+                number=self.spread,
+                unit="largest difference of two answers to the same input",
+                sentence=(
+                    f"The model answered differently for the same input (up to {self.spread:.3g}): it is "
+                    "random, or what it answers depends on the rows beside it."
+                ),
+                advice=(
+                    "Call model.eval() if it is a network, fix its seed, and let nothing be fitted to the "
+                    "batch in predict; then explain again."
+                ),
+            )
+
+
+def _repetitions(context: DiagnosticContext) -> list[Repetition]:
+    # the model is the same for all rows
+    if isinstance(context, TableContext):
+        inputs = few_inputs(context.background)
+    else:
+        inputs = few_subsets(context.rows.shape[1])
+    return [Repetition(spread_of_answers(context.predict, inputs))] * len(context.rows)
+
+
+# From a context to a result for each row
+OF_ANY: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    "repetition": _repetitions,
+    "fit": each_row(_fit),
+    "bandwidth": paths,
+    "sample size": _sample_sizes,
+    "shrinkage": each_row(_shrinkage),
+}

@@ -14,7 +14,6 @@ Ribeiro, Singh & Guestrin 2016, section 4, algorithm 2; Nemhauser, Wolsey & Fish
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +171,11 @@ def summary(
     >>> [summary.names[j] for j in summary.order()[:2]], len(summary.cohorts)
     (['bmi', 's5'], 2)
     """
-    _check(explanation, rows=rows, features=features)
+    if not isinstance(explanation, Explanation) or len(explanation) == 0:  # type: ignore[redundant-expr]
+        raise InputError("summary needs one explanation of several rows, as explainers of tables return")
+    for name, value in (("rows", rows), ("features", features)):
+        if not is_count(value):
+            raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
     one = explanation[..., output_position(explanation, output, None)]
     values = one.values
     size = np.abs(values)
@@ -192,16 +195,7 @@ def summary(
     )
 
 
-def _check(explanation: Any, **counts: Any) -> None:
-    if not isinstance(explanation, Explanation) or len(explanation) == 0:
-        raise InputError("summary needs one explanation of several rows, as explainers of tables return")
-    for name, value in counts.items():
-        if not is_count(value):
-            raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
-
-
 def _labels(explanation: Explanation, cohorts: Any) -> Objects:
-    """Return a label for each row, as text."""
     if isinstance(cohorts, str):
         conditions = explanation[:, cohorts].conditions
         return np.array([condition for condition, *_ in conditions], dtype=object)
@@ -215,23 +209,19 @@ def _labels(explanation: Explanation, cohorts: Any) -> Objects:
 
 
 def _cohorts(values: Floats, labels: Objects) -> tuple[Cohort, ...]:
-    names: Mapping[str, int] = dict(zip(*np.unique(labels.astype(str), return_counts=True), strict=True))
+    names, counts = np.unique(labels.astype(str), return_counts=True)
     if len(names) > MOST_COHORTS:
         raise InputError(f"cohorts has {len(names)} labels; group them to at most {MOST_COHORTS}")
-    order: Sequence[str] = sorted(names, key=lambda name: -names[name])
-    return tuple(
-        Cohort(
-            name=str(name),
-            rows=int(names[name]),
-            mean_abs=np.abs(values[labels == name]).mean(axis=0),
-            mean=values[labels == name].mean(axis=0),
-        )
-        for name in order
-    )
+    cohorts = []
+    for name in names[np.argsort(-counts, kind="stable")]:
+        its = values[labels == name]
+        mean_abs, mean = np.abs(its).mean(axis=0), its.mean(axis=0)
+        cohorts.append(Cohort(name=str(name), rows=len(its), mean_abs=mean_abs, mean=mean))
+    return tuple(cohorts)
 
 
 def largest_features(values: Floats, features: int) -> Bools:
-    """Return which features each row shows, (n, d): those with its largest coefficients that are not 0."""
+    """Which features each row shows, (n, d): those with its largest coefficients that are not 0."""
     size = np.abs(values)
     order = np.argsort(-size, axis=1, kind="stable")[:, :features]
     shows = np.zeros(size.shape, dtype=np.bool_)

@@ -18,9 +18,8 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_count, check_size
-from limes._diagnostics.context import SubsetContext
+from limes._diagnostics.context import SubsetContext, source_of
 from limes._diagnostics.finding import row_outputs
-from limes._diagnostics.source import source_of
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions

@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size, refuse_unknown
-from limes._diagnostics.context import JointContext, TableContext
+from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._diagnostics.finding import row_outputs
-from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import interrupted, output_positions, reason_of, refused

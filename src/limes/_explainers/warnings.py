@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
-from limes._diagnostics.edges import Crossings
+from limes._diagnostics.tables import Crossings
 from limes._explainers.tables.laws import number_texts
 from limes._fitted import Fitted
 

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._diagnostics.bandwidth import BandwidthPath, Suggestion
-    from limes._diagnostics.cancellation import Profile
     from limes._diagnostics.diagnosis import Diagnosis, RowDiagnosis
     from limes._diagnostics.finding import Finding
+    from limes._diagnostics.tables import Profile
 
 _STYLES = {"warning": "bold dark_orange", "note": "bold dodger_blue1"}
 # The measures that are always printed
@@ -68,7 +68,7 @@ def drawn(diagnosis: Diagnosis) -> Group:
 def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     e = row.explanation
     yield Text.assemble(
-        (f"row {row.number}, {e.title or one_line(e.output)}", "bold"),
+        (e.heading, "bold"),
         f": prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})",
     )
     yield Text()
@@ -125,8 +125,7 @@ def _measures(row: RowDiagnosis) -> Table:
 
 
 def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    n = len(diagnosis)
-    yield Text(f"{count(n, 'row')}, {diagnosis.method}", style="bold")
+    yield Text(f"{count(len(diagnosis), 'row')}, {diagnosis.method}", style="bold")
     counts = diagnosis.counts()
     yield Text(diagnosis.verdict)
     if not counts:
@@ -138,24 +137,24 @@ def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     table.add_column("the first, and what to do")
     for kind, row, finding in first_of_each(diagnosis):
         text = Text.assemble(
-            (f"row {row}: ", "bold"), one_line(finding.sentence), "\n", (f"→ {finding.advice}", "italic")
+            (f"{row}: ", "bold"), one_line(finding.sentence), "\n", (f"→ {finding.advice}", "italic")
         )
         many = [counts.get((kind, severity), 0) for severity in ("warning", "note")]
         table.add_row(
             Text(kind, style=_STYLES[finding.severity]), *(Text(str(m) if m else "") for m in many), text
         )
     yield table
-    yield Text(f"Numbers are rows of {n:,}. One row: diagnosis[i]", style="dim")
+    yield Text("Rows are named as in the explanation. One row, by its position: diagnosis[i]", style="dim")
 
 
-def first_of_each(diagnosis: Diagnosis) -> list[tuple[str, int, Finding]]:
+def first_of_each(diagnosis: Diagnosis) -> list[tuple[str, str, Finding]]:
     """Return the kinds of findings, those with warnings first, with the first row of the worst severity."""
-    first: dict[str, tuple[int, Finding]] = {}
+    first: dict[str, tuple[str, Finding]] = {}
     for row in diagnosis.rows:
         for finding in row.findings:
             earlier = first.get(finding.kind)
             if earlier is None or (earlier[1].severity == "note" and finding.severity == "warning"):
-                first[finding.kind] = row.number, finding
+                first[finding.kind] = row.explanation.label, finding
     counts = diagnosis.counts()
     order = sorted(
         first, key=lambda kind: (-counts.get((kind, "warning"), 0), -counts.get((kind, "note"), 0))

@@ -36,8 +36,8 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._diagnostics.bandwidth import placed_grid
+from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
-from limes._diagnostics.source import ExactSource
 from limes._explanation import Explanation
 from limes._explanation.fields import is_missing
 from limes._explanation.rules import certificate_sentences

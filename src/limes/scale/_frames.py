@@ -10,8 +10,8 @@ a code a line, since all texts of an explanation are names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -37,35 +37,8 @@ _METHODS = ("exact", "sampled")
 _LAST = {"method": _TEXT, "error": _TEXT}
 
 
-class Explainer(Protocol):
-    """Explains rows of a table: :class:`limes.TabularExplainer`, :class:`limes.SparseExplainer`."""
-
-    @property
-    def has_rules(self) -> bool:
-        """Whether explanations are rules, with a text each."""
-        ...
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Columns that the explainer needs."""
-        ...
-
-    @property
-    def reproducible(self) -> Explainer:
-        """The explainer with results that do not depend on the number of rows, to the last bit."""
-        ...
-
-    def fill_pool(self, *, progress: bool) -> None:
-        """Compute all answers of the model that rows share."""
-        ...
-
-    def typical(self) -> Any:
-        """Return a row of the background, as a frame."""
-        ...
-
-    def __call__(self, X: Any, *, progress: bool) -> Explanation:
-        """Explain rows."""
-        ...
+# limes.TabularExplainer, or limes.SparseExplainer of a table's columns
+Explainer: TypeAlias = Any
 
 
 def explain_frame(
@@ -127,17 +100,30 @@ def explain_frame(
             f"explain_frame(frame, explainer) needs an explainer of tables, got {type(explainer).__name__}"
         )
     schema = schema_of(explainer, layout)
-    table = _eager(frame)
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InputError(
+            f"explain_frame takes a pandas, polars or pyarrow table, got {type(frame).__module__}."
+            f"{type(frame).__name__}: collect a lazy frame first; for Dask use limes.scale.dask.explain, for "
+            "Spark limes.scale.spark.explain"
+        ) from error
     check_keys(keys or (), schema)
     check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
     with one_blas_thread_in_models():
         pieces = [*_explained(table.select(explainer.feature_names), explainer.reproducible)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}
-    groups = [_LAYOUTS[layout](_Explained.concatenate(good))] if good else []
-    groups += [_error_lines(errors)] if errors or not good else []
+    groups = [_explained_lines(good, layout)] if good else []
+    if errors or not good:
+        texts = _Texts([*errors.values()], np.arange(len(errors)))
+        groups.append(_Lines(np.array([*errors], dtype=np.int64), {"error": texts}))
     positions, lines = _in_order(groups, schema, table.implementation)
-    result = nw.concat([_key_columns(table, keys, positions), lines], how="horizontal").to_native()
+    if keys is None:
+        keyed = nw.from_dict({"row": positions}, {"row": nw.Int64()}, backend=table.implementation)
+    else:
+        keyed = nw.maybe_reset_index(table.select(keys)[positions])
+    result = nw.concat([keyed, lines], how="horizontal").to_native()
     index = nw.maybe_get_index(table)
     if index is not None:  # else joining the result to its table would pair other rows
         result.index = index.take(positions)
@@ -150,20 +136,9 @@ def error_text(text: str) -> str:
     return shorten(ends, _LONGEST)
 
 
-def _eager(frame: Any) -> Any:
-    try:
-        return nw.from_native(frame, eager_only=True)
-    except TypeError as error:
-        raise InputError(
-            f"explain_frame takes a pandas, polars or pyarrow table, got {type(frame).__module__}."
-            f"{type(frame).__name__}: collect a lazy frame first; for Dask use limes.scale.dask.explain, for "
-            "Spark limes.scale.spark.explain"
-        ) from error
-
-
 def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
     """Columns of the result and their types, without the keys."""
-    if check_choice("layout", layout, tuple(_LAYOUTS)) == "wide":
+    if check_choice("layout", layout, ("wide", "long")) == "wide":
         cells: dict[str, Any] = {
             f"{kind}_{name}": _FLOAT for kind in ("value", "se") for name in explainer.feature_names
         }
@@ -174,7 +149,6 @@ def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
 
 
 def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise InputError if a table lacks a column that is needed; the message names similar columns."""
     missing = [name for name in needed if name not in columns]
     if missing:
         names = ", ".join(repr(name) + did_you_mean(name, columns) for name in missing[:SHOWN])
@@ -182,7 +156,6 @@ def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> 
 
 
 def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
-    """Raise InputError if keys are no list of distinct names, or one names a column of the result."""
     if isinstance(keys, str):
         raise InputError(f"keys={keys!r}: pass a list of columns, [{keys!r}]")
     if len(set(keys)) < len(keys):
@@ -193,11 +166,9 @@ def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
 
 
 def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanation | str]]:
-    """Yield positions of rows that were explained together, or of one row and its error.
-
-    All rows are tried at once. A CellError names all rows at fault, so the rest is one more try; after any
-    other error blocks are tried, and halved down to the row.
-    """
+    """Yield positions of rows that were explained together, or of one row and its error."""
+    # all rows are tried at once; a CellError names all rows at fault, so the rest is one more try; after any
+    # other error blocks are tried, and halved down to the row
     stack = [np.arange(len(rows))] if len(rows) else []
     while stack:
         positions = stack.pop()
@@ -212,18 +183,14 @@ def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanat
             if len(positions) == 1:
                 yield positions, error_text(f"{type(error).__name__}: {error}")
             else:
-                stack += reversed(_cut(positions))
+                step = _BLOCK if len(positions) > _BLOCK else (len(positions) + 1) // 2
+                stack += [positions[i : i + step] for i in range(0, len(positions), step)][::-1]
 
 
 def _at(rows: Any, positions: Ints) -> Any:
     first, last = int(positions[0]), int(positions[-1])
     contiguous = last - first + 1 == len(positions)
     return nw.maybe_reset_index(rows[first : last + 1] if contiguous else rows[positions]).to_native()
-
-
-def _cut(positions: Ints) -> list[Ints]:
-    step = _BLOCK if len(positions) > _BLOCK else (len(positions) + 1) // 2
-    return [positions[i : i + step] for i in range(0, len(positions), step)]
 
 
 class _Texts(NamedTuple):
@@ -240,10 +207,11 @@ class _Lines(NamedTuple):
     columns: Mapping[str, Floats | _Texts]
 
     def frame(self, schema: Mapping[str, Any], backend: Any) -> Any:
-        cells = {
-            name: _text_series(name, column, backend) if isinstance(column, _Texts) else column
-            for name, column in self.columns.items()
-        }
+        cells: dict[str, Any] = {**self.columns}
+        for name, column in cells.items():
+            if isinstance(column, _Texts):
+                distinct = nw.new_series(name, column.distinct, _TEXT, backend=backend)
+                cells[name] = nw.maybe_reset_index(distinct[column.codes])
         frame = nw.from_dict(cells, {name: schema[name] for name in cells}, backend=backend)
         nothing = np.zeros(len(self.rows), dtype=np.int64)
         # added as series, not cast by a schema: pandas 2 casts null texts to "None"
@@ -255,93 +223,39 @@ class _Lines(NamedTuple):
         return frame.with_columns(nulls).select([*schema])
 
 
-def _text_series(name: str, column: _Texts, backend: Any) -> Any:
-    return nw.maybe_reset_index(nw.new_series(name, column.distinct, _TEXT, backend=backend)[column.codes])
+def _explained_lines(pieces: Sequence[tuple[Ints, Explanation]], layout: str) -> _Lines:
+    """The lines of rows, by their positions (n,) in the frame."""
+    first = pieces[0][1]
 
+    def joined(name: str) -> Floats:
+        return np.concatenate([with_outputs(getattr(piece, name), piece) for _, piece in pieces])
 
-class _Explained(NamedTuple):
-    """Explained rows.
-
-    Attributes
-    ----------
-    positions
-        (n,) positions of the rows in the frame.
-    values, errors
-        Coefficients and their standard errors, (n, d, k).
-    predictions, intercepts
-        (n, k).
-    conditions
-        n tuples of d texts.
-    rules
-        n texts for sparse explanations; empty for others.
-    """
-
-    positions: Ints
-    values: Floats
-    errors: Floats
-    predictions: Floats
-    intercepts: Floats
-    conditions: Sequence[tuple[str, ...]]
-    rules: Sequence[str]
-    feature_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-    methods: Sequence[str]
-
-    @classmethod
-    def concatenate(cls, pieces: Sequence[tuple[Ints, Explanation]]) -> _Explained:
-        first = pieces[0][1]
-
-        def joined(name: str) -> Floats:
-            return np.concatenate([with_outputs(getattr(piece, name), piece) for _, piece in pieces])
-
-        return cls(
-            positions=np.concatenate([positions for positions, _ in pieces]),
-            values=joined("values"),
-            errors=joined("standard_errors"),
-            predictions=joined("predictions"),
-            intercepts=joined("intercepts"),
-            conditions=[texts for _, piece in pieces for texts in piece.conditions],
-            rules=[text for _, piece in pieces if piece.certificates for text in piece.rules()],
-            feature_names=first.feature_names,
-            output_names=first.output_names,
-            methods=[method for _, piece in pieces for method in piece.row_methods],
-        )
-
-    def common(self, times: int) -> dict[str, Floats | _Texts]:
-        """Columns that the ``times`` lines of a row and output have in common."""
-        n, k = self.predictions.shape
-        rules = {"rule": _Texts(self.rules, np.repeat(np.arange(n), k * times))} if self.rules else {}
-        return {
-            **rules,
-            "output": _Texts(self.output_names, np.tile(np.repeat(np.arange(k), times), n)),
-            "prediction": np.repeat(self.predictions.ravel(), times),
-            "intercept": np.repeat(self.intercepts.ravel(), times),
-            "method": _Texts(_METHODS, np.repeat([_METHODS.index(its) for its in self.methods], k * times)),
-        }
-
-
-def _wide(rows: _Explained) -> _Lines:
-    columns = rows.common(1)
-    for kind, numbers in (("value", rows.values), ("se", rows.errors)):
-        for j, name in enumerate(rows.feature_names):
-            columns[f"{kind}_{name}"] = numbers[:, j].ravel()
-    return _Lines(np.repeat(rows.positions, len(rows.output_names)), columns)
-
-
-def _long(rows: _Explained) -> _Lines:
-    n, d, k = rows.values.shape
-    texts, codes = _conditions(rows.conditions)
-    columns = {
-        **rows.common(d),
-        "feature": _Texts(rows.feature_names, np.tile(np.arange(d), n * k)),
-        "condition": _Texts(texts, np.repeat(codes[:, None], k, axis=1).ravel()),
-        "value": rows.values.transpose(0, 2, 1).ravel(),
-        "standard_error": rows.errors.transpose(0, 2, 1).ravel(),
+    values, errors = joined("values"), joined("standard_errors")
+    n, d, k = values.shape
+    times = 1 if layout == "wide" else d  # lines of a row and output
+    methods = [_METHODS.index(method) for _, piece in pieces for method in piece.row_methods]
+    columns: dict[str, Floats | _Texts] = {
+        "output": _Texts(first.output_names, np.tile(np.repeat(np.arange(k), times), n)),
+        "prediction": np.repeat(joined("predictions").ravel(), times),
+        "intercept": np.repeat(joined("intercepts").ravel(), times),
+        "method": _Texts(_METHODS, np.repeat(methods, k * times)),
     }
-    return _Lines(np.repeat(rows.positions, k * d), columns)
-
-
-_LAYOUTS: Mapping[str, Callable[[_Explained], _Lines]] = {"wide": _wide, "long": _long}
+    rules = [text for _, piece in pieces if piece.certificates for text in piece.rules()]
+    if rules:
+        columns["rule"] = _Texts(rules, np.repeat(np.arange(n), k * times))
+    if layout == "wide":
+        for kind, numbers in (("value", values), ("se", errors)):
+            columns |= {f"{kind}_{name}": numbers[:, j].ravel() for j, name in enumerate(first.feature_names)}
+    else:
+        texts, codes = _conditions([texts for _, piece in pieces for texts in piece.conditions])
+        columns |= {
+            "feature": _Texts(first.feature_names, np.tile(np.arange(d), n * k)),
+            "condition": _Texts(texts, np.repeat(codes[:, None], k, axis=1).ravel()),
+            "value": values.transpose(0, 2, 1).ravel(),
+            "standard_error": errors.transpose(0, 2, 1).ravel(),
+        }
+    positions = np.concatenate([positions for positions, _ in pieces])
+    return _Lines(np.repeat(positions, k * times), columns)
 
 
 def _conditions(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], Ints]:
@@ -353,22 +267,10 @@ def _conditions(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], Ints]:
     return [*texts], np.array(codes, dtype=np.int64)[pattern_of_row]
 
 
-def _error_lines(errors: Mapping[int, str]) -> _Lines:
-    positions = np.array([*errors], dtype=np.int64)
-    return _Lines(positions, {"error": _Texts([*errors.values()], np.arange(len(positions)))})
-
-
 def _in_order(groups: Sequence[_Lines], schema: Mapping[str, Any], backend: Any) -> tuple[Ints, Any]:
-    """Sort all lines by row; return the row of each line, and the lines."""
     positions = np.concatenate([group.rows for group in groups])
     lines = nw.concat([group.frame(schema, backend) for group in groups])
     if (np.diff(positions) >= 0).all():
         return positions, lines
     order = np.argsort(positions, kind="stable")
     return positions[order], nw.maybe_reset_index(lines[order])
-
-
-def _key_columns(table: Any, keys: Sequence[str] | None, positions: Ints) -> Any:
-    if keys is None:
-        return nw.from_dict({"row": positions}, {"row": nw.Int64()}, backend=table.implementation)
-    return nw.maybe_reset_index(table.select(keys)[positions])

@@ -30,39 +30,30 @@ import re
 from base64 import b85decode, b85encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limes._arrays import Floats
+from limes._arrays import Ints
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
 from limes.scale._sources import Source
-from limes.scale._stores import (
-    BESIDE,
-    Place,
-    StorePath,
-    absolute,
-    checksum,
-    locked,
-    parsed,
-    place_of,
-    write_whole,
-)
+from limes.scale._stores import BESIDE, Place, StorePath, checksum, locked, parsed, place_of, write_whole
 
 # K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
 _COUNTED = 1024
 _ALL = 2.0**64
 # 2^64 over the golden ratio, odd: multiples of it are spread evenly
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -73,43 +64,33 @@ class Tally:
 
     Distinct explanations are counted by their hashes, uniform on [0, 1): if the K-th smallest of the distinct
     hashes is u, there are about (K - 1) / u of them, with a relative standard error of 1 / √(K - 2); fewer
-    than K are counted exactly. So K numbers a part are enough for a table of any length. A library's sketch
-    would be a dependency in place of ten lines.
-
-    Attributes
-    ----------
-    outputs : int
-        Number of the model's outputs; 0 where no row has an explanation.
-    smallest : str
-        The smallest hashes of explanations, eight bytes each, in base 85.
-    reason : str
-        The first error; empty where all rows have an explanation.
-
-    References
-    ----------
-    Beyer et al., "On synopses for distinct-value estimation under multiset operations", 2007, section 4.
+    than K are counted exactly (Beyer et al., "On synopses for distinct-value estimation under multiset
+    operations", 2007, section 4). So K numbers a part are enough for a table of any length. A library's
+    sketch would be a dependency in place of ten lines.
     """
 
     rows: int
     errors: int
-    outputs: int
+    outputs: int  # of the model; 0 where no row has an explanation
     sizes: Mapping[str, float]
-    smallest: str
-    reason: str
+    smallest: str  # the smallest hashes of explanations, eight bytes each, in base 85
+    reason: str  # the first error; empty where all rows have an explanation
 
     @classmethod
     def count(cls, lines: pa.Table, features: Sequence[str], rows: int) -> Tally:
-        """Count the lines that `explain_frame` returns for ``rows`` rows."""
-        good = lines.filter(lines["error"].is_null())
+        good, d = lines.filter(lines["error"].is_null()), len(features)
         reasons = lines["error"].drop_null()
         errors = len(reasons)  # such rows have one line each
-        values = _values(good, features, rows - errors)
-        sizes = np.abs(values).sum(axis=(0, 1)).tolist()
-        outputs = values.shape[1]
-        flat = values.reshape(rows - errors, outputs * len(features)) + 0.0  # -0.0 + 0.0 is 0.0
-        hashes = _smallest(hashes_of_bits(flat.view(np.uint64)))
+        if "feature" in good.column_names:
+            values = good["value"].to_numpy()
+        else:
+            values = np.column_stack([good[f"value_{name}"].to_numpy() for name in features])
+        outputs = values.size // max(1, (rows - errors) * d)
+        sizes = np.abs(values.reshape(-1, d)).sum(axis=0).tolist()
+        bits = (values.reshape(rows - errors, outputs * d) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
         by_name = dict(zip(features, sizes, strict=True))
-        return cls(rows, errors, outputs, by_name, _packed(hashes), reasons[0].as_py() if errors else "")
+        reason = reasons[0].as_py() if errors else ""
+        return cls(rows, errors, outputs, by_name, _smallest(_hashes_of_bits(bits)), reason)
 
     def __add__(self, other: Tally) -> Tally:
         sizes = {
@@ -121,7 +102,7 @@ class Tally:
             self.errors + other.errors,
             max(self.outputs, other.outputs),
             sizes,
-            _packed(_smallest(np.concatenate([self._hashes, other._hashes]))),
+            _smallest(np.concatenate([self._hashes, other._hashes])),
             self.reason or other.reason,
         )
 
@@ -146,32 +127,19 @@ class Tally:
 NOTHING = Tally(0, 0, 0, {}, "", "")
 
 
-def _values(good: pa.Table, features: Sequence[str], rows: int) -> Floats:
-    if "feature" in good.column_names:
-        flat: Floats = good["value"].to_numpy()
-    else:
-        flat = np.column_stack([good[f"value_{name}"].to_numpy() for name in features])
-    outputs = flat.size // max(1, rows * len(features))
-    return flat.reshape(rows, outputs, len(features))
-
-
-def hashes_of_bits(bits: Hashes) -> Hashes:
+def _hashes_of_bits(bits: Hashes) -> Hashes:
     """Hash each row of 64-bit cells to 64 bits: a step of splitmix64 a cell."""
     hashes = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
-        hashes = (hashes ^ column) + SPREAD
+        hashes = (hashes ^ column) + _SPREAD
         hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashes ^= hashes >> np.uint64(31)
     return hashes
 
 
-def _smallest(hashes: Hashes) -> Hashes:
-    return np.unique(hashes)[:_COUNTED]
-
-
-def _packed(hashes: Hashes) -> str:
-    return b85encode(hashes.astype("<u8").tobytes()).decode()
+def _smallest(hashes: Hashes) -> str:
+    return b85encode(np.unique(hashes)[:_COUNTED].astype("<u8").tobytes()).decode()
 
 
 _RUN, _JOURNAL, _END, _LOCK = "_run.json", "_parts.jsonl", "_finished.json", "_lock"
@@ -185,8 +153,6 @@ _READERS = 16
 
 @dataclass(frozen=True)
 class PartRecord:
-    """The journal's line about a part that is whole."""
-
     part: int
     sha256: str
     tally: Tally
@@ -204,7 +170,7 @@ class PartRecord:
 
     @classmethod
     def from_json(cls, line: str) -> PartRecord:
-        """Parse a line of `to_json`; raise ValueError, TypeError or KeyError for any other."""
+        # raises ValueError, TypeError or KeyError for any other line than one of `to_json`
         fields = json.loads(line)
         return cls(fields["part"], fields["sha256"], Tally(**fields["tally"]))
 
@@ -227,11 +193,17 @@ class Folder:
         """
         with ExitStack() as stack:
             with writing(self.path):
-                if isinstance(self.path, Path):
-                    self.path.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(parents=True, exist_ok=True)
                 self._refuse_other_files()
                 stack.enter_context(locked(self.path / _LOCK))
-                finished = self._open(run)
+                for file in self.path.iterdir():
+                    if file.name.startswith(BESIDE):  # left by a run that was killed
+                        file.unlink(missing_ok=True)
+                if not self.files() and not self.journal():  # no part is whole yet
+                    write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
+                self._refuse_other_run(run)
+                finished = self.finished()
+                self._delete_unlisted({self.part(number) for number in finished}, run_name(run))
             yield finished
 
     def _refuse_other_files(self) -> None:
@@ -239,17 +211,6 @@ class Folder:
         others = [name for name in names if name not in (_LOCK, _KEYS, "") and not name.startswith(BESIDE)]
         if others and _RUN not in names:
             raise InputError(f"{self.path} is not empty ({listed(others)}): pass a new folder")
-
-    def _open(self, run: Mapping[str, Any]) -> dict[int, PartRecord]:
-        for file in self.path.iterdir():
-            if file.name.startswith(BESIDE):  # left by a run that was killed
-                file.unlink(missing_ok=True)
-        if not self.files() and not self.journal():  # no part is whole yet
-            write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
-        self._refuse_other_run(run)
-        finished = self.finished()
-        self._delete_unlisted({self.part(number) for number in finished}, run_name(run))
-        return finished
 
     def run(self) -> dict[str, Any]:
         """The inputs that determine the explanations in the folder."""
@@ -277,7 +238,11 @@ class Folder:
     def _delete_unlisted(self, listed_files: Collection[Place], name: str) -> None:
         """Delete parts that are not whole, or that no line of the journal states; refuse foreign files."""
         unlisted = [path for path in self.files() if path not in listed_files]
-        foreign = [path.name for path in unlisted if not _is_part(path) or run_of(path) not in (None, name)]
+        foreign = [
+            path.name
+            for path in unlisted
+            if not re.fullmatch(r"part-\d{5,}\.parquet", path.name) or run_of(path) not in (None, name)
+        ]
         if foreign:
             raise InputError(
                 f"{self.path} holds {listed(foreign)}, which this run did not write; readers would take it "
@@ -290,7 +255,6 @@ class Folder:
         return self.path / f"part-{number:05d}.parquet"
 
     def files(self) -> list[Place]:
-        """Files that readers of the folder read as parts."""
         return sorted(
             file for file in self.path.iterdir() if file.suffix == ".parquet" and file.name[0] not in "._"
         )
@@ -306,10 +270,8 @@ class Folder:
             return dict(zip(numbers, pool.map(lambda n: checksum(self.part(n)), numbers), strict=True))
 
     def write_keys(self, number: int, hashes: Hashes) -> None:
-        """Store the hashes of the keys of a part."""
         folder = self.path / _KEYS
-        if isinstance(folder, Path):
-            folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         write_whole(folder / f"part-{number:05d}", hashes.astype("<u8").tobytes())
 
     def keys(self, number: int) -> Hashes | None:
@@ -348,7 +310,6 @@ class Folder:
             return None
 
     def append(self, record: PartRecord) -> None:
-        """Add to the journal a part whose file is in place."""
         with writing(self.path):
             if not self.part(record.part).is_file():
                 raise InputError(
@@ -358,17 +319,18 @@ class Folder:
             if isinstance(self.path, StorePath):
                 write_whole(self.path / _LINES / f"part-{record.part:05d}.json", record.to_json().encode())
             else:
-                _append(self.path / _JOURNAL, record.to_json())
+                with (self.path / _JOURNAL).open("a", encoding="utf-8") as file:
+                    file.write(f"\n{record.to_json()}\n")  # a new line, should the last have been truncated
+                    file.flush()
+                    os.fsync(file.fileno())
 
     def journal(self) -> dict[int, PartRecord]:
-        """Return the last line of each part; truncated lines are ignored."""
+        """The last line of each part; truncated lines are ignored."""
         records = {}
         for line in self._lines():
-            try:
+            with suppress(ValueError, TypeError, KeyError):
                 record = PartRecord.from_json(line)
-            except (ValueError, TypeError, KeyError):
-                continue
-            records[record.part] = record
+                records[record.part] = record
         return records
 
     def _lines(self) -> list[str]:
@@ -380,29 +342,17 @@ class Folder:
         return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
 
 
-def _append(path: Path, text: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"\n{text}\n")  # starts a new line, should the last one have been truncated
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def with_run(lines: pa.Table, name: str) -> pa.Table:
-    """Put the name of a run into the metadata of its lines."""
     return lines.replace_schema_metadata({**(lines.schema.metadata or {}), _RUN_KEY: name.encode()})
 
 
 def run_of(path: Place) -> str | None:
-    """Name of the run that wrote a part; None where the file is not whole, or states none."""
+    """Name of the run that wrote a part; None where the file is not whole, or does not state it."""
     try:
         metadata = parsed(path, pq.read_schema).metadata or {}
     except (OSError, pa.ArrowException):
         return None
     return metadata[_RUN_KEY].decode() if _RUN_KEY in metadata else None
-
-
-def _is_part(path: Place) -> bool:
-    return re.fullmatch(r"part-\d{5,}\.parquet", path.name) is not None
 
 
 @contextmanager
@@ -427,10 +377,128 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
             yield f"{of}{name} was {was!r}, is {now!r}"
 
 
+# -- keys ----------------------------------------------------------------------------------------------------
+
+# A worker hashes the keys of its part and stores eight bytes a row beside it. The driver deals hashes out to
+# temporary files, so that equal ones are in one file and a file fits in memory. Different keys may share a
+# hash, so repeated ones are looked up in the table. pyarrow's ``group_by`` would hold all keys in memory, and
+# has no hash by which to deal them out.
+
+# Largest number of hashes that the driver holds in memory, eight bytes each, and of those looked up
+_HELD, _LOOKED_UP = 1 << 22, 1000
+# Hash of a null
+_NULL = np.uint64(0x94D049BB133111EB)
+
+
+def key_hashes(lines: pa.Table, keys: Sequence[str]) -> tuple[Ints, Hashes]:
+    """The first line of each row of a part, and hashes of the rows' keys.
+
+    A row with several lines counts once, and one that was unreadable, whose keys are unknown, does not count.
+    """
+    row = lines["row"].to_numpy()
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    lost = pc.is_valid(lines["error"])
+    for key in keys:
+        lost = pc.and_(lost, pc.is_null(lines[key]))
+    first = first[~lost.to_numpy()[first]]
+    cells = lines.select(keys).take(pa.array(first))
+    bits = [_bits(cells[key].combine_chunks()) for key in keys]
+    return first, _hashes_of_bits(np.column_stack(bits))
+
+
+def _bits(column: Any) -> Hashes:
+    """64 bits a cell, equal where cells are equal."""
+    kind = column.type
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_dictionary(kind):
+        return _bits(column.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        bits = _text_bits(column)
+    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        width = pa.int32() if kind.bit_width == 32 and pa.types.is_temporal(kind) else pa.int64()
+        whole = pc.cast(column, width, safe=False).fill_null(0)
+        bits = whole.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    elif pa.types.is_floating(kind):
+        bits = (pc.cast(column, pa.float64()).fill_null(0.0).to_numpy() + 0.0).view(np.uint64)
+    else:  # lists, structs, decimals: one by one
+        digests = [sha256(repr(cell).encode()).digest()[:8] for cell in column.to_pylist()]
+        bits = np.frombuffer(b"".join(digests), np.uint64)
+    return np.where(valid, bits, _NULL)
+
+
+def _text_bits(column: Any) -> Hashes:
+    """Σ_i b_i p^i of the bytes b of each text, modulo 2⁶⁴, mixed with its length."""
+    column = pc.cast(column, pa.large_binary()).fill_null(b"")
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    sizes = np.diff(ends)
+    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    text = text[ends[0] : ends[-1]].astype(np.uint64) + np.uint64(1)
+    powers = np.full(max(1, sizes.max(initial=0)), _SPREAD)
+    powers[0] = 1
+    place = np.arange(len(text)) - np.repeat(ends[:-1] - ends[0], sizes)
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(text * np.cumprod(powers)[place], dtype=np.uint64)])
+    at = ends - ends[0]
+    hashes: Hashes = (sums[at[1:]] - sums[at[:-1]]) ^ (sizes.astype(np.uint64) << np.uint64(32))
+    return hashes
+
+
+def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], rows: int) -> str:
+    """An example of rows that share their keys, in words; empty if keys are unique."""
+    if not keys:
+        return ""
+    stored = ((number, folder.keys(number)) for number in parts)
+    hashes_of_parts = (
+        key_hashes(_lines(folder.part(number), keys), keys)[1] if hashes is None else hashes
+        for number, hashes in stored
+    )
+    repeats, count = _repeated(hashes_of_parts, -(-rows // _HELD))
+    first: dict[Any, int] = {}
+    for number in parts if len(repeats) else ():
+        lines = _lines(folder.part(number), keys)
+        starts, hashes = key_hashes(lines, keys)
+        shared = lines.take(pa.array(starts[np.isin(hashes, repeats)]))
+        columns = (map(_hashable, shared[key].to_pylist()) for key in keys)
+        for row, cells in zip(shared["row"].to_pylist(), zip(*columns, strict=True), strict=True):
+            if first.setdefault(cells, row) != row:
+                example = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
+                return f"keys are not unique ({count:,} repeated): {example} in rows {first[cells]} and {row}"
+    return ""
+
+
+def _lines(path: Place, keys: Sequence[str]) -> pa.Table:
+    table: pa.Table = parsed(path, lambda file: pq.read_table(file, columns=["row", "error", *keys]))
+    return table
+
+
+def _repeated(parts: Iterable[Hashes], shares: int) -> tuple[Hashes, int]:
+    """Hashes that repeat, at most the first ``_LOOKED_UP``; and the number of rows that repeat a hash."""
+    repeats: list[Hashes] = []
+    count = 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+        for hashes in parts:
+            for i, file in enumerate(files):
+                file.write(hashes[hashes % np.uint64(shares) == i].tobytes())
+        for file in files:
+            file.seek(0)
+            values, counts = np.unique(np.frombuffer(file.read(), np.uint64), return_counts=True)
+            count += int((counts - 1).sum())
+            repeats.append(values[counts > 1][:_LOOKED_UP])
+    return np.concatenate(repeats)[:_LOOKED_UP], count
+
+
+def _hashable(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return tuple(map(_hashable, cell))
+    return tuple((name, _hashable(value)) for name, value in cell.items()) if isinstance(cell, dict) else cell
+
+
+# -- verification --------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class FolderCheck:
-    """Counts of the parts that the journal lists, and what is wrong with the folder."""
-
     parts: int
     rows: int
     errors: int
@@ -445,7 +513,7 @@ def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
 
     Every byte of the folder, and of the table, is read.
     """
-    folder = Folder(absolute(place_of(out)))
+    folder = Folder(place_of(out).absolute())
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()

@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic, sleep
@@ -27,8 +28,7 @@ from limes._threads import use_threads
 from limes.exceptions import InputError
 from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
-from limes.scale._tables import Cluster
-from limes.scale._work import Work
+from limes.scale._tables import Cluster, Work, unpickled
 
 # A run is given up after this number of workers have died one after the other before their first part
 _EARLY_DEATHS = 3
@@ -82,9 +82,6 @@ class _Search:
             limit = min(limit, max(_LEAST, _SLACK * limit * len(rows) / self.part.num_rows))
         return _Task(self.part, limit, rows=rows)
 
-    def add(self, seconds: float) -> None:
-        self.spent += seconds
-
     def add_late(self, rows: range, seconds: float) -> None:
         self.spent += seconds
         over = self.timeout is not None and self.spent > _SEARCH * self.timeout
@@ -112,7 +109,7 @@ def _halves(rows: range) -> list[range]:
 
 
 def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
-    """Return a process that computes the parts of a pickled work, for a worker of another engine."""
+    """A process that computes the parts of a pickled work, for a worker of another engine."""
     from multiprocessing import current_process
 
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
@@ -120,10 +117,7 @@ def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Compute the parts with processes of this machine, in any order; yield each as soon as it is finished.
-
-    One worker is this process, unless it has a time limit, or is ``supervised``.
-    """
+    # one worker is this process, unless it has a time limit, or is ``supervised``
     if cluster.workers == 1 and cluster.timeout is None and not cluster.supervised:
         yield from map(work, parts)
         return
@@ -135,7 +129,6 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
 
 
 def exit_text(code: int | None) -> str:
-    """Describe how a process ended, by its exit code, which is negative after a signal."""
     if code is None or code >= 0:
         return "its pipe was closed" if code is None else f"exit code {code}"
     try:
@@ -160,9 +153,8 @@ class _Worker:
         self.start = monotonic()
 
     def do(self, task: _Task) -> None:
-        """Send a task; if the process is dead, `WorkerPool` notices when it next reads from its pipe."""
         self.task, self.start = task, monotonic()
-        with suppress(BrokenPipeError, ConnectionResetError):
+        with suppress(BrokenPipeError, ConnectionResetError):  # dead: the next read from its pipe shows it
             self.pipe.send(task)
 
     @property
@@ -170,21 +162,16 @@ class _Worker:
         return monotonic() - self.start
 
     @property
-    def remaining(self) -> float | None:
-        """Seconds until its task takes too long; None if it has no limit."""
+    def remaining(self) -> float:
         if self.task is None or self.task.seconds is None:
-            return None
+            return inf
         return self.task.seconds - self.seconds
 
     def answer(self) -> Any:
-        """Return its answer; raise EOFError or ConnectionResetError if it died without one."""
+        # raises EOFError or ConnectionResetError if it died without one
         if not self.pipe.poll():
             raise EOFError
         return self.pipe.recv()
-
-    def end(self) -> str:
-        self.process.join(_GRACE)
-        return exit_text(self.process.exitcode)
 
     def kill(self) -> None:
         if self.process.exitcode is None:
@@ -194,8 +181,6 @@ class _Worker:
 
 
 class WorkerPool:
-    """Workers, the tasks that wait for one, and the searches that are under way."""
-
     def __init__(self, content: bytes, parts: Iterator[Part], cluster: Cluster) -> None:
         self._content = content
         self._parts = parts
@@ -222,9 +207,10 @@ class WorkerPool:
                 record = self._receive(worker)
                 if record is not None:
                     yield record
-            for worker in [worker for worker in self._workers if _late(worker)]:
-                self._replace(worker)
-                self._time_out(worker)
+            for worker in [*self._workers]:
+                if worker.remaining <= 0:
+                    self._replace(worker)
+                    self._note_lateness(worker)
             self._hand_out()
             self._fetch()
 
@@ -244,10 +230,9 @@ class WorkerPool:
                 self._fetch()
 
     def _ready(self) -> list[_Worker]:
-        """Wait a second at most until a worker has answered, died, or is late; return the first two kinds."""
+        """Wait a second at most until a worker has answered, died, or is late; not those that are late."""
         busy = {worker.pipe: worker for worker in self._workers if worker not in self._idle}
-        times = [worker.remaining for worker in busy.values()]
-        limits = [max(0.0, seconds) for seconds in times if seconds is not None]
+        limits = [max(0.0, worker.remaining) for worker in busy.values()]
         ready = [busy[pipe] for pipe in wait([*busy], min([_LOOK, *limits]))]
         # processes that the model started may keep the pipe of a dead worker open
         dead = [worker for worker in busy.values() if worker.process.exitcode is not None]
@@ -257,7 +242,8 @@ class WorkerPool:
         try:
             answer = worker.answer()
         except (EOFError, ConnectionResetError):
-            end = worker.end()
+            worker.process.join(_GRACE)
+            end = exit_text(worker.process.exitcode)
             self._replace(worker)
             self._note_death(worker, end)
             return None
@@ -269,7 +255,7 @@ class WorkerPool:
             self._early_deaths = 0
         elif task.rows is not None:
             search = self._searches[task.part.number]
-            search.add(worker.seconds)
+            search.spent += worker.seconds
             self._waiting.appendleft(search.next())
         return answer if isinstance(answer, PartRecord) else None
 
@@ -292,40 +278,34 @@ class WorkerPool:
         self._deaths[number, rows] += 1
         if (rows is None or len(rows) == 1) and self._deaths[number, rows] < _DEATHS:
             self._waiting.appendleft(task)
-        elif rows is not None:
-            self._searches[number].add_death(rows, worker.seconds, end)
-            self._waiting.appendleft(self._searches[number].next())
-        elif number in self._searches:
-            raise InputError(
-                f"part {number} ends its worker ({end}), but no row of it alone does: use fewer workers, or "
-                "fewer rows a part in a new folder; finished parts are kept"
-            )
-        else:
-            self._search(task)
+            return
+        self._blame(
+            task,
+            lambda search, rows: search.add_death(rows, worker.seconds, end),
+            f"part {number} ends its worker ({end}), but no row of it alone does: use fewer workers, or "
+            "fewer rows a part in a new folder; finished parts are kept",
+        )
 
-    def _time_out(self, worker: _Worker) -> None:
+    def _note_lateness(self, worker: _Worker) -> None:
         task: Any = worker.task
-        if task.rows is not None:
-            search = self._searches[task.part.number]
-            search.add_late(task.rows, task.seconds)
-            self._waiting.appendleft(search.next())
-        elif task.part.number in self._searches:
-            raise InputError(
-                f"part {task.part.number} takes longer than {task.seconds:.3g} seconds, but no row of it "
-                "alone does: pass a longer --timeout, or fewer rows a part in a new folder"
-            )
-        else:
-            self._search(task)
+        self._blame(
+            task,
+            lambda search, rows: search.add_late(rows, task.seconds),
+            f"part {task.part.number} takes longer than {task.seconds:.3g} seconds, but no row of it "
+            "alone does: pass a longer --timeout, or fewer rows a part in a new folder",
+        )
 
-    def _search(self, task: _Task) -> None:
+    def _blame(self, task: _Task, note: Callable[[_Search, range], None], as_a_whole: str) -> None:
+        """Begin to search a part, or note a trial that failed; raise if the part fails without its faults."""
         number = task.part.number
-        self._searches[number] = search = _Search.of(task.part, task.seconds)
-        self._deaths[number, None] = 0
-        self._waiting.appendleft(search.next())
-
-
-def _late(worker: _Worker) -> bool:
-    return worker.remaining is not None and worker.remaining <= 0
+        if task.rows is not None:
+            note(self._searches[number], task.rows)
+        elif number in self._searches:
+            raise InputError(as_a_whole)
+        else:
+            self._searches[number] = _Search.of(task.part, task.seconds)
+            self._deaths[number, None] = 0
+        self._waiting.appendleft(self._searches[number].next())
 
 
 def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int) -> None:
@@ -345,9 +325,9 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
 
 
 def _answers(pipe: Connection[Any, Any], content: bytes) -> Iterator[PartRecord | Exception | None]:
-    """Yield what the driver is sent: None when the work is loaded and after a trial, records, an error."""
+    """What the driver is sent: None when the work is loaded and after a trial, records, an error."""
     try:
-        work = Work.from_bytes(content)
+        work: Work = unpickled(content)
         work.warm_up()
     except Exception as error:  # noqa: BLE001 - it is the driver's to raise
         yield _sendable(error)

@@ -5,11 +5,14 @@ can only be read from its beginning, so its parts carry their rows, as text.
 
 Of a folder all files are rows of the table, except what Spark and Hive leave out: files and folders whose
 names begin with "_" or ".", such as ``_SUCCESS``, ``_temporary`` and ``.ipynb_checkpoints``. A folder
-``_x=1`` is a column. A file of another kind is refused, not left out.
+``_x=1`` is a column. A file of another kind is refused, not left out. Folders ``key=value`` on the way to a
+file are columns of its rows, as Hive writes them. A Delta table's log states which of the files in its folder
+are rows of the table; an Iceberg table is passed as its metadata file.
 
-Folders ``key=value`` on the way to a file are columns of its rows, as Hive writes them. A Delta table's log
-states which of the files in its folder are rows of the table; an Iceberg table is passed as its metadata
-file.
+CSV states no types, and files of one folder may differ in theirs. The type of a column is decided once, for
+the whole table, by the head of the first file. A cell that cannot be cast is an error of its row; so is a
+malformed line. Neither pyarrow nor duckdb's ``read_csv(store_rejects=true)`` reports such rows one by one,
+each in its place, and keeps these types, so the repair is written here.
 """
 
 from __future__ import annotations
@@ -20,34 +23,239 @@ require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.scale._cells import (
-    Chunk,
-    Unreadable,
-    check_repeats,
-    check_types,
-    csv_chunks,
-    csv_schema,
-    likely_lines,
-    typed,
-)
 from limes.scale._frames import check_columns
-from limes.scale._stores import Place, StorePath, absolute, checksum, parsed, place_of
+from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
+
+# -- cells ---------------------------------------------------------------------------------------------------
+
+# Bytes of a CSV file from which its columns' types, and the length of its lines, are learnt
+_HEAD = 8 << 20
+# Cells of a column of text that are tried as numbers, and the share that may fail in a column of numbers
+_TRIED, _WRONG = 2000, 0.01
+# pyarrow counts lines from 1, which is the header
+_FIRST_LINE = 2
+# Texts that are null in a column of features, quoted or not: those of pyarrow, which pandas has too
+_NULLS = pa_csv.ConvertOptions().null_values
+# Errors of pyarrow for a cell, and for a type, that cannot be cast
+_CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Rows that exist but cannot be read, and why."""
+
+    num_rows: int
+    reason: str
+
+    def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
+        return replace(self, num_rows=length)
+
+
+Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
+
+
+def typed(
+    rows: pa.Table, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
+) -> tuple[pa.Table, dict[int, str]]:
+    """Cast rows to a schema; a row with a cell that cannot be cast has null there, and a reason.
+
+    A column in ``loose`` may hold fractions where integers are expected. Cells of CSV are trimmed, and texts
+    such as "NA" are null, unless they are ``verbatim``.
+    """
+    columns: dict[str, Any] = {}
+    reasons: dict[int, str] = {}
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        text, undecodable = _as_text(rows[name], verbatim=verbatim)
+        wider = (pa.float64(),) if name in loose and pa.types.is_integer(kind) else ()
+        columns[name], misfits = _cast(text, kind, *wider)
+        for position, cell in (undecodable | misfits).items():
+            reasons.setdefault(position, f"column {name!r}: {cell!r} is no {_type_name(kind)}")
+    return pa.table(columns), reasons
+
+
+def _check_types(
+    where: Place, schema: pa.Schema, first: Place, types: pa.Schema, columns: Sequence[str]
+) -> None:
+    """Raise InputError where a file's columns are of other kinds than those of the first file.
+
+    Numbers may be wider or narrower, and a column may be empty; but a date or a text is no number.
+    """
+    for name in columns:
+        kind, expected = schema.field(name).type, types.field(name).type
+        if pa.types.is_null(kind) or _kind(kind) == _kind(expected):
+            continue
+        raise InputError(
+            f"{where}: column {name!r} holds {kind}, and in {first.name} {expected}. Cast it to one type in "
+            "all files"
+        )
+
+
+def _check_repeats(where: Place, columns: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise InputError(f"{where} has several columns named {listed(repeated)}: give each another name")
+
+
+def _kind(kind: Any) -> str:
+    """One name for types that are cast to each other without a change of meaning."""
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_timestamp(kind):
+        return f"timestamp {kind.tz}"
+    return "decimal" if pa.types.is_decimal(kind) else str(kind)
+
+
+def _as_text(column: pa.ChunkedArray, *, verbatim: bool) -> tuple[pa.ChunkedArray, dict[int, Any]]:
+    if not pa.types.is_binary(column.type):
+        return column, {}
+    text, wrong = _cast(column, pa.string())
+    if verbatim:
+        return text, wrong
+    blank = pc.is_in(text, pa.array(_NULLS, pa.string()))
+    return pc.utf8_trim_whitespace(pc.if_else(blank, pa.scalar(None, pa.string()), text)), wrong
+
+
+def _cast(column: pa.ChunkedArray, *kinds: Any) -> tuple[pa.ChunkedArray, dict[int, Any]]:
+    """Cast to the first kind that takes all cells, else to the last, with null for those that it refuses.
+
+    Returns these cells by position too.
+    """
+    if column.type == kinds[0]:
+        return column, {}
+    for kind in kinds:
+        with suppress(*_CAST_ERRORS):
+            return column.cast(kind), {}
+    positions = [*_misfits(column, kinds[-1])]
+    wrong = {position: column[position].as_py() for position in positions}
+    if len(positions) == len(column):
+        return pa.chunked_array([pa.nulls(len(column), kinds[-1])]), wrong
+    blank = pc.is_in(pa.array(range(len(column)), pa.int64()), pa.array(positions, pa.int64()))
+    return pc.if_else(blank, pa.scalar(None, column.type), column).cast(kinds[-1]), wrong
+
+
+def _misfits(column: pa.ChunkedArray, kind: Any, first: int = 0) -> Iterator[int]:
+    """Positions of cells that cannot be cast, by halving: few wrong cells cost few casts."""
+    try:
+        column.cast(kind)
+    except _CAST_ERRORS:
+        if len(column) == 1:
+            yield first
+            return
+        half = len(column) // 2
+        yield from _misfits(column.slice(0, half), kind, first)
+        yield from _misfits(column.slice(half), kind, first + half)
+
+
+def _type_name(kind: Any) -> str:
+    if pa.types.is_integer(kind):
+        return "whole number"
+    return "number" if pa.types.is_floating(kind) else str(kind)
+
+
+def _csv_schema(path: Place) -> pa.Schema:
+    """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are."""
+    with (
+        streamed(path, _compression(path)) as text,
+        pa_csv.open_csv(text, **_csv_options([], block_size=_HEAD)) as reader,
+    ):
+        _check_repeats(path, reader.schema.names)
+        head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
+        return pa.schema([_csv_field(field, head[field.name]) for field in reader.schema])
+
+
+def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
+    """Make an empty column, and one with few cells that are no numbers, a column of numbers."""
+    if pa.types.is_string(field.type):
+        sample = cells.drop_null().slice(0, _TRIED)
+        wrong = sum(1 for _ in _misfits(sample, pa.float64()))
+        return field.with_type(pa.float64()) if wrong <= _WRONG * len(sample) else field
+    return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
+
+
+def _likely_lines(path: Place, size: int) -> int:
+    with opened(path) as file, pa.input_stream(file, _compression(path)) as text:
+        head: bytes = text.read(_HEAD)
+        consumed: int = file.tell()
+    return round(size / max(1, min(consumed, size)) * max(0, head.count(b"\n") - 1))
+
+
+def _compression(path: Place) -> str | None:
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
+
+
+def _csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
+    """Yield rows in order, as text whatever their columns hold."""
+    malformed: list[Any] = []
+    # "" in quotes is a text; which other texts are null depends on whether the column is a key
+    convert: dict[str, Any] = {"null_values": [""], "quoted_strings_can_be_null": False}
+    options = _csv_options(malformed, column_types=dict.fromkeys(columns, pa.binary()), **convert)
+    try:
+        with streamed(path, _compression(path)) as text, pa_csv.open_csv(text, **options) as reader:
+            _check_repeats(path, reader.schema.names)
+            check_columns(path, reader.schema.names, columns)
+            yield from _with_malformed(reader, columns, malformed)
+    except (OSError, pa.ArrowException, UnicodeError) as error:
+        raise InputError(
+            f"{path} could not be read: {error}. Correct the line, or store the table as Parquet"
+        ) from error
+
+
+def _csv_options(malformed: list[Any], block_size: int = 1 << 20, **convert: Any) -> dict[str, Any]:
+    """Options of pyarrow's reader; lines with too few or too many cells are appended to ``malformed``."""
+
+    def skip(line: Any) -> str:
+        malformed.append(line)
+        return "skip"
+
+    return {
+        "read_options": pa_csv.ReadOptions(use_threads=False, block_size=block_size),
+        "parse_options": pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        "convert_options": pa_csv.ConvertOptions(strings_can_be_null=True, **convert),
+    }
+
+
+def _with_malformed(reader: Any, columns: Sequence[str], malformed: list[Any]) -> Iterator[Chunk]:
+    position = 0
+    for batch in reader:
+        rows = pa.Table.from_batches([batch]).select(list(columns))
+        while rows.num_rows:
+            # the reader skips such lines but reports their numbers, so the rows before each are known
+            room = malformed[0].number - _FIRST_LINE - position if malformed else rows.num_rows
+            chunk = rows.slice(0, room) if room else _unreadable(malformed.pop(0))
+            yield chunk
+            rows, position = rows.slice(room), position + chunk.num_rows
+    yield from map(_unreadable, malformed)
+
+
+def _unreadable(line: Any) -> Unreadable:
+    return Unreadable(1, f"{line.actual_columns} cells in place of {line.expected_columns}: {line.text!r}")
+
+
+# -- files ---------------------------------------------------------------------------------------------------
 
 # Ends of names, in small letters, and what is in such a file; pyarrow decompresses by the name
 _KINDS = {".parquet": ".parquet", ".csv": ".csv", ".csv.gz": ".csv", ".csv.bz2": ".csv", ".csv.zst": ".csv"}
@@ -58,8 +266,7 @@ _A_PART = "part-00000.parquet"
 
 
 def _refuse(text: str, files: Sequence[Place]) -> NoReturn:
-    """Raise an error that names the files of another kind, or those of both."""
-    others = [file.name for file in files if kind_of(file) is None]
+    others = [file.name for file in files if _kind_of(file) is None]
     shown = f"found {listed([file.name for file in files])}" if files else "found no such file"
     if others and len(others) < len(files):
         shown = (
@@ -72,24 +279,24 @@ def _refuse(text: str, files: Sequence[Place]) -> NoReturn:
     )
 
 
-def kind_of(file: Place) -> str | None:
-    """Return ".parquet", ".csv", or None for another kind of file."""
+def _kind_of(file: Place) -> str | None:
+    # ".parquet", ".csv", or None for another kind of file
     name = file.name.lower()
     return next((kind for end, kind in _KINDS.items() if name.endswith(end)), None)
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark and Hive leave a file or folder out."""
+    """Whether Spark and Hive leave a file or folder out."""
     is_private = name.startswith("_") and "=" not in name
     return is_private or name.startswith(".") or name.endswith("._COPYING_")
 
 
 def _below(place: Place) -> tuple[list[Place], tuple[Place, ...]]:
-    """Return the files below a folder, in order, and the folders in which they lie: it, and links."""
+    """The files below a folder, in order, and the folders in which they lie: it, and links."""
     files: list[Place]
     if isinstance(place, StorePath):
-        depth = len(_parts(place))
-        files = [file for file in place.rglob() if not any(map(_is_hidden, _parts(file)[depth:]))]
+        depth = len(place.parts)
+        files = [file for file in place.files_below() if not any(map(_is_hidden, file.parts[depth:]))]
         return sorted(files), (place,)
     files = []
     folders: list[Place] = [place]
@@ -107,30 +314,27 @@ def _fail(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename} cannot be listed ({error.strerror}): grant the right to read it")
 
 
-def _is_in(place: Place, folder: Place) -> bool:
-    """Return whether a place is a folder or in it, by whatever path."""
-    if isinstance(place, StorePath) and isinstance(folder, StorePath):
-        return f"{place.key}/".startswith(f"{folder.key}/") and _store(place) == _store(folder)
-    if isinstance(place, StorePath) or isinstance(folder, StorePath):
-        return False
-    resolved = place.resolve()
-    return any(path.exists() and path.samefile(folder) for path in (resolved, *resolved.parents))
-
-
-def _store(place: StorePath) -> tuple[str, ...]:
-    """Return what tells stores apart: buckets of one name may be of several servers."""
+def _store(place: Place) -> tuple[str, ...]:
+    """What tells stores apart: buckets of one name may be of several servers. () for this machine."""
+    if isinstance(place, Path):
+        return ()
     url = urlsplit(place.url)
     scheme = {"gcs": "gs", "abfss": "abfs"}.get(url.scheme, url.scheme)
     return scheme, *parse_qs(url.query).get("endpoint_override", [])
 
 
-def _parts(place: Place) -> tuple[str, ...]:
-    return tuple(place.key.split("/")) if isinstance(place, StorePath) else place.absolute().parts
+def _is_in(place: Place, folder: Place) -> bool:
+    """Whether a place is a folder or in it, by whatever path."""
+    if _store(place) != _store(folder):
+        return False
+    if isinstance(place, StorePath):
+        return place.parts[: len(folder.parts)] == folder.parts
+    resolved = place.resolve()
+    return any(path.exists() and path.samefile(str(folder)) for path in (resolved, *resolved.parents))
 
 
 def _fixed(pattern: Place) -> Place:
-    """Return the folder with which a pattern begins."""
-    parts = _parts(pattern)
+    parts = pattern.parts
     depth = next(i for i, part in enumerate(parts) if has_magic(part))
     if isinstance(pattern, StorePath):
         return StorePath("/".join(parts[:depth]), pattern.url)
@@ -138,18 +342,19 @@ def _fixed(pattern: Place) -> Place:
 
 
 def _would_match(file: Place, pattern: Place) -> bool:
-    """Return whether a pattern names a file, by whatever path to the folder with which the pattern begins."""
-    if isinstance(file, StorePath) and isinstance(pattern, StorePath):
-        return _store(file) == _store(pattern) and _fits(_parts(file), _parts(pattern))
-    if isinstance(file, StorePath) or isinstance(pattern, StorePath):
+    """Whether a pattern names a file, by whatever path to the folder with which the pattern begins."""
+    if _store(file) != _store(pattern):
         return False
-    folder, resolved = Path(str(_fixed(pattern))).resolve(), file.resolve()
-    rest = _parts(pattern)[len(_parts(_fixed(pattern))) :]
+    if isinstance(file, StorePath):
+        return _fits(file.parts, pattern.parts)
+    fixed, resolved = _fixed(pattern), file.resolve()
+    folder = Path(str(fixed)).resolve()
+    rest = pattern.parts[len(fixed.parts) :]
     return resolved.is_relative_to(folder) and _fits(resolved.relative_to(folder).parts, rest)
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Return whether a path fits a pattern, part by part; "**" is any number of parts."""
+    """Whether a path fits a pattern, part by part; "**" is any number of parts."""
     if not pattern:
         return not parts
     if pattern[0] == "**":
@@ -157,22 +362,22 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
-def _matches(place: Place) -> tuple[Place, list[Place]]:
-    """Return the folder with which a pattern begins, and the files that match it.
+def _matches(pattern: Place) -> tuple[Place, list[Place]]:
+    """The folder with which a pattern begins, and the files that match it.
 
     Hidden folders, and files that begin with ".", match only a part of the pattern that begins as they do.
     """
-    folder, pattern = _fixed(place), _parts(place)
+    folder = _fixed(pattern)
     files: list[Place]
     if isinstance(folder, StorePath):
-        files = [file for file in folder.rglob() if _fits(_parts(file), pattern)]
+        files = [file for file in folder.files_below() if _fits(file.parts, pattern.parts)]
     else:
-        files = [*filter(Path.is_file, map(Path, glob(str(absolute(place)), recursive=True)))]
-    depth = len(_parts(folder))
-    named = [part for part in pattern[depth:] if part.startswith(("_", "."))]
+        files = [*filter(Path.is_file, map(Path, glob(str(pattern), recursive=True)))]
+    depth = len(folder.parts)
+    named = [part for part in pattern.parts[depth:] if part.startswith(("_", "."))]
 
     def is_left_out(file: Place) -> bool:
-        *inner, name = _parts(file)[depth:]
+        *inner, name = file.parts[depth:]
         hidden = [part for part in inner if _is_hidden(part)] + ([name] if name.startswith(".") else [])
         return not all(any(fnmatchcase(part, name) for name in named) for part in hidden)
 
@@ -190,9 +395,9 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
         raise InputError(
             f"files lie in folders of different keys ({shown}): pass a folder whose files have the same keys"
         )
-    texts = {name: [None if row[name] == _NULL else unquote(row[name]) for row in rows] for name in rows[0]}
     columns: dict[str, Any] = {}
-    for name, cells in texts.items():
+    for name in rows[0]:
+        cells = [None if row[name] == _NULL else unquote(row[name]) for row in rows]
         whole = all(cell is None or re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
         columns[name] = pa.array(cells, pa.string()).cast(pa.int64() if whole else pa.string())
     table = pa.table(columns)
@@ -207,14 +412,13 @@ def _delta(place: Place) -> Source:
 
     try:  # refuses what its Arrow dataset does not have, such as deleted rows inside files
         options = _delta_options(place.url) if isinstance(place, StorePath) else {}
-        url = str(place)
-        dataset = DeltaTable(url, storage_options=options).to_pyarrow_dataset()
+        dataset = DeltaTable(str(place), storage_options=options).to_pyarrow_dataset()
     except (DeltaError, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"the Delta table {place} cannot be read: {error}") from error
     fragments = sorted(dataset.get_fragments(), key=lambda fragment: fragment.path)
     if not fragments:
         raise InputError(f"the Delta table {place} has no rows")
-    files = tuple(_inside(place, fragment.path) for fragment in fragments)
+    files = tuple(place / fragment.path.strip("/") for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     if not rows[0]:
         return Source(files, folders=(place,))
@@ -223,14 +427,8 @@ def _delta(place: Place) -> Source:
     return Source(files, tuple(keys), folders=(place,))
 
 
-def _inside(place: Place, path: str) -> Place:
-    for part in path.strip("/").split("/"):
-        place = place / part
-    return place
-
-
 def _delta_options(url: str) -> dict[str, str]:
-    """Return pyarrow's options of S3 by deltalake's names; other stores read theirs from the environment."""
+    """Options of pyarrow for S3 by deltalake's names; other stores read theirs from the environment."""
     options = {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
     names = {"region": "AWS_REGION", "endpoint_override": "AWS_ENDPOINT_URL"}
     result = {names[name]: value for name, value in options.items() if name in names}
@@ -240,7 +438,6 @@ def _delta_options(url: str) -> dict[str, str]:
 
 
 def _iceberg(text: str) -> Source:
-    """Files of the snapshot that an Iceberg metadata file states."""
     require("pyiceberg", "limes.scale for Iceberg tables")
     from pyiceberg.table import StaticTable
 
@@ -253,23 +450,20 @@ def _iceberg(text: str) -> Source:
     return Source(tuple(files))
 
 
+# -- the table and its parts ---------------------------------------------------------------------------------
+
 # Footers that are read at the same time: a store answers slowly, but many at once
 _READERS = 16
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Size and time of change of a file."""
-
     size: int
     changed: int
 
     @classmethod
     def of(cls, path: Place) -> Stamp:
-        """Read the stamp of a file; raise InputError if there is no file."""
         try:
-            if isinstance(path, StorePath):
-                return cls(*path.size_and_time())
             status = path.stat()
         except OSError as error:
             raise InputError(
@@ -278,7 +472,6 @@ class Stamp:
         return cls(status.st_size, status.st_mtime_ns)
 
     def check(self, path: Place) -> None:
-        """Raise InputError if the file has changed since."""
         if Stamp.of(path) != self:
             raise InputError(
                 f"{path} was changed while it was being explained. Restore it and run the same command "
@@ -288,23 +481,20 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some rows of a row group of a Parquet file; ``keys`` has the columns that its folder states."""
-
     file: Place
     stamp: Stamp
     group: int
     start: int
     num_rows: int
-    keys: pa.Table | None = None
+    keys: pa.Table | None = None  # the columns that its folder states
 
     def slice(self, start: int, length: int) -> Slice:
         return replace(self, start=self.start + start, num_rows=length)
 
     def read(self, columns: Sequence[str]) -> Chunk:
-        stored = [name for name in columns if self.keys is None or name not in self.keys.column_names]
         self.stamp.check(self.file)
         try:
-            rows = _row_group(self.file, self.stamp, self.group, tuple(stored))
+            rows = _row_group(self.file, self.stamp, self.group, tuple(_stored(columns, self.keys)))
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -312,11 +502,14 @@ class Slice:
             )
         finally:
             self.stamp.check(self.file)
-        return with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
+        return _with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
 
 
-def with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> pa.Table:
-    """Put the columns that a file's folder states beside those of its rows."""
+def _stored(columns: Sequence[str], keys: pa.Table | None) -> list[str]:
+    return [name for name in columns if keys is None or name not in keys.column_names]
+
+
+def _with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> pa.Table:
     if keys is None:
         return rows
     every = pa.array(np.zeros(rows.num_rows, np.int64))
@@ -325,10 +518,8 @@ def with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> 
     )
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # under its stamp: the next part is often of the same row group
 def _row_group(path: Place, stamp: Stamp, group: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG001
-    """Read a row group, and cache it under its stamp: the next part is often of the same one."""
-
     def read(file: Any) -> pa.Table:
         with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=True) as table:
             return table.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
@@ -354,50 +545,36 @@ class Part:
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one kind, in order of their names, and the columns that their folders state.
-
-    Attributes
-    ----------
-    keys
-        A table of one row for each file; empty where folders state no columns.
-    folders
-        Folders all of whose files are the table's: another file in them would be too.
-    pattern
-        The pattern that names the files: another file that matches it would be the table's too.
-    """
+    """Files of one kind, in order of their names, and the columns that their folders state."""
 
     files: tuple[Place, ...]
-    keys: tuple[pa.Table, ...] = ()
-    folders: tuple[Place, ...] = ()
-    pattern: Place | None = None
+    keys: tuple[pa.Table, ...] = ()  # a table of one row for each file, where folders state columns
+    folders: tuple[Place, ...] = ()  # all of whose files are the table's: another file in them would be too
+    pattern: Place | None = None  # another file that matches it would be the table's too
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
-        """Find a file, the files of a folder, of a pattern, or of a table format."""
-        text, place = str(where), place_of(where)
+        text, place = str(where), place_of(where).absolute()  # workers may have another working directory
         if text.endswith(_ICEBERG):
             return _iceberg(text)
         folders: tuple[Place, ...] = ()
         pattern: Place | None = None
         if place.is_dir():
             if (place / _DELTA).is_dir():
-                return _delta(absolute(place))
+                return _delta(place)
             files, folders = _below(place)
         elif has_magic(str(place)):
-            pattern = absolute(place)
+            pattern = place
             place, files = _matches(place)
         else:
             files = [place] if place.is_file() else []
-        kinds = {kind_of(file) for file in files}
+        kinds = {_kind_of(file) for file in files}
         if len(kinds) != 1 or None in kinds:
             _refuse(text, files)
-        root = str(absolute(place))
-        files = [absolute(file) for file in files]  # workers may have another working directory
-        keys = _hive([str(file).removeprefix(root) for file in files])
-        return cls(tuple(files), keys, tuple(map(absolute, folders)), pattern)
+        keys = _hive([str(file).removeprefix(str(place)) for file in files])
+        return cls(tuple(files), keys, folders, pattern)
 
     def refuse_output(self, out: Place) -> None:
-        """Raise InputError if a folder of parts would be among the files of the table."""
         is_inside = any(_is_in(out, folder) for folder in self.folders)
         if is_inside or (self.pattern is not None and _would_match(out / _A_PART, self.pattern)):
             raise InputError(
@@ -407,20 +584,16 @@ class Source:
 
     @property
     def is_csv(self) -> bool:
-        return kind_of(self.files[0]) == ".csv"
+        return _kind_of(self.files[0]) == ".csv"
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file and of folders; of CSV, with types of all cells of its first 8 MiB.
-
-        A column of CSV is one of numbers even if one cell in a hundred is not a number.
-        """
         try:
-            schema = csv_schema(self.files[0]) if self.is_csv else parsed(self.files[0], pq.read_schema)
+            schema = _csv_schema(self.files[0]) if self.is_csv else parsed(self.files[0], pq.read_schema)
         except (OSError, pa.ArrowException, UnicodeError) as error:
             kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
             raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
-        check_repeats(self.files[0], schema.names)
+        _check_repeats(self.files[0], schema.names)
         schema = schema.remove_metadata()
         for field in self.keys[0].schema if self.keys else ():
             if field.name not in schema.names:
@@ -428,18 +601,12 @@ class Source:
         return schema
 
     def schema_of_keys(self, names: Sequence[str]) -> pa.Schema:
-        """Types in which keys are copied: those of the table; cells of CSV are copied as text.
-
-        A number would lose zeros in front of it, and digits, by which rows are joined.
-        """
+        """Types in which keys are copied: those of the table; cells of CSV are copied as text."""
         of_folders = self.keys[0].schema.names if self.keys else []
         fields = [self.schema.field(name) for name in names]
-        return pa.schema(
-            [
-                field.with_type(pa.string()) if self.is_csv and field.name not in of_folders else field
-                for field in fields
-            ]
-        )
+        if self.is_csv:  # a number would lose zeros in front of it, and digits, by which rows are joined
+            fields = [f if f.name in of_folders else f.with_type(pa.string()) for f in fields]
+        return pa.schema(fields)
 
     def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table | None:
         """Columns that a file's folder states, and that it does not store."""
@@ -450,16 +617,13 @@ class Source:
 
     @cached_property
     def stamps(self) -> dict[Place, Stamp]:
-        """Stamps of the files when they were first inspected."""
         return {path: Stamp.of(path) for path in self.files}
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Size and a hash of every byte of each file; for an object of a store, size and time of its put.
-
-        Hashing takes a thousandth of the time of explaining; fetching a table from a store twice takes
-        longer. Objects are never changed, only put again.
-        """
+        """Size and a hash of every byte of each file; for an object of a store, size and time of its put."""
+        # hashing takes a thousandth of the time of explaining; fetching a table from a store twice takes
+        # longer, and objects are never changed, only put again
         return {
             f"{i} {path.name}": f"{stamp.size} bytes, "
             + (f"put {stamp.changed}" if isinstance(path, StorePath) else str(checksum(path))[:16])
@@ -471,10 +635,9 @@ class Source:
         """Number of rows by the footers of Parquet files; for CSV estimated by the first lines' length."""
         if not self.is_csv:
             return sum(sum(sizes) for _, sizes in self._footers.values())
-        return likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
+        return _likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
-        """Cut the table into parts of ``rows`` rows; the last one may be shorter."""
         number, first, pieces, room = 0, 0, [], rows
         for piece in self._chunks(columns) if self.is_csv else self._slices(columns):
             start = 0
@@ -496,11 +659,10 @@ class Source:
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
         for i, (path, (schema, _)) in enumerate(self._footers.items()):  # all, before the first is explained
-            keys = self._keys_of(i, schema.names)
-            stored = [name for name in columns if keys is None or name not in keys.column_names]
-            check_repeats(path, schema.names)
+            stored = _stored(columns, self._keys_of(i, schema.names))
+            _check_repeats(path, schema.names)
             check_columns(path, schema.names, stored)
-            check_types(path, schema, self.files[0], self.schema, stored)
+            _check_types(path, schema, self.files[0], self.schema, stored)
         for i, (path, (schema, sizes)) in enumerate(self._footers.items()):
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, 0, size, self._keys_of(i, schema.names))
@@ -508,9 +670,8 @@ class Source:
     def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         for i, (path, stamp) in enumerate(self.stamps.items()):
             keys = self._keys_of(i, ())
-            stored = [name for name in columns if keys is None or name not in keys.column_names]
-            for chunk in csv_chunks(path, stored):
-                yield chunk if isinstance(chunk, Unreadable) else with_keys(chunk, keys, columns)
+            for chunk in _csv_chunks(path, _stored(columns, keys)):
+                yield chunk if isinstance(chunk, Unreadable) else _with_keys(chunk, keys, columns)
             stamp.check(path)
 
 
@@ -519,16 +680,12 @@ def _footer(path: Place) -> tuple[pa.Schema, list[int]]:
         footer = parsed(path, pq.read_metadata)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} is no Parquet file, or its end is lost: {error}") from error
-    return footer.schema.to_arrow_schema(), [
-        footer.row_group(i).num_rows for i in range(footer.num_row_groups)
-    ]
+    sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+    return footer.schema.to_arrow_schema(), sizes
 
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
-    """Return every m-th row of the table that can be read, between ``rows`` and ``2 * rows`` of them.
-
-    Bins are learnt from it where no background is passed. Raises InputError for an empty table.
-    """
+    """Every m-th row of the table that can be read, between ``rows`` and ``2 * rows`` of them."""
     schema = pa.schema([source.schema.field(name) for name in columns])
     sample: pa.Table = schema.empty_table()
     step, position = 1, 0

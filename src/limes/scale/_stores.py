@@ -14,7 +14,6 @@ from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
-import io
 import json
 import os
 import re
@@ -22,10 +21,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
+from types import SimpleNamespace
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -43,7 +43,7 @@ T = TypeVar("T")
 _STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 # Prefix of files that are not whole yet; readers of Parquet folders skip names with a leading point
 BESIDE = ".unfinished-"
-# Bytes of an object that are hashed at a time
+# Bytes that are hashed at a time
 _BLOCK = 4 << 20
 
 
@@ -61,33 +61,28 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 
 def _without_secrets(url: str) -> str:
-    """A URL without its user, its password and its options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @dataclass(frozen=True, order=True)
 class StorePath:
-    """An object of a store, or a folder of objects; its methods are those of `pathlib.Path`.
+    """An object of a store, or a folder of objects; its methods are those of `pathlib.Path`."""
 
-    Attributes
-    ----------
-    key
-        Bucket and name of the object.
-    url
-        URL of its bucket, with the options with which its store is opened.
-    """
-
-    key: str
-    url: str
+    key: str  # bucket and name of the object
+    url: str  # of its bucket, with the options with which its store is opened
 
     @property
     def filesystem(self) -> Any:
         return _filesystem(self.url)[0]
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.key.split("/"))
+
+    @property
     def name(self) -> str:
-        return self.key.rpartition("/")[2]
+        return self.parts[-1]
 
     @property
     def suffix(self) -> str:
@@ -99,41 +94,40 @@ class StorePath:
     def __str__(self) -> str:
         return f"{urlsplit(self.url).scheme}://{self.key}"
 
+    def absolute(self) -> StorePath:
+        return self
+
     def is_dir(self) -> bool:
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
 
     def is_file(self) -> bool:
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.File)
 
-    def size_and_time(self) -> tuple[int, int]:
-        """Bytes, and nanoseconds of the put; raise FileNotFoundError if there is no such object."""
+    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
+        pass  # a store has no folders
+
+    def stat(self) -> SimpleNamespace:
         info = self.filesystem.get_file_info(self.key)
         if info.type != pa_fs.FileType.File:
             raise FileNotFoundError(f"no object {self}")
-        return info.size, info.mtime_ns
+        return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns)  # the time of its put
 
     def iterdir(self) -> Iterator[StorePath]:
-        yield from self._listing(recursive=False)
+        return (place for place, _ in self._listing(recursive=False))
 
-    def rglob(self) -> Iterator[StorePath]:
-        """Yield the objects in the folder, and in folders in it; not the folders."""
-        yield from self._listing(recursive=True, folders=False)
+    def files_below(self) -> Iterator[StorePath]:
+        return (place for place, kind in self._listing(recursive=True) if kind == pa_fs.FileType.File)
 
-    def _listing(self, *, recursive: bool, folders: bool = True) -> Iterator[StorePath]:
+    def _listing(self, *, recursive: bool) -> Iterator[tuple[StorePath, Any]]:
         selector = pa_fs.FileSelector(self.key, recursive=recursive, allow_not_found=True)
-        for info in self.filesystem.get_file_info(selector):
-            if folders or info.type == pa_fs.FileType.File:
-                yield StorePath(info.path, self.url)
+        return (
+            (StorePath(info.path, self.url), info.type) for info in self.filesystem.get_file_info(selector)
+        )
 
     def read_bytes(self) -> bytes:
-        with self.filesystem.open_input_stream(self.key, compression=None) as stream:
+        with streamed(self) as stream:
             content: bytes = stream.read()
         return content
-
-    def write_whole(self, content: bytes) -> None:
-        """Put an object: one that is cut off does not appear."""
-        with self.filesystem.open_output_stream(self.key, compression=None) as stream:
-            stream.write(content)
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         try:
@@ -147,12 +141,9 @@ Place: TypeAlias = Path | StorePath
 
 
 def place_of(where: str | Place) -> Place:
-    """Return the place of a path, of a URL of this machine, or of a URL of a store.
-
-    ``Path("s3://bucket/out")`` would be the local folder ``s3:/bucket/out``.
-    """
     if isinstance(where, StorePath | Path):
         return where
+    # Path("s3://bucket/out") would be the local folder s3:/bucket/out
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", where)  # of two letters or more: C:/ is a drive
     if scheme is None:
         return Path(where)
@@ -165,9 +156,7 @@ def place_of(where: str | Place) -> Place:
             f"{_without_secrets(where)}: {scheme[1]} is no known kind of store; pass a path, or a URL that "
             f"begins with {listed([f'{name}://' for name in ('file', *_STORES)])}"
         )
-    user, at, _ = parts["bucket"].rpartition(
-        "@"
-    )  # abfs://container@account and gs://anonymous@bucket have one
+    user, at, _ = parts["bucket"].rpartition("@")  # abfs://container@account, gs://anonymous@bucket
     if ":" in user or (at and kind == "s3"):
         raise InputError(
             f"{_without_secrets(where)}: leave out user and password, which any list of processes shows; "
@@ -177,53 +166,37 @@ def place_of(where: str | Place) -> Place:
     return StorePath(f"{_filesystem(url)[1]}{parts['key']}".rstrip("/"), url)
 
 
-def absolute(place: Place) -> Place:
-    """Return a place that other processes find: they may have another working directory."""
-    return place if isinstance(place, StorePath) else place.absolute()
-
-
 def opened(place: Place) -> Any:
-    """Open a file or an object for reading anywhere in it; to be closed by the caller."""
+    """Open for reading anywhere in it; to be closed by the caller, as a stream is."""
     if isinstance(place, StorePath):
         return place.filesystem.open_input_file(place.key)
     return pa.OSFile(str(place))
 
 
 def streamed(place: Place, compression: str | None = None) -> Any:
-    """Open a file or an object for reading from its beginning; to be closed by the caller."""
     if isinstance(place, StorePath):
         return place.filesystem.open_input_stream(place.key, compression=compression)
     return pa.input_stream(str(place), compression)
 
 
-class _Watched(io.RawIOBase):
+class _Watched:
     """A file that records I/O errors, to tell a failing store from a damaged file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self.error: OSError | None = None
 
-    def readable(self) -> bool:
-        return True
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._file, name)
 
-    def seekable(self) -> bool:
-        return True
+        def watched(*arguments: Any) -> Any:
+            try:
+                return attribute(*arguments)
+            except OSError as error:
+                self.error = error
+                raise
 
-    def read(self, size: int = -1) -> bytes:
-        try:
-            content: bytes = self._file.read(None if size < 0 else size)
-        except OSError as error:
-            self.error = error
-            raise
-        return content
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        position: int = self._file.seek(offset, whence)
-        return position
-
-    def tell(self) -> int:
-        position: int = self._file.tell()
-        return position
+        return watched if callable(attribute) else attribute
 
 
 def parsed(place: Place, parse: Callable[[Any], T]) -> T:
@@ -249,8 +222,9 @@ def parsed(place: Place, parse: Callable[[Any], T]) -> T:
 
 def write_whole(place: Place, content: bytes) -> None:
     """Write a file or an object so that it is whole or missing."""
-    if isinstance(place, StorePath):
-        place.write_whole(content)
+    if isinstance(place, StorePath):  # a put that is cut off leaves no object
+        with place.filesystem.open_output_stream(place.key, compression=None) as stream:
+            stream.write(content)
         return
     beside = place.with_name(f"{BESIDE}{place.name}.{uuid4().hex}")
     try:
@@ -265,12 +239,9 @@ def write_whole(place: Place, content: bytes) -> None:
 
 def checksum(place: Place) -> str | None:
     """SHA-256 of a file or an object, None if there is no such file."""
-    if isinstance(place, Path):
-        if not place.is_file():
-            return None
-        with place.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
     digest = sha256()
+    if isinstance(place, Path) and not place.is_file():
+        return None
     try:
         with streamed(place) as stream:
             while block := stream.read(_BLOCK):
@@ -286,35 +257,17 @@ _RENEWAL, _DEAD = 5.0, 2.5
 
 @contextmanager
 def locked(place: Place) -> Iterator[None]:
-    """Hold the lock of a folder.
-
-    On this machine the lock is one of the operating system, which frees the lock of a dead process. Stores
-    have no locks: there the lock is a lease, an object with the run's token and a count that a thread raises
-    every few seconds. A lease whose count stands still belongs to a dead run, and is taken over; clocks are
-    never compared. If two runs take the lease at the same moment, both write it, and the run that then reads
-    the other's token stops. Should both continue, they write the same bytes: a worker refuses a part of
-    another run.
-    """
+    """Hold the lock of a folder: the operating system's, which frees that of a dead process, or a lease."""
     if isinstance(place, StorePath):
-        lease = _Lease(place)
-        lease.take()
-        try:
+        with _Lease(place).held():
             yield
-        finally:
-            lease.release()
         return
-    with _file_lock(place):
-        yield
-
-
-@contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     try:
-        lock = FileLock(path, timeout=0).acquire()
+        lock = FileLock(place, timeout=0).acquire()
     except Timeout:
-        raise _busy(path) from None
+        raise _busy(place) from None
     with lock:
         yield
 
@@ -325,7 +278,13 @@ def _busy(place: Place) -> InputError:
 
 
 class _Lease:
-    """The right to write into a folder of a store."""
+    """The right to write into a folder of a store, which has no locks.
+
+    It is an object with the run's token and a count that a thread raises every few seconds. A lease whose
+    count stands still belongs to a dead run, and is taken over; clocks are never compared. If two runs take
+    the lease at the same moment, both write it, and the run that then reads the other's token stops. Should
+    both continue, they write the same bytes: a worker refuses a part of another run.
+    """
 
     def __init__(self, place: StorePath) -> None:
         self._place = place
@@ -333,28 +292,28 @@ class _Lease:
         self._count = 0
         self._stop = Event()
         self._lost = False
-        self._thread = Thread(target=self._renew, daemon=True)
 
-    def take(self) -> None:
-        """Take the lease; raise InputError if a live run holds it."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
         holder = self._read()
         if holder is not None:
             sleep(_RENEWAL * _DEAD)
             if self._read() not in (holder, None):
                 raise _busy(self._place)
         self._write()
-        read = self._read()
-        if read is None or read[0] != self._token:
+        holder = self._read()
+        if holder is None or holder[0] != self._token:
             raise _busy(self._place)
-        self._thread.start()
-
-    def release(self) -> None:
-        """Release the lock; a lease in a store that does not answer expires."""
-        self._stop.set()
-        self._thread.join()
-        if not self._lost:
-            with suppress(OSError):
-                self._place.unlink(missing_ok=True)
+        thread = Thread(target=self._renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            if not self._lost:
+                with suppress(OSError):  # a lease in a store that does not answer expires
+                    self._place.unlink(missing_ok=True)
 
     def _renew(self) -> None:
         while not (self._lost or self._stop.wait(_RENEWAL)):
@@ -375,4 +334,4 @@ class _Lease:
 
     def _write(self) -> None:
         self._count += 1
-        self._place.write_whole(json.dumps([self._token, self._count]).encode())
+        write_whole(self._place, json.dumps([self._token, self._count]).encode())

@@ -1,4 +1,4 @@
-"""Explanations of files: an engine computes the missing parts, finished parts are recorded and summed up.
+"""Explanations of files: workers read, explain and write parts, and an engine runs them.
 
 An engine is a function ``run(work, parts, cluster)`` that takes parts as it needs them and yields their
 records, in any order. It may compute a part twice, for example after the death of a worker: both times the
@@ -8,62 +8,197 @@ file is the same. `limes.scale._processes` runs processes of this machine; the o
 
 from __future__ import annotations
 
+from limes import __version__
 from limes._checks import require
 
 require("pyarrow", "limes.scale for files", package="'limes[scale]'")
 
+import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property, reduce
+from hashlib import sha256
 from importlib import import_module
 from operator import add
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, TypeAlias
 
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from limes._checks import check_choice, check_count, check_size
+from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
-from limes.exceptions import InputError
-from limes.scale._frames import Explainer
-from limes.scale._keys import repeated_keys
-from limes.scale._parts import NOTHING, Folder, PartRecord, run_name
-from limes.scale._sources import Part, Source
-from limes.scale._stores import Place, absolute, place_of
-from limes.scale._work import Work
+from limes.exceptions import InputError, LimesError, ModelError
+from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
+from limes.scale._parts import (
+    NOTHING,
+    Folder,
+    PartRecord,
+    Tally,
+    key_hashes,
+    repeated_keys,
+    run_name,
+    with_run,
+    writing,
+)
+from limes.scale._sources import Part, Source, Unreadable, typed
+from limes.scale._stores import Place, place_of, write_whole
+
+# Starts every pickle with the version of limes: another version refuses it
+_HEADER = f"limes {__version__}\n".encode()
+
+
+def pickled(work: Work | Explainer) -> bytes:
+    try:
+        content: bytes = _HEADER + cloudpickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
+            "limes.scale.explain_frame"
+        ) from error
+    return content
+
+
+def unpickled(content: bytes) -> Any:
+    """Unpickle what `pickled` returned; it runs code, so the bytes must come from this program."""
+    if not content.startswith(_HEADER):
+        sender = content[: content.find(b"\n")].decode(errors="replace")
+        raise InputError(
+            f"a worker has {_HEADER.decode().strip()}, and the program that sent the model has "
+            f"{shorten(sender, 40)}: install one version of limes everywhere"
+        )
+    try:
+        return pickle.loads(memoryview(content)[len(_HEADER) :])  # noqa: S301 - this program made it
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"a worker cannot load the model ({error}): install limes, the model's library and your own "
+            "modules where workers run"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Work:
+    """The function from a part to a file of explanations; it is sent to each worker once."""
+
+    explainer: Explainer
+    folder: Folder
+    run: str  # name of the run, which each part states
+    schema: pa.Schema  # of the features
+    key_schema: pa.Schema  # of the columns that are copied to the result, beside the number of the row
+    layout: str
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.key_schema.names)
+
+    @property
+    def columns(self) -> list[str]:  # that are read
+        return [*dict.fromkeys([*self.keys, *self.schema.names])]
+
+    @cached_property
+    def result(self) -> pa.Schema:
+        return self._explain(self.schema.empty_table(), self.key_schema.empty_table(), {}, 0).schema
+
+    def to_bytes(self) -> bytes:
+        # a model that fails is reported row by row, by those who explain the rows
+        with suppress(ModelError):
+            self.explainer.fill_pool(progress=False)
+        return pickled(self)
+
+    def __call__(self, part: Part, faults: Mapping[int, str] | None = None) -> PartRecord:
+        """Explain a part and put its file in place; rows among the ``faults`` have the error stated there."""
+        rows, keys, reasons = self._read(part)
+        lines = self._explain(rows, keys, reasons | {**(faults or {})}, part.first)
+        tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
+        return PartRecord(part.number, self._write(lines, part.number), tally)
+
+    def warm_up(self) -> None:
+        """Import and prepare what the first row needs, by a row of the background."""
+        with suppress(LimesError):  # reported row by row, as above
+            self.explainer.reproducible(self.explainer.typical(), progress=False)
+
+    def attempt(self, part: Part, rows: range) -> None:
+        """Explain some rows of a part, to see how long it takes."""
+        table, _, reasons = self._read(part)
+        good = pa.array([row for row in rows if row not in reasons], pa.int64())
+        explain_frame(table.take(good), self.explainer, self.layout)
+
+    def _read(self, part: Part) -> tuple[pa.Table, pa.Table, dict[int, str]]:
+        """Read features and keys of a part; rows that cannot be read are null, and have a reason."""
+        loose = [name for name in self.schema.names if name not in self.keys]
+        reasons: dict[int, str] = {}
+        tables, first = [], 0
+        for chunk in part.read(self.columns):
+            if isinstance(chunk, Unreadable):
+                rows, keys = (
+                    pa.table([pa.nulls(chunk.num_rows, kind) for kind in schema.types], schema=schema)
+                    for schema in (self.schema, self.key_schema)
+                )
+                wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
+            else:
+                rows, wrong = typed(chunk, self.schema, loose)
+                keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
+                wrong = wrong_keys | wrong
+            tables.append((rows, keys))
+            reasons |= {first + position: reason for position, reason in wrong.items()}
+            first += chunk.num_rows
+        rows, keys = (
+            pa.concat_tables(pieces, promote_options="permissive") for pieces in zip(*tables, strict=True)
+        )
+        return rows, keys, reasons
+
+    def _explain(self, rows: pa.Table, keys: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
+        good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
+        lines = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
+        columns = _identify(keys, good.take(lines["row"]), first)
+        explained = pa.table(columns | {name: lines[name] for name in lines.column_names[1:]})
+        if not reasons:
+            return explained
+        positions = pa.array([*reasons], pa.int64())
+        columns = _identify(keys, positions, first)
+        columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
+        nulls = {field.name: pa.nulls(len(positions), field.type) for field in self.result}
+        return pa.concat_tables([explained, pa.table(nulls | columns)]).sort_by("row")
+
+    def _write(self, lines: pa.Table, number: int) -> str:
+        """Put a part in place, after the hashes of its keys; return its checksum."""
+        buffer = pa.BufferOutputStream()
+        pq.write_table(with_run(lines, self.run), buffer)
+        content = buffer.getvalue().to_pybytes()
+        self.folder.check_run(self.run)
+        with writing(self.folder.path):
+            if self.keys:
+                self.folder.write_keys(number, key_hashes(lines, self.keys)[1])
+            write_whole(self.folder.part(number), content)
+        return sha256(content).hexdigest()
+
+
+def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
+    return {"row": pc.add(positions, first)} | {
+        name: keys[name].take(positions) for name in keys.column_names
+    }
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The machines and processes that run workers.
-
-    Attributes
-    ----------
-    workers
-        Processes that are started on this machine; ignored if ``scheduler`` is given.
-    scheduler
-        Address of a running cluster, as its library writes it; None: this machine.
-    timeout
-        Seconds that a part may take; then its rows that hang are reported as errors. None: no limit.
-    cores
-        Threads of a worker; None: its share of the cores of this machine.
-    supervised
-        Whether a single worker on this machine is a separate process, whose death the driver survives.
-    """
-
-    workers: int = 1
-    scheduler: str | None = None
-    timeout: float | None = None
-    cores: int | None = None
-    supervised: bool = False
+    workers: int = 1  # processes that are started on this machine; ignored if there is a scheduler
+    scheduler: str | None = None  # address of a running cluster, as its library writes it
+    timeout: float | None = None  # seconds that a part may take; then its rows that hang are errors
+    cores: int | None = None  # threads of a worker; None: its share of the cores of this machine
+    supervised: bool = False  # a single worker here is a separate process, whose death the driver survives
 
     @property
     def threads(self) -> int:
-        """Threads of a worker on this machine, so that together they have a core each.
-
-        Cores are those that this process may use, by affinity and by the limit of its container.
-        """
+        """Threads of a worker on this machine, so that together they have a core each."""
+        # of those that this process may use, by affinity and by the limit of its container
         if self.cores is not None:
             return self.cores
         from joblib import cpu_count
@@ -81,7 +216,6 @@ _MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spar
 
 
 def engine_of(name: str) -> Engine:
-    """Find an engine."""
     run: Engine = import_module(_MODULES[check_choice("engine", name, tuple(_MODULES))]).run
     return run
 
@@ -148,35 +282,11 @@ class Heartbeat:
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """Counts of a folder's rows and explanations.
+class RunSummary(Tally):
+    """Counts of a folder's rows and explanations."""
 
-    Attributes
-    ----------
-    rows, errors : int
-        Numbers of rows, and of rows without an explanation.
-    reason : str
-        The first error; empty where all rows have an explanation.
-    resumed : int
-        Rows of parts that an earlier run had finished.
-    distinct : int
-        Explanations that differ in some coefficient.
-    counted : bool
-        Whether ``distinct`` is exact; else it has a standard error of 3 %.
-    mean_size : mapping
-        Mean |β| of each column over all rows and outputs, in the output's units.
-    repeated : str
-        Rows that share their keys, in words; empty if keys are unique.
-    """
-
-    rows: int
-    errors: int
-    reason: str
-    resumed: int
-    distinct: int
-    counted: bool
-    mean_size: Mapping[str, float]
-    repeated: str
+    resumed: int  # rows of parts that an earlier run had finished
+    repeated: str  # rows that share their keys, in words; empty if keys are unique
 
 
 def explain_files(
@@ -206,7 +316,7 @@ def explain_files(
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
-    step, folder = check_count("rows_per_part", rows_per_part), Folder(absolute(place_of(out)))
+    step, folder = check_count("rows_per_part", rows_per_part), Folder(place_of(out).absolute())
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
     source.refuse_output(folder.path)
@@ -214,12 +324,15 @@ def explain_files(
     if keys and source.is_csv:
         shape["keys_are"] = "text"
     run = {**run, "input": source.fingerprint, "output": shape}
-    work = Work.plan(explainer, folder, source, run=run_name(run), layout=layout, keys=keys)
+    check_keys(keys, {"row": None, **schema_of(explainer, layout)})
+    check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
+    features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
+    work = Work(explainer, folder, run_name(run), features, source.schema_of_keys(keys), layout)
     with folder.opened(run) as finished:
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())
         resumed = limit.rows
-        plan: dict[int, int] = {}
+        plan: dict[int, int] = {}  # rows of each part
         parts = _counted(source.parts(step, work.columns), plan)
         missing = (part for part in parts if part.number not in finished)
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
@@ -230,9 +343,13 @@ def explain_files(
                 limit.add([record])
         deque(parts, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
-        summary = _summary(folder, finished, resumed, keys)
+        # in the order of parts, whichever was finished first: sums of floats depend on their order
+        tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
+        if not tally.rows:
+            raise InputError("the table has no rows")
+        repeated = repeated_keys(folder, sorted(finished), keys, tally.rows)
         folder.finish(finished, work.run)
-        return summary
+        return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
 
 
 def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
@@ -242,7 +359,7 @@ def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
 
 
 def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> None:
-    """Raise InputError unless each part of the plan is finished, with all its rows, and no other is."""
+    """Each part of the plan must be finished, with all its rows, and no other may be."""
     rows = {number: record.rows for number, record in finished.items()}
     wrong = sorted(number for number, _ in plan.items() ^ rows.items())
     if wrong:
@@ -272,23 +389,3 @@ class _ErrorLimit:
                 f"first error: {self._reason}. Finished parts are in {self._folder.path}: correct the cause, "
                 "or allow more errors, and run again"
             )
-
-
-def _summary(
-    folder: Folder, finished: Mapping[int, PartRecord], resumed: int, keys: Sequence[str]
-) -> RunSummary:
-    # in the order of parts, whichever was finished first: sums of floats depend on their order
-    tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
-    if not tally.rows:
-        raise InputError("the table has no rows")
-    distinct, counted = tally.distinct
-    return RunSummary(
-        rows=tally.rows,
-        errors=tally.errors,
-        reason=tally.reason,
-        resumed=resumed,
-        distinct=distinct,
-        counted=counted,
-        mean_size=tally.mean_sizes,
-        repeated=repeated_keys(folder, sorted(finished), keys, tally.rows),
-    )

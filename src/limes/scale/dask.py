@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dask import config
-from distributed import (
-    Client,
-    KilledWorker,
-    LocalCluster,
-    Security,
-    WorkerPlugin,
-    as_completed,
-    get_worker,
-)
+from distributed import Client, KilledWorker, LocalCluster, Security, WorkerPlugin, as_completed, get_worker
 from distributed.comm.core import connect
 
 from limes._threads import use_threads
@@ -40,8 +32,7 @@ from limes.scale._frames import Explainer, explain_frame
 from limes.scale._parts import PartRecord
 from limes.scale._processes import WorkerPool, supervised
 from limes.scale._sources import Part
-from limes.scale._tables import Cluster
-from limes.scale._work import Work
+from limes.scale._tables import Cluster, Work, unpickled
 
 __all__ = ["explain"]
 
@@ -224,7 +215,7 @@ class _WorkPlugin(WorkerPlugin):
         threads = self._threads or worker.state.nthreads
         use_threads(threads)
         if self._timeout is None:
-            self.work = Work.from_bytes(self._content)
+            self.work = unpickled(self._content)
         else:
             self._pool = supervised(self._content, self._timeout, threads)
             self.work = self._pool.record_of

@@ -11,13 +11,21 @@ from limes._checks import require
 require("pyspark", "limes.scale.spark", package="'limes[spark]'")
 require("pyarrow", "limes.scale.spark", package="'limes[spark]'")
 
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -29,9 +37,7 @@ from limes.scale._frames import Explainer, check_columns, check_keys, explain_fr
 from limes.scale._parts import PartRecord
 from limes.scale._processes import supervised
 from limes.scale._sources import Part
-from limes.scale._spark_context import spark_context
-from limes.scale._tables import Cluster
-from limes.scale._work import Work, pickled, unpickled
+from limes.scale._tables import Cluster, Work, pickled, unpickled
 
 __all__ = ["explain"]
 
@@ -43,13 +49,26 @@ if TYPE_CHECKING:
 _JOBS = 512
 # Bytes of an explainer that may be part of a plan of Spark Connect
 _IN_PLAN = 1 << 20
+# Version of Java that Spark 4 needs
+_JAVA = 17
+_GET_JAVA = (
+    f"Install Java {_JAVA} or later (Debian and Ubuntu: apt-get install openjdk-{_JAVA}-jre-headless; conda: "
+    f"conda install openjdk={_JAVA}; macOS: brew install openjdk@{_JAVA}) and set JAVA_HOME to its folder"
+)
+# Times that a part is tried if its worker dies; clusters set it themselves (spark.task.maxFailures)
+_TRIES = 4
+# Seconds that a scheduler has to answer
+_PATIENCE = 10.0
+_CONFIG = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+# On this machine Java has little to do, and starts in half the time when it optimises little
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    """Compute the parts, in any order; yield each part as soon as it is finished.
-
-    A part whose worker dies is tried again.
-    """
+    """Compute the parts, in any order; a part whose worker dies is tried again."""
     content = work.to_bytes()
     with spark_context(cluster) as context:
         shared = context.broadcast(content)
@@ -88,31 +107,6 @@ def _jobs(
         pool.shutdown(cancel_futures=True)
 
 
-def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
-    """Compute a part; a LimesError is returned, not raised, as Spark would try the part again."""
-    try:
-        do: Callable[[Part], PartRecord] = (
-            _load(content) if timeout is None else _supervised(content, timeout)
-        )
-        return do(part)
-    except LimesError as error:
-        return error
-
-
-@lru_cache(maxsize=1)
-def _supervised(content: bytes, timeout: float) -> Callable[[Part], PartRecord]:
-    task = TaskContext.get()
-    return supervised(content, timeout, task.cpus() if task else 1).record_of
-
-
-@lru_cache(maxsize=1)
-def _load(content: bytes) -> Any:
-    """Unpickle a work or explainer once a worker process, which keeps its caches from part to part."""
-    task = TaskContext.get()
-    use_threads(task.cpus() if task else 1)
-    return unpickled(content)
-
-
 def _gave_up(part: Part, error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reason = next((line for line in lines if "Lost task" in line or "Error" in line), lines[0])
@@ -121,6 +115,32 @@ def _gave_up(part: Part, error: Exception) -> str:
         "have enough memory, or use fewer rows a part in a new folder; or, if a row ends them, pass a "
         "--timeout, with which it is searched for; and run again"
     )
+
+
+def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
+    try:
+        do: Callable[[Part], PartRecord] = (
+            _load(content) if timeout is None else _supervised(content, timeout)
+        )
+        return do(part)
+    except LimesError as error:
+        return error  # Spark would try the part again if it were raised
+
+
+def _threads() -> int:
+    task = TaskContext.get()
+    return task.cpus() if task else 1
+
+
+@lru_cache(maxsize=1)
+def _supervised(content: bytes, timeout: float) -> Callable[[Part], PartRecord]:
+    return supervised(content, timeout, _threads()).record_of
+
+
+@lru_cache(maxsize=1)  # a worker process keeps its caches from part to part
+def _load(content: bytes) -> Any:
+    use_threads(_threads())
+    return unpickled(content)
 
 
 def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str]) -> DataFrame:
@@ -188,11 +208,9 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
 
 
 def _shipped(df: DataFrame, content: bytes) -> Callable[[], Any]:
-    """Send an explainer to workers; return the function that loads it there.
-
-    Spark broadcasts what a function brings with it, but not over Connect, where it is part of the plan: a
-    large one goes as an artifact, in pieces, under the name of its hash.
-    """
+    """Send an explainer to workers; return the function that loads it there."""
+    # Spark broadcasts what a function brings with it, but not over Connect, where it is part of the plan: a
+    # large one goes as an artifact, in pieces, under the name of its hash
     if not type(df).__module__.startswith("pyspark.sql.connect") or len(content) < _IN_PLAN:
         return lambda: _load(content)
     name = f"limes-{sha256(content).hexdigest()}"
@@ -208,3 +226,83 @@ def _load_artifact(name: str) -> Any:
     from pyspark import SparkFiles
 
     return _load(Path(SparkFiles.get(name)).read_bytes())
+
+
+@contextmanager
+def spark_context(cluster: Cluster) -> Iterator[SparkContext]:
+    """Yield a context on the cluster; an active one is used, and stays active."""
+    # jobs need no session, which would take as long to start as the context
+    from pyspark import SparkContext
+
+    if urlsplit(cluster.scheduler or "").scheme == "sc":
+        raise InputError(
+            f"{cluster.scheduler} is Spark Connect, which takes data frames and no jobs: read the table as "
+            "a data frame, and pass it to limes.scale.spark.explain"
+        )
+    active = SparkContext._active_spark_context  # noqa: SLF001 - sessions ask so too
+    if active is not None:
+        if cluster.scheduler not in (None, active.master):
+            raise InputError(
+                f"this program has a Spark session on {active.master}: stop it to use {cluster.scheduler}, "
+                "or pass no scheduler"
+            )
+        yield active
+        return
+    check_java()
+    context = _start(cluster)
+    try:
+        yield context
+    finally:
+        context.stop()
+
+
+def _start(cluster: Cluster) -> SparkContext:
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf().setAppName("limes").setAll(_CONFIG.items())
+    if cluster.scheduler is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the python3 that is first in PATH
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # reachable from this machine only
+        cores = cluster.workers * cluster.threads
+        conf = conf.setMaster(f"local[{cores},{_TRIES}]").set("spark.task.cpus", str(cluster.threads))
+        conf = conf.setAll(_LOCAL.items())
+    else:
+        _check_answers(cluster.scheduler)
+        conf = conf.setMaster(cluster.scheduler)
+    try:
+        return SparkContext(conf=conf)
+    except Exception as error:  # Java's errors have no common base
+        where = cluster.scheduler or "this machine"
+        raise InputError(f"Spark could not be started on {where}: {str(error).splitlines()[0]}") from error
+
+
+def _check_answers(address: str) -> None:
+    where = urlsplit(address)  # Spark itself waits minutes for a master that is unreachable
+    if where.scheme != "spark":
+        return
+    reasons = []
+    for master in where.netloc.split(","):  # of several, one leads and the others stand by
+        host, _, port = master.partition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=_PATIENCE):
+                return
+        except (OSError, ValueError) as error:
+            reasons.append(str(error))
+    raise InputError(
+        f"the scheduler {address} does not answer ({'; '.join(reasons)}): start it (sbin/start-master.sh, "
+        "and workers), correct the address, or leave it out to work on this machine"
+    )
+
+
+def check_java() -> None:
+    """Raise InputError with advice if Java is missing or too old."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        where = f"in JAVA_HOME={home}" if home else "on this machine"
+        raise InputError(f"Spark needs Java, which is missing {where}. {_GET_JAVA}")
+    answer = subprocess.run([java, "-version"], check=False, capture_output=True, text=True).stderr  # noqa: S603
+    version = re.search(r'version "(?:1\.)?(\d+)', answer)
+    if version is None or int(version[1]) < _JAVA:
+        name = version[1] if version else f"unknown ({answer.strip()[:80]})"
+        raise InputError(f"Spark needs Java {_JAVA}, and {java} is Java {name}. {_GET_JAVA}")
