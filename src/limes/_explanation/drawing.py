@@ -89,7 +89,24 @@ class Page(Printable):
         return str(drawer(self._html).fragment(self))
 
 
-# Methods of the explainers of lime and shap
+# Names of lime's and shap's explanations, and their counterparts here
+OTHER_NAMES = {
+    "as_list": "explanation.top(), or .to_frame()",
+    "as_map": "explanation.values, with .feature_names",
+    "as_pyplot_figure": "explanation.plot.bar()",
+    "base_values": "explanation.intercepts",
+    "coef": "explanation.values",
+    "intercept": "explanation.intercepts",
+    "local_exp": "explanation.values",
+    "local_pred": "explanation.surrogate_predictions",
+    "predict_proba": "explanation.predictions",
+    "r2": "explanation.fidelity",
+    "save_to_file": "explanation.to_html(path)",
+    "score": "explanation.fidelity",
+    "shap_values": "explanation.values: coefficients, not SHAP values",
+    "show_in_notebook": "the explanation itself, as the last line of a cell",
+}
+# Methods of their explainers
 _OTHER_METHODS = ("explain_instance", "shap_values", "explain")
 # Facts that are shown of an explanation, but not of its explainer
 _NOT_SHOWN = ("meaning", "model", "slopes", "seed", "quantity")

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._checks import is_count
 from limes._explanation import json
-from limes._explanation.drawing import Page, drawer, write_text
+from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fit import Fit, left_to_fit
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
@@ -34,25 +34,6 @@ if TYPE_CHECKING:
     from limes._arrays import Bools, Floats, Ints, Objects
     from limes._explanation.fit import Effects, Interaction
     from limes._show.plots import Plots
-
-
-# Names of lime's and shap's explanations, and their counterparts here
-_OTHER_NAMES = {
-    "as_list": "explanation.top(), or .to_frame()",
-    "as_map": "explanation.values, with .feature_names",
-    "as_pyplot_figure": "explanation.plot.bar()",
-    "base_values": "explanation.intercepts",
-    "coef": "explanation.values",
-    "intercept": "explanation.intercepts",
-    "local_exp": "explanation.values",
-    "local_pred": "explanation.surrogate_predictions",
-    "predict_proba": "explanation.predictions",
-    "r2": "explanation.fidelity",
-    "save_to_file": "explanation.to_html(path)",
-    "score": "explanation.fidelity",
-    "shap_values": "explanation.values: coefficients, not SHAP values",
-    "show_in_notebook": "the explanation itself, as the last line of a cell",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -195,7 +176,7 @@ class Explanation(Page):
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name):
-            advice = f"; it is {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+            advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     @property
@@ -295,15 +276,13 @@ class Explanation(Page):
     @property
     def plot(self) -> Plots:
         """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
-        plots: Plots = drawer("plots").Plots(self)
-        return plots
+        return drawer("plots").Plots(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return one_line_summary(self)
 
     def _drawn(self, width: int) -> RenderableType:
-        table: RenderableType = drawer("terminal").table(self, width)
-        return table
+        return drawer("terminal").table(self, width)  # type: ignore[no-any-return]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.ascii_only:
@@ -404,8 +383,7 @@ class Explanation(Page):
         >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
         True
         """
-        chosen: tuple[str, ...] = drawer("exports").reasons(self, k, catalogue, row, output, sign)
-        return chosen
+        return drawer("exports").reasons(self, k, catalogue, row, output, sign)  # type: ignore[no-any-return]
 
     @property
     def certificate(self) -> Certificate:
@@ -464,8 +442,7 @@ class Explanation(Page):
         InputError
             The explanation is not of an image, or an option is not valid.
         """
-        mask: Bools = drawer("inputs").mask(self, output, top, sign, of)
-        return mask
+        return drawer("inputs").mask(self, output, top, sign, of)  # type: ignore[no-any-return]
 
     def heatmap(self, output: str | int | None = None, *, of: str = "explained") -> Floats:
         """Return the coefficient of each pixel's superpixel, (H, W); NaN outside of what is explained.
@@ -482,8 +459,7 @@ class Explanation(Page):
         InputError
             The explanation is not of an image, or an option is not valid.
         """
-        heatmap: Floats = drawer("inputs").heatmap(self, output, of)
-        return heatmap
+        return drawer("inputs").heatmap(self, output, of)  # type: ignore[no-any-return]
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
@@ -620,12 +596,10 @@ def _stored_names(kind: type[Explanation]) -> tuple[str, ...]:
 
 # -- fields: read-only arrays, tuples of texts and plain facts, or an error ----------------------------------
 
+# Kinds of arrays that are accepted, the type that is stored, and its name; floats unless given
 _FLOATS = ("fiu", np.float64, "numbers")
-_KINDS: dict[str, tuple[str, type, str]] = {
-    "calls": ("iu", np.int64, "whole numbers"),
-    "shared_calls": ("iu", np.int64, "whole numbers"),
-    "row_converged": ("b", np.bool_, "truth values"),
-}
+_WHOLE = ("iu", np.int64, "whole numbers")
+_KINDS = {"calls": _WHOLE, "shared_calls": _WHOLE, "row_converged": ("b", np.bool_, "truth values")}
 _METHODS = ("exact", "sampled")
 # Axes of the fields that have rows (n), features (d) or outputs (k); arrays of one output have no axis k
 _ARRAYS = {
@@ -727,7 +701,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
     except ValueError as problem:
         raise InputError(f"{name} is ragged ({problem}); pass rows of equal length") from problem
     if name == "data":
-        return array if floats else _plain_cells(array)
+        return array if floats or set(map(type, array.flat)) <= _PLAIN else _plain_cells(array)
     if array.size and array.dtype.kind not in kinds:
         raise InputError(f"{name} is of type {array.dtype}; pass {words}")
     return array.astype(dtype, copy=False)
@@ -773,11 +747,8 @@ _MISSING = frozenset({"NAType", "NaTType"})  # of pandas, compared by name: pand
 
 
 def _plain_cells(table: Objects) -> Objects:
-    flat = table.ravel().tolist()
-    if set(map(type, flat)) <= _PLAIN:
-        return table
-    cells = np.empty(len(flat), dtype=object)
-    cells[:] = [plain_cell(value) for value in flat]
+    cells = np.empty(table.size, dtype=object)
+    cells[:] = [plain_cell(value) for value in table.flat]
     return cells.reshape(table.shape)
 
 

@@ -16,6 +16,7 @@ from limes._explanation.wording import (
     CONFIDENCE,
     cell,
     count,
+    difference,
     estimate,
     estimates,
     is_missing,
@@ -115,6 +116,16 @@ class OutputView:
     def headline(self) -> str:
         fit = f", R² {self.r2}" if self.r2 else ""
         return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        return [
+            ("prediction", number(self.prediction)),
+            ("surrogate", number(self.surrogate)),
+            *([("R²", self.r2)] if self.r2 else []),
+            ("not captured at the row", difference(self.prediction - self.surrogate)),
+            ("intercept", number(self.intercept)),
+        ]
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""

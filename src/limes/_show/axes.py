@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
+from limes._checks import is_count
 from limes._explanation.wording import cell, number, shorten
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._arrays import Bools, Floats, Objects
+    from limes._explanation import Explanation
+    from limes._explanation.view import Line
 
 # Red raises and blue lowers, as in shap; safe for the colour-blind
 RAISES, LOWERS, UNKNOWN = "#c8443c", "#3b6fb6", "#9a9a9a"
@@ -54,6 +61,70 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
 def width_of(axes: Axes) -> float:
     """Return the width of axes and the labels to their left, in inches, before a layout moves them."""
     return float(axes.get_position().width) / _USUAL_SHARE * axes.figure.get_figwidth()  # type: ignore[union-attr]
+
+
+# -- options of pictures -------------------------------------------------------------------------------------
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """The options that pictures share; see `limes._show.plots.Plots`."""
+
+    ax: Axes | None
+    names: Mapping[str, str] | None
+    title: str | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The values of `Options`: axes, and the user's words for a picture."""
+
+    ax: Axes | None = None
+    names: Mapping[str, str] | None = None
+    title: str | None = None
+    unit: str = ""
+
+    def feature(self, name: str) -> str:
+        return str((self.names or {}).get(name, name))
+
+    def condition(self, line: Line) -> str:
+        """Return a line's condition with the feature's new name in it."""
+        if line.feature not in (self.names or {}):
+            return line.condition
+        named, new = rf"(?<!\w){re.escape(line.feature)}(?!\w)", self.feature(line.feature)
+        return re.sub(named, lambda _: new, line.condition, count=1)
+
+    def with_unit(self, label: str) -> str:
+        """Return the label of an axis with the unit, which belongs to its first line."""
+        first, *rest = label.split("\n")
+        return "\n".join([f"{first} ({self.unit})" if self.unit else first, *rest])
+
+    def line_axes(self, one: Explanation, max_features: int, height: float = 0.34) -> Axes:
+        """Return axes with room for a line a feature, or a line a fact for a sparse explanation."""
+        if not is_count(max_features):
+            raise InputError(f"max_features={max_features!r}; pass 1 or more")
+        facts = len(one.feature_names)
+        if one.certificates:
+            facts = max(1, int((one.values != 0).any(axis=0).sum()))
+        return axes_or_new(self.ax, (7.5, 1.6 + height * min(max_features, facts)))
+
+    def write_title(self, axes: Axes, head: str, *rest: str) -> None:
+        """Write the title: the user's in place of the picture's first line, else the picture's."""
+        wrapped_title(axes, head if self.title is None else self.title, *rest)
+
+
+def spelled_out(method: _Method) -> _Method:
+    """Let `inspect.signature`, and so help and editors, see ``**options`` one by one."""
+    signature = inspect.signature(method)
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    shared = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(Canvas)
+    ]
+    method.__signature__ = signature.replace(parameters=[*named, *shared])  # type: ignore[attr-defined]
+    return method
 
 
 # -- texts: a dollar sign in a name is a dollar sign, not the start of a formula -----------------------------
@@ -251,8 +322,10 @@ class Scale:
     def position(self, value: float) -> float:
         return round(float(self.positions(value)), 1)
 
-    def between(self, start: float, end: float) -> tuple[float, float]:
-        """Return left end and width."""
+    def between(self, start: float, end: float) -> tuple[float, float] | None:
+        """Return left end and width; None for a bar without an end."""
+        if not (math.isfinite(start) and math.isfinite(end)):
+            return None
         left, right = sorted((self.position(start), self.position(end)))
         return left, round(right - left, 1)
 

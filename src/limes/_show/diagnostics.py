@@ -277,15 +277,11 @@ def _profile(profile: Profile) -> dict[str, Any]:
             {
                 "text": without_name(one_line(profile.texts[b]), one_line(profile.name)),
                 "current": b == profile.current,
-                "x": x,
-                "width": width,
-                "whisker": (scale.position(lower[b]), scale.position(upper[b]))
-                if profile.error[b] > 0
-                else None,
+                "bar": scale.between(average, profile.mean[b]),
+                "whisker": scale.between(lower[b], upper[b]) if profile.error[b] > 0 else None,
                 "mean": number(profile.mean[b]),
             }
             for b in cells
-            for x, width in (scale.between(average, profile.mean[b]),)
         ],
         "omitted": count(omitted, "rarer cell") if omitted else "",
     }

@@ -14,7 +14,6 @@ import numpy as np
 
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
-    OutputView,
     accuracy,
     left_out,
     main_output,
@@ -101,7 +100,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"estimate": estimate, "number": number, "one_line": one_line}
+    words = {"estimate": estimate, "number": number, "one_line": one_line, "amount": count}
+    environment.filters |= words | {"difference": difference, "error": error}
     return environment
 
 
@@ -123,7 +123,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
-        "curves": any(output["curves"] for row in rows for output in row["outputs"]),
+        "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "image": photo_of(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
@@ -200,8 +200,10 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
             {
                 "view": output,
                 "open": few or output.position == first,
-                **_lines(explanation, row, output),
-                "text": _coloured_text(explanation, row, output.position),
+                "scale": _scale(output.lines),
+                "texts": output.texts(),
+                "curves": _sparklines(explanation, row, output.position, output.lines),
+                "pieces": shortened(pieces(explanation, row, output.position), _LONGEST_TEXT),
                 "tint": tinted_image(explanation, row, output.position),
                 "lanes": drawn_lanes(explanation, row, output.position),
             }
@@ -210,39 +212,11 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     }
 
 
-def _lines(explanation: Explanation, row: int, output: OutputView) -> dict[str, Any]:
-    """Return the numbers of one output in words, its bars, and the effects of its columns."""
-    ends = [line.drawn + side * line.reach for line in output.lines for side in (-1, 1)]
+def _scale(lines: Sequence[Line]) -> Scale:
+    """Return the scale of bars and error bars, in per cent of the width; zero is inside."""
+    ends = [line.drawn + side * line.reach for line in lines for side in (-1, 1)]
     finite = [0.0, *(end for end in ends if np.isfinite(end))]
-    scale = Scale(min(finite), max(finite), 0, 99)  # in per cent of the width
-    curves = _sparklines(explanation, row, output.position, output.lines)
-
-    def drawn(start: float, end: float) -> tuple[float, float] | None:
-        return scale.between(start, end) if np.isfinite([start, end]).all() and start != end else None
-
-    return {
-        "facts": [
-            ("prediction", number(output.prediction)),
-            ("surrogate", number(output.surrogate)),
-            *([("R²", output.r2)] if output.r2 else []),
-            ("not captured at the row", difference(output.prediction - output.surrogate)),
-            ("intercept", number(output.intercept)),
-        ],
-        "zero": scale.position(0.0),
-        "lines": [
-            {
-                "view": line,
-                "coefficient": text,
-                "error": uncertain,
-                "bar": drawn(0.0, line.drawn),
-                "whisker": drawn(line.drawn - line.reach, line.drawn + line.reach),
-                "curve": curve,
-            }
-            for line, (text, uncertain), curve in zip(output.lines, output.texts(), curves, strict=True)
-        ],
-        "curves": any(curve is not None for curve in curves),
-        "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
-    }
+    return Scale(min(finite), max(finite), 0, 99)
 
 
 # The height of a picture that is as wide as its column has cells, and the part of it above and below 0
@@ -282,26 +256,7 @@ def _step_path(effect: Effect, largest: float) -> str:
     return path
 
 
-# -- the coloured text or image ------------------------------------------------------------------------------
-
-
-def _with_error(explanation: Explanation, value: float, spread: float) -> str:
-    return f"{difference(value)} {error(spread)}" if explanation.method == "sampled" else difference(value)
-
-
-def _coloured_text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
-    """Return the coloured pieces of an explained text, [] for other explanations."""
-    return [
-        {
-            "text": piece.text,
-            "sign": "p" if piece.value > 0 else "m",
-            "strength": round(100 * piece.strength),
-            "coefficient": _with_error(explanation, piece.value, piece.error)
-            if np.isfinite(piece.value)
-            else "",
-        }
-        for piece in shortened(pieces(explanation, row, output), _LONGEST_TEXT)
-    ]
+# -- the coloured image --------------------------------------------------------------------------------------
 
 
 def photo_of(explanation: Explanation) -> dict[str, Any]:
@@ -337,7 +292,7 @@ def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, A
     image = ImageView.of_output(explanation, output, row, whole=True)
     if image is None:
         return {}
-    largest = largest_size(explanation.values[row])
+    largest, sampled = largest_size(explanation.values[row]), explanation.method == "sampled"
     height, width = image.labels.shape
     top = image.top(_MOST_NUMBERS, "both")
     numbers = zip(image.values.tolist(), image.errors.tolist(), image.opacity(largest).tolist(), strict=True)
@@ -347,7 +302,7 @@ def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, A
                 "number": j,
                 "sign": "p" if value > 0 else "m",
                 "opacity": f"{share:.2f}",
-                "coefficient": _with_error(explanation, value, spread),
+                "coefficient": difference(value) + (f" {error(spread)}" if sampled else ""),
             }
             for j, (value, spread, share) in enumerate(numbers)
             if np.isfinite(value)

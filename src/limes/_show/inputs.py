@@ -69,6 +69,10 @@ class Piece:
     strength: float = 0.0  # its size as a share of the largest, 0 where it is not coloured
     feature: int = -1  # position of the coefficient
 
+    @property
+    def is_known(self) -> bool:
+        return bool(np.isfinite(self.value))
+
 
 def pieces(explanation: Explanation, row: int, output: int) -> tuple[Piece, ...]:
     """Return the text in pieces, () if the explanation is not of a text."""

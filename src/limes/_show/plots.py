@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from limes._checks import did_you_mean, is_count
+from limes._checks import did_you_mean
 from limes._explanation.fit import Effect
 from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import (
-    Line,
     OutputView,
     bar_units,
     output_position,
@@ -44,6 +41,8 @@ from limes._show.axes import (
     QUIET,
     RAISES,
     UNKNOWN,
+    Canvas,
+    Options,
     axes_or_new,
     colour_bar,
     error_bars,
@@ -60,6 +59,7 @@ from limes._show.axes import (
     sign_colour,
     signed_frame,
     slots,
+    spelled_out,
     spread_labels,
     stacked_heights,
     turn,
@@ -76,67 +76,6 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-class Options(TypedDict, total=False):
-    """The options that pictures share; see `Plots`."""
-
-    ax: Axes | None
-    names: Mapping[str, str] | None
-    title: str | None
-    unit: str
-
-
-@dataclass(frozen=True)
-class _Canvas:
-    """The values of `Options`: axes, and the user's words for a picture."""
-
-    ax: Axes | None = None
-    names: Mapping[str, str] | None = None
-    title: str | None = None
-    unit: str = ""
-
-    def feature(self, name: str) -> str:
-        return str((self.names or {}).get(name, name))
-
-    def condition(self, line: Line) -> str:
-        """Return a line's condition with the feature's new name in it."""
-        if line.feature not in (self.names or {}):
-            return line.condition
-        named, new = rf"(?<!\w){re.escape(line.feature)}(?!\w)", self.feature(line.feature)
-        return re.sub(named, lambda _: new, line.condition, count=1)
-
-    def with_unit(self, label: str) -> str:
-        """Return the label of an axis with the unit, which belongs to its first line."""
-        first, *rest = label.split("\n")
-        return "\n".join([f"{first} ({self.unit})" if self.unit else first, *rest])
-
-    def line_axes(self, one: Explanation, max_features: int, height: float = 0.34) -> Axes:
-        """Return axes with room for a line a feature, or a line a fact for a sparse explanation."""
-        if not is_count(max_features):
-            raise InputError(f"max_features={max_features!r}; pass 1 or more")
-        facts = len(one.feature_names)
-        if one.certificates:
-            facts = max(1, int((one.values != 0).any(axis=0).sum()))
-        return axes_or_new(self.ax, (7.5, 1.6 + height * min(max_features, facts)))
-
-    def write_title(self, axes: Axes, head: str, *rest: str) -> None:
-        """Write the title: the user's in place of the picture's first line, else the picture's."""
-        wrapped_title(axes, head if self.title is None else self.title, *rest)
-
-
-def _spelled_out(method: _Method) -> _Method:
-    """Let `inspect.signature`, and so help and editors, see ``**options`` one by one."""
-    signature = inspect.signature(method)
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-        for f in fields(_Canvas)
-    ]
-    method.__signature__ = signature.replace(parameters=[*named, *shared])  # type: ignore[attr-defined]
-    return method
 
 
 @dataclass(frozen=True)
@@ -162,7 +101,7 @@ class Plots:
 
     explanation: Explanation
 
-    @_spelled_out
+    @spelled_out
     def bar(
         self,
         row: int | None = None,
@@ -208,7 +147,7 @@ class Plots:
         self._title_row(axes, row or 0, view, canvas)
         return axes
 
-    @_spelled_out
+    @spelled_out
     def waterfall(
         self,
         row: int = 0,
@@ -240,7 +179,7 @@ class Plots:
         self._title_row(axes, row, view, canvas)
         return axes
 
-    @_spelled_out
+    @spelled_out
     def beeswarm(
         self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
     ) -> Axes:
@@ -276,7 +215,7 @@ class Plots:
         canvas.write_title(axes, *_rows_title(one))
         return axes
 
-    @_spelled_out
+    @spelled_out
     def heatmap(
         self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
     ) -> Axes:
@@ -323,7 +262,7 @@ class Plots:
         canvas.write_title(axes, *_rows_title(one))
         return axes
 
-    @_spelled_out
+    @spelled_out
     def dependence(
         self,
         feature: str | int,
@@ -538,14 +477,14 @@ class Plots:
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
         return side_by_side(self.explanation, positions, kind=kind, top=top, sign=sign)
 
-    def _canvas(self, options: Options) -> _Canvas:
+    def _canvas(self, options: Options) -> Canvas:
         features = self.explanation.feature_names
         if unknown := [name for name in options.get("names") or () if name not in features]:
             guess = did_you_mean(unknown[0], features)
             raise InputError(f"names={{{unknown[0]!r}: ...}}: there is no feature {unknown[0]!r}{guess}")
-        return _Canvas(**options)
+        return Canvas(**options)
 
-    def _title_row(self, axes: Axes, row: int, view: OutputView, canvas: _Canvas) -> None:
+    def _title_row(self, axes: Axes, row: int, view: OutputView, canvas: Canvas) -> None:
         """Write what is explained, and its row if there are several rows, or the row has a name."""
         explanation, title = self.explanation, shorten(view.title, 44)
         if len(explanation) > 1 or explanation.ids != (0,):
@@ -610,7 +549,7 @@ class _Step:
         return self.end - self.start
 
 
-def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canvas: _Canvas) -> list[_Step]:
+def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
     lacking = {line.feature for line in view.lines if line.data == "missing"}
     means = {name: facts["mean"] for name, facts in slope_facts(one).items() if name not in lacking}
     # the prediction does not depend on a feature whose coefficient is unknown
@@ -668,7 +607,7 @@ _FITS = 200  # rows whose R² is computed: their median hardly changes with more
 _LABELLED = 30  # rows that are named under a heat map
 
 
-def _mean_bar(one: Explanation, max_features: int, canvas: _Canvas) -> Axes:
+def _mean_bar(one: Explanation, max_features: int, canvas: Canvas) -> Axes:
     """Draw mean |coefficient| over rows, with whiskers from the 10 % to the 90 % quantile."""
     axes = canvas.line_axes(one, max_features)
     sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
