@@ -38,13 +38,13 @@ RESULTS = {
     ),
     "limes.diagnose": (
         *("limes._diagnostics.diagnosis.Diagnosis", "limes._diagnostics.diagnosis.RowDiagnosis"),
-        *("limes._show.diagnosis.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
+        *("limes._show.diagnostics.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
     ),
     "limes.suggest_design": ("limes._explainers.tables.suggestion.DesignSuggestion",),
     "limes.suggest_bandwidth": ("limes._diagnostics.bandwidth.Suggestion",),
     "limes.summary": (
         *("limes._diagnostics.summary.Summary", "limes._diagnostics.summary.Cohort"),
-        *("limes._diagnostics.summary.Pick", "limes._show.summary.SummaryPlots"),
+        *("limes._diagnostics.summary.Pick", "limes._show.diagnostics.SummaryPlots"),
     ),
     "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
     "limes.SparseExplainer": (

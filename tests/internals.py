@@ -95,12 +95,9 @@ NAMES = {
     ),
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
-    "limes._show.axes": "LOWERS RAISES UNKNOWN",
-    "limes._show.effects": "draw_effect draw_effects",
-    "limes._show.images": "Outlines gallery image_view",
-    "limes._show.rows": "_ranks",
-    "limes._show.series": "drawn_lanes",
-    "limes._show.texts": "pieces",
+    "limes._show.axes": "LOWERS RAISES UNKNOWN ranks",
+    "limes._show.inputs": "Outlines drawn_lanes gallery image_view pieces",
+    "limes._show.plots": "draw_effect draw_effects",
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import limes
-from limes._show.images import draw_image
+from limes._show.inputs import draw_image
 from papers.common.drawn import Drawn, panels
 from papers.common.expected import Sampled
 

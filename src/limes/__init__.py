@@ -30,7 +30,7 @@ _HOME = {
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
-    "gallery": "limes._show.images",
+    "gallery": "limes._show.inputs",
     "limit": "limes._pipeline",
     "models": "limes.models",
     "scale": "limes.scale",
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from limes._pipeline import limit
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
-    from limes._show.images import gallery
+    from limes._show.inputs import gallery
     from limes.models._images import Preprocess
     from limes.surrogates._linear import Surrogate
 

@@ -87,10 +87,10 @@ def test_pictures(explanation):
     assert red[inner & (LABELS == 0)].min() > 30  # raises
     assert red[inner & (LABELS == 4)].max() < -30  # lowers
     assert np.abs(red[LABELS == 3]).max() <= 1
-    cutout = found.cutout(1, "+")
+    cutout = found.picture("cutout", 1, "+")
     assert np.array_equal(cutout[LABELS == 0], IMAGE[LABELS == 0])
     assert np.unique(cutout[LABELS != 0].reshape(-1, 3), axis=0).shape == (1, 3)
-    assert found.boundaries().shape == IMAGE.shape
+    assert found.boundaries(5, "both").shape == IMAGE.shape
     assert np.array_equal(found.picture("original", 1, "+"), IMAGE)
 
 

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import rankdata
 
 from effort import crossed
-from internals import LOWERS, RAISES, Effect, _ranks, draw_effect, draw_effects
+from internals import LOWERS, RAISES, Effect, draw_effect, draw_effects, ranks
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -177,9 +177,9 @@ def test_effects_share_a_scale_and_the_largest_comes_first():
 @pytest.mark.parametrize(
     "cells", [[3.0, 1.0, 2.0], [1.0, 1.0, 2.0, 5.0, 5.0], [np.nan, 4.0, -1.0, 4.0], [7.0]]
 )
-def test_colours_are_ranks_between_0_and_1(cells):
+def test_colours_areranks_between_0_and_1(cells):
     numbers = np.array(cells)
     there = ~np.isnan(numbers)
     expected = np.full(numbers.size, np.nan)
     expected[there] = (rankdata(numbers[there]) - 1) / max(there.sum() - 1, 1)
-    np.testing.assert_allclose(_ranks(numbers), expected, rtol=1e-12)
+    np.testing.assert_allclose(ranks(numbers), expected, rtol=1e-12)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -23,17 +23,13 @@ from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.json import jsonable
 from limes._explanation.view import (
-    OutputView,
-    coefficient_texts,
-    fidelity,
     main_output,
     meaning,
-    method_line,
     output_title,
     view_row,
     with_outputs,
 )
-from limes._explanation.wording import CONFIDENCE, cell, number, one_line
+from limes._explanation.wording import cell, number, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
 from limes.models._calling.outputs import MEMBERSHIP
@@ -46,31 +42,17 @@ _OF_CLASSES = ("predict_proba", "decision_function", MEMBERSHIP)
 
 @dataclass(frozen=True, eq=False)
 class Desk:
-    """A model, its explainer, and the rows to start from.
-
-    Attributes
-    ----------
-    explainer
-        The explainer of tables.
-    rows
-        The table whose rows can be picked, with the background's columns.
-    ids
-        Names of its rows.
-    rules
-        Function from an output, as explainers accept it (None if there is one), to the explainer of its
-        rules.
-    start
-        Position of the row that is picked first.
-    """
+    """A model, its explainer, and the rows to start from."""
 
     explainer: TabularExplainer
-    rows: Any
+    rows: Any  # the table whose rows can be picked, with the background's columns
     ids: Sequence[str]
+    # from an output, as explainers accept it (None if there is one), to the explainer of its rules
     rules: Callable[[str | int | None], Any]
-    start: int = 0
+    start: int = 0  # position of the row that is picked first
 
     def table(self) -> dict[str, Any]:
-        """Return the data of the page: the columns' controls, the outputs, the row to start from."""
+        """Return the columns' controls, the outputs, the row to start from."""
         explanation = self._first
         return {
             "model": one_line(str(explanation.provenance["model"])),
@@ -92,7 +74,6 @@ class Desk:
         return [{"row": row, "id": self.ids[row]} for *_, row in ranked[:_LISTED]]
 
     def row(self, position: int) -> dict[str, Any]:
-        """Return a row's values, and the predictions of the model there."""
         matrix = self._encoded(position)
         explanation = self._explanation(matrix)
         pairs = zip(self._controls, matrix[0].tolist(), strict=True)
@@ -105,25 +86,41 @@ class Desk:
         }
 
     def explain(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the explanation of a row with these values."""
         explanation = self._output(self._explanation(self._matrix(values)), output)
         view = view_row(explanation, 0, len(self._controls))
         (shown,) = view.outputs
-        shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls[0])
+        pairs = zip(shown.lines, shown.texts(), strict=True)
+        ordered = sorted(pairs, key=lambda pair: pair[0].position)  # in the table's order
+        numbers: dict[str, Any] = {
+            "prediction": shown.prediction,
+            "surrogate": shown.surrogate,
+            "intercept": shown.intercept,
+            "fidelity": shown.fidelity,
+            "values": [line.value for line, _ in ordered],
+            "standard_errors": [line.standard_error for line, _ in ordered],
+        }
         return {
-            "prediction": number(shown.prediction),
-            "surrogate": number(shown.surrogate),
-            "intercept": number(shown.intercept),
-            "fidelity": fidelity(shown),
+            **{name: number(numbers[name]) for name in ("prediction", "surrogate", "intercept")},
+            "fidelity": shown.r2,
             "remark": shown.remark,
             "warnings": view.warnings,
-            "method": method_line(explanation, explanation.model_calls, shared),
-            "lines": _lines(shown, sampled=explanation.method == "sampled"),
-            "numbers": jsonable(_numbers(shown)),
+            "method": view.method,
+            "lines": [
+                {
+                    "condition": line.condition,
+                    "data": line.data,
+                    "coefficient": text,
+                    "error": error,
+                    # bars in units of the prediction
+                    "bar": line.drawn if np.isfinite(line.drawn) else 0.0,
+                    "reach": line.reach,
+                }
+                for line, (text, error) in ordered
+            ],
+            "numbers": jsonable(numbers),
         }
 
     def rule(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the short rule of a row with these values, and the sentences of its certificate."""
         matrix = self._matrix(values)
         self._check_output(output)
         explanation = self._rules_of(output)(self._cells(matrix), progress=False)
@@ -131,7 +128,6 @@ class Desk:
         return {"rule": view.rule, "certificate": view.certificate}
 
     def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
-        """Return the diagnosis of the explanation of a row with these values."""
         explanation = self._output(self._explanation(self._matrix(values)), output)
         (row,) = diagnose(explanation, progress=False).rows
         findings = [
@@ -152,7 +148,9 @@ class Desk:
     @cached_property
     def _controls(self) -> list[Control]:
         table, laws = self._model.table, self._model.family.marginals
-        return [control_of(*parts) for parts in zip(table.columns, laws, table.matrix.T, strict=True)]
+        return [
+            Control.from_column(*parts) for parts in zip(table.columns, laws, table.matrix.T, strict=True)
+        ]
 
     @cached_property
     def _folded(self) -> list[str]:
@@ -206,40 +204,6 @@ class Desk:
             raise InputError(f"output {output!r}: send the position of an output, 0 to {count - 1}")
 
 
-def _lines(view: OutputView, *, sampled: bool) -> list[dict[str, Any]]:
-    """Return one line a column, in the table's order: bars in units of the prediction."""
-    texts = coefficient_texts(view.lines, sampled=sampled)
-    lines = {
-        line.position: {
-            "condition": line.condition,
-            "data": line.data,
-            "coefficient": text,
-            "error": error,
-            "bar": _finite(line.drawn),
-            "reach": _finite(CONFIDENCE * line.drawn_error),
-        }
-        for line, (text, error) in zip(view.lines, texts, strict=True)
-    }
-    return [lines[position] for position in sorted(lines)]
-
-
-def _numbers(view: OutputView) -> Mapping[str, Any]:
-    """Return the numbers in full, coefficients in the table's order."""
-    ordered = sorted(view.lines, key=lambda line: line.position)
-    return {
-        "prediction": view.prediction,
-        "surrogate": view.surrogate,
-        "intercept": view.intercept,
-        "fidelity": view.fidelity,
-        "values": [line.value for line in ordered],
-        "standard_errors": [line.standard_error for line in ordered],
-    }
-
-
-def _finite(value: float) -> float:
-    return value if np.isfinite(value) else 0.0
-
-
 # -- controls of a column's value ----------------------------------------------------------------------------
 # A value is sent as a number, as the position of a level, or as null where it is missing.
 
@@ -247,96 +211,54 @@ def _finite(value: float) -> float:
 _STEPS = 200
 
 
-class Control(Protocol):
-    """One column's control."""
+@dataclass(frozen=True)
+class Control:
+    """One column's control: a slider between the background's extremes, or a choice of its levels."""
+
+    column: TableColumn
+    range: Mapping[str, Any]  # extremes, step and inner edges of bins; or the levels
+
+    @classmethod
+    def from_column(cls, column: TableColumn, marginal: Marginal, values: Floats) -> Control:
+        """Return the control of a column with these background values (n,)."""
+        if column.categorical:
+            return cls(column, {"levels": [cell(level) for level in column.levels]})
+        cells, numbers = marginal.cells, values[~np.isnan(values)]
+        low, high, whole = float(numbers.min()), float(numbers.max()), bool((numbers % 1 == 0).all())
+        edges = cells.edges[1:-1].tolist() if isinstance(cells, BinCells) else []
+        return cls(column, {"low": low, "high": high, "step": _step(low, high, whole=whole), "edges": edges})
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts from which the page draws the control."""
-        ...
+        column = self.column
+        kind = "category" if column.categorical else "number"
+        return {"kind": kind, "name": one_line(column.name), **self.range, "missing": column.missing}
 
     def sent(self, value: float) -> float | None:
         """Return an encoded value as it is sent."""
-        ...
+        if math.isnan(value):
+            return None
+        return int(self.column.places(np.array([value]))[0]) if self.column.categorical else value
 
     def encoded(self, value: Any) -> float:
         """Return the encoded value for a value that the page sent."""
-        ...
-
-
-@dataclass(frozen=True)
-class Slider:
-    """A number between the background's extremes; ``edges`` are the inner edges of its bins."""
-
-    column: TableColumn
-    low: float
-    high: float
-    step: float
-    edges: tuple[float, ...]
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "kind": "number",
-            "name": one_line(self.column.name),
-            "low": self.low,
-            "high": self.high,
-            "step": self.step,
-            "edges": self.edges,
-            "missing": self.column.missing,
-        }
-
-    def sent(self, value: float) -> float | None:
-        return None if math.isnan(value) else value
-
-    def encoded(self, value: Any) -> float:
-        # the explainer checks whether it may be missing, or is too large
-        if value is None:
+        column, levels = self.column, len(self.column.levels)
+        # of a number the explainer checks whether it may be missing, or is too large
+        if value is None and (column.missing or not column.categorical):
             return math.nan
+        if column.categorical:
+            if type(value) is not int or not 0 <= value < levels:
+                allowed = " or null" if column.missing else ""
+                what = f"the position of a level, 0 to {levels - 1}{allowed}"
+                raise InputError(f"column {column.name!r}: send {what}")
+            return float(column.points[value])
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"column {self.column.name!r}: send a number, or null if missing")
-        if self.column.integer and abs(value) > EXACT:
-            raise InputError(f"column {self.column.name!r}: send a whole number up to 2**53")
+            raise InputError(f"column {column.name!r}: send a number, or null if missing")
+        if column.integer and abs(value) > EXACT:
+            raise InputError(f"column {column.name!r}: send a whole number up to 2**53")
         try:
             return float(value)
         except OverflowError:
-            raise InputError(f"column {self.column.name!r}: the number is larger than any float64") from None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of the background's levels."""
-
-    column: TableColumn
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "kind": "category",
-            "name": one_line(self.column.name),
-            "levels": [cell(level) for level in self.column.levels],
-            "missing": self.column.missing,
-        }
-
-    def sent(self, value: float) -> float | None:
-        return None if math.isnan(value) else int(self.column.places(np.array([value]))[0])
-
-    def encoded(self, value: Any) -> float:
-        name, count = self.column.name, len(self.column.levels)
-        if value is None and self.column.missing:
-            return math.nan
-        if type(value) is not int or not 0 <= value < count:
-            allowed = " or null" if self.column.missing else ""
-            raise InputError(f"column {name!r}: send the position of a level, 0 to {count - 1}{allowed}")
-        return float(self.column.points[value])
-
-
-def control_of(column: TableColumn, marginal: Marginal, values: Floats) -> Control:
-    """Return the control of a column with these background values (n,)."""
-    if column.categorical:
-        return Choice(column)
-    cells = marginal.cells
-    edges = cells.edges[1:-1].tolist() if isinstance(cells, BinCells) else []
-    numbers = values[~np.isnan(values)]
-    low, high, whole = float(numbers.min()), float(numbers.max()), bool((numbers % 1 == 0).all())
-    return Slider(column, low, high, _step(low, high, whole=whole), tuple(edges))
+            raise InputError(f"column {column.name!r}: the number is larger than any float64") from None
 
 
 def _step(low: float, high: float, *, whole: bool) -> float:

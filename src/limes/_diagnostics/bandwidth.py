@@ -213,7 +213,7 @@ class Suggestion(Printable):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curves; takes ``ax=``, returns it, shows nothing."""
-        axes: Axes = drawer("diagnosis").draw_suggestion(self, ax)
+        axes: Axes = drawer("diagnostics").draw_suggestion(self, ax)
         return axes
 
     def __repr__(self) -> str:

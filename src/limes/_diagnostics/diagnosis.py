@@ -31,7 +31,7 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from limes._show.diagnosis import DiagnosisPlots
+    from limes._show.diagnostics import DiagnosisPlots
 
 # Rows diagnosed together: samples of 4096 rows of 30 columns are 200 MB
 _BLOCK = 100
@@ -268,7 +268,7 @@ class Diagnosis(Page):
     method: str
 
     _widest: ClassVar[int] = 110
-    _html: ClassVar[str] = "diagnosis"
+    _html: ClassVar[str] = "diagnostics"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -306,7 +306,7 @@ class Diagnosis(Page):
         return f"<Diagnosis: {count(len(self), 'row')}, {counts}, {self.method}>"
 
     def _drawn(self, width: int) -> RenderableType:  # noqa: ARG002 - tables break lines
-        drawn: RenderableType = drawer("diagnosis").drawn(self)
+        drawn: RenderableType = drawer("diagnostics").drawn(self)
         return drawn
 
     def __len__(self) -> int:
@@ -322,7 +322,7 @@ class Diagnosis(Page):
     @property
     def plot(self) -> DiagnosisPlots:
         """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profiles(row=0)``."""
-        plots: DiagnosisPlots = drawer("diagnosis").DiagnosisPlots(self)
+        plots: DiagnosisPlots = drawer("diagnostics").DiagnosisPlots(self)
         return plots
 
     def to_json(self, path: str | Path | None = None) -> str:

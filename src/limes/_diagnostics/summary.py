@@ -29,7 +29,7 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from limes._show.summary import SummaryPlots
+    from limes._show.diagnostics import SummaryPlots
 
 GUARANTEE = 1.0 - np.exp(-1.0)
 MOST_COHORTS = 20
@@ -99,7 +99,7 @@ class Summary(Printable):
     @property
     def plot(self) -> SummaryPlots:
         """Pictures: ``.plot.importance()`` and ``.plot.cohorts()``."""
-        plots: SummaryPlots = drawer("summary").SummaryPlots(self)
+        plots: SummaryPlots = drawer("diagnostics").SummaryPlots(self)
         return plots
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -119,11 +119,11 @@ class Summary(Printable):
         return f"<Summary: {self.rows} rows, {self.output}; mean |β|: {first}>"
 
     def _card(self) -> Card:
-        card: Card = drawer("summary").card(self)
+        card: Card = drawer("diagnostics").summary_card(self)
         return card
 
     def _drawn(self, width: int) -> RenderableType:
-        table: RenderableType = drawer("summary").table(self, width)
+        table: RenderableType = drawer("diagnostics").summary_table(self, width)
         return table
 
 

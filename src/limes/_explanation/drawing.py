@@ -1,8 +1,7 @@
 """Data that is drawn: as a `Card`, a table and some sentences, or else by modules of ``limes._show``.
 
-``limes._show`` imports the classes that it draws, explanations and diagnoses; they do not import it. Here,
-and only here, its modules are looked up by name, when something is drawn for the first time, so that
-explaining loads no library of plots, tables or templates.
+``limes._show`` imports the classes that it draws; they do not import it. Here, and only here, its modules are
+looked up by name, so that explaining loads no library of plots, tables or templates.
 """
 
 from __future__ import annotations
@@ -22,12 +21,11 @@ if TYPE_CHECKING:
 
 
 def drawer(medium: str) -> Any:
-    """Return the module of ``limes._show`` that draws on a medium: "terminal", "html", "plots", ..."""
+    """Return a module of ``limes._show``: "terminal", "html", "plots", ..."""
     return import_module(f"limes._show.{medium}")
 
 
 def write_text(text: str, path: str | Path | None) -> str:
-    """Return the text, and write it to `path` if given; an InputError if it cannot be written."""
     if path is not None:
         if not Path(path).parent.is_dir():
             raise InputError(
@@ -42,18 +40,14 @@ def write_text(text: str, path: str | Path | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A title, facts, a table and remarks, which terminals and notebooks draw alike.
-
-    Rows of the table are as long as its columns. The row ``strong`` stands out; the column ``bars`` is drawn
-    with characters of one width.
-    """
+    """A title, facts, a table and remarks, which terminals and notebooks draw alike."""
 
     title: str
     subtitle: str = ""
     columns: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    strong: int | None = None
-    bars: int | None = None
+    rows: Sequence[Sequence[str]] = ()  # as long as the columns
+    strong: int | None = None  # the row that stands out
+    bars: int | None = None  # the column that is drawn with characters of one width
     remarks: Sequence[str] = ()
 
 
@@ -83,9 +77,9 @@ class Printable:
 
 
 class Page(Printable):
-    """Data with a page as well, by the functions ``page(data)`` and ``fragment(data)`` of a module."""
+    """Data with a page as well."""
 
-    _html: ClassVar[str]
+    _html: ClassVar[str]  # the module with page(data) and fragment(data)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return a self-contained page with pictures, and write it to `path` if given."""
@@ -95,7 +89,24 @@ class Page(Printable):
         return str(drawer(self._html).fragment(self))
 
 
-# Methods of the explainers of lime and shap
+# Names of lime's and shap's explanations, and their counterparts here
+OTHER_NAMES = {
+    "as_list": "explanation.top(), or .to_frame()",
+    "as_map": "explanation.values, with .feature_names",
+    "as_pyplot_figure": "explanation.plot.bar()",
+    "base_values": "explanation.intercepts",
+    "coef": "explanation.values",
+    "intercept": "explanation.intercepts",
+    "local_exp": "explanation.values",
+    "local_pred": "explanation.surrogate_predictions",
+    "predict_proba": "explanation.predictions",
+    "r2": "explanation.fidelity",
+    "save_to_file": "explanation.to_html(path)",
+    "score": "explanation.fidelity",
+    "shap_values": "explanation.values: coefficients, not SHAP values",
+    "show_in_notebook": "the explanation itself, as the last line of a cell",
+}
+# Methods of their explainers
 _OTHER_METHODS = ("explain_instance", "shap_values", "explain")
 # Facts that are shown of an explanation, but not of its explainer
 _NOT_SHOWN = ("meaning", "model", "slopes", "seed", "quantity")

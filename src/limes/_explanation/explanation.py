@@ -1,19 +1,23 @@
 """The explanation of one or many rows: frozen arrays, names, and how they were computed.
 
-Everything that draws an explanation lives in `limes._show` and is imported when it is called.
+``limes._show`` draws it, and is imported when something is drawn (``drawing.py``). Cells of its table and
+facts of its provenance are plain Python values, so that JSON returns exactly what is stored: ``None``, a
+truth value, a whole number, a float or a text; facts may nest in lists and dictionaries.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, field, fields
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from limes._checks import is_count
 from limes._explanation import json
-from limes._explanation.drawing import Page, drawer, write_text
-from limes._explanation.fields import data_field_names, select, validate
+from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fit import Fit, left_to_fit
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
@@ -21,33 +25,15 @@ from limes._explanation.view import one_line_summary
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from limes._arrays import Bools, Floats, Ints, Objects
     from limes._explanation.fit import Effects, Interaction
     from limes._show.plots import Plots
-
-
-# Names of lime's and shap's explanations, and their counterparts here
-_OTHER_NAMES = {
-    "as_list": "explanation.top(), or .to_frame()",
-    "as_map": "explanation.values, with .feature_names",
-    "as_pyplot_figure": "explanation.plot.bar()",
-    "base_values": "explanation.intercepts",
-    "coef": "explanation.values",
-    "intercept": "explanation.intercepts",
-    "local_exp": "explanation.values",
-    "local_pred": "explanation.surrogate_predictions",
-    "predict_proba": "explanation.predictions",
-    "r2": "explanation.fidelity",
-    "save_to_file": "explanation.to_html(path)",
-    "score": "explanation.fidelity",
-    "shap_values": "explanation.values: coefficients, not SHAP values",
-    "show_in_notebook": "the explanation itself, as the last line of a cell",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -179,19 +165,18 @@ class Explanation(Page):
     _html: ClassVar[str] = "html"
 
     def __post_init__(self) -> None:
-        fields = self._stored()
-        if fields["fidelity"] is None and self.fit is None:
+        stored = self._stored()
+        if stored["fidelity"] is None and self.fit is None:
             raise InputError(
                 "fidelity is missing; pass R², one number a row and output, or the fit that computes it"
             )
-        for name, value in validate(fields).items():
+        for name, value in _validated(stored).items():
             object.__setattr__(self, name, value)
 
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name):
-            """Raise AttributeError; for a name of lime or shap, with the name that it has here."""
-            advice = f"; it is {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+            advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     @property
@@ -291,15 +276,13 @@ class Explanation(Page):
     @property
     def plot(self) -> Plots:
         """Pictures: ``explanation.plot.bar(row=0)``, ``.beeswarm()``, and ``.text()`` of a text."""
-        plots: Plots = drawer("plots").Plots(self)
-        return plots
+        return drawer("plots").Plots(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return one_line_summary(self)
 
     def _drawn(self, width: int) -> RenderableType:
-        table: RenderableType = drawer("terminal").table(self, width)
-        return table
+        return drawer("terminal").table(self, width)  # type: ignore[no-any-return]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.ascii_only:
@@ -330,9 +313,19 @@ class Explanation(Page):
         outputs = name_positions(output, self.output_names, "output")
         positions = {"n": rows, "d": columns, "k": outputs}
         stored, drops_axis = self._stored(), is_single(output)
+        several = self.values.ndim == 3
+        for name, axes in _ARRAYS.items():
+            if (array := stored[name]) is not None:
+                for axis, letter in enumerate(axes if several else axes.replace("k", "")):
+                    array = array.take(positions[letter], axis=axis)
+                stored[name] = array[..., 0] if several and drops_axis and "k" in axes else array
+        for name, axes in _TUPLES.items():
+            if stored[name]:
+                stored[name] = _entries_at(stored[name], [positions[letter] for letter in axes])
+        if stored["controls"] and not any(stored["controls"]):  # the exact rows among sampled ones
+            stored |= {**dict.fromkeys(_OF_SAMPLES), "method": "exact", "reason": ""}
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
-        selection = select(stored, positions, drops_axis=drops_axis)
-        return type(self)(**{**stored, **selection, "explainer": self.explainer, "fit": fit})
+        return type(self)(**stored, explainer=self.explainer, fit=fit)
 
     def top(self, k: int = 5) -> Self:
         """Return the ``k`` features with the largest mean absolute value, largest first.
@@ -390,8 +383,7 @@ class Explanation(Page):
         >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
         True
         """
-        chosen: tuple[str, ...] = drawer("exports").reasons(self, k, catalogue, row, output, sign)
-        return chosen
+        return drawer("exports").reasons(self, k, catalogue, row, output, sign)  # type: ignore[no-any-return]
 
     @property
     def certificate(self) -> Certificate:
@@ -450,8 +442,7 @@ class Explanation(Page):
         InputError
             The explanation is not of an image, or an option is not valid.
         """
-        mask: Bools = drawer("images").mask(self, output, top, sign, of)
-        return mask
+        return drawer("inputs").mask(self, output, top, sign, of)  # type: ignore[no-any-return]
 
     def heatmap(self, output: str | int | None = None, *, of: str = "explained") -> Floats:
         """Return the coefficient of each pixel's superpixel, (H, W); NaN outside of what is explained.
@@ -468,8 +459,7 @@ class Explanation(Page):
         InputError
             The explanation is not of an image, or an option is not valid.
         """
-        heatmap: Floats = drawer("images").heatmap(self, output, of)
-        return heatmap
+        return drawer("inputs").heatmap(self, output, of)  # type: ignore[no-any-return]
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a long data frame: one line a row, feature and output.
@@ -572,7 +562,7 @@ class Explanation(Page):
         InputError
             The text or file is not readable, not complete, or of an unknown format or version.
         """
-        return cls(**json.loads(text_or_path, data_field_names(cls)))
+        return cls(**json.loads(text_or_path, _stored_names(cls)))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
@@ -589,16 +579,213 @@ class Explanation(Page):
         return drawer("exports").to_shap(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor: arrays that were merely unpickled would be writable.
-        return _rebuilt, (type(self), self._fields())
+        # through the constructor: arrays that were merely unpickled would be writable
+        return partial(type(self), **self._fields()), ()
 
     def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in data_field_names(type(self))}
+        return {name: getattr(self, name) for name in _stored_names(type(self))}
 
     def _stored(self) -> dict[str, Any]:
         """Return the fields as they are: None where the fit has not computed them yet."""
-        return {name: vars(self)[name] for name in data_field_names(type(self))}
+        return {name: vars(self)[name] for name in _stored_names(type(self))}
 
 
-def _rebuilt(cls: type[Explanation], state: dict[str, Any]) -> Explanation:
-    return cls(**state)
+def _stored_names(kind: type[Explanation]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("explainer", "fit"))
+
+
+# -- fields: read-only arrays, tuples of texts and plain facts, or an error ----------------------------------
+
+# Kinds of arrays that are accepted, the type that is stored, and its name; floats unless given
+_FLOATS = ("fiu", np.float64, "numbers")
+_WHOLE = ("iu", np.int64, "whole numbers")
+_KINDS = {"calls": _WHOLE, "shared_calls": _WHOLE, "row_converged": ("b", np.bool_, "truth values")}
+_METHODS = ("exact", "sampled")
+# Axes of the fields that have rows (n), features (d) or outputs (k); arrays of one output have no axis k
+_ARRAYS = {
+    **dict.fromkeys(("values", "standard_errors"), "ndk"),
+    **dict.fromkeys(("intercepts", "predictions", "surrogate_predictions", "fidelity"), "nk"),
+    "data": "nd",
+    **dict.fromkeys(("calls", "shared_calls", "effective_rows", "row_converged"), "n"),
+    **dict.fromkeys(("shares", "share_errors"), "ndk"),
+    **dict.fromkeys(("surrogate_errors", "fidelity_errors"), "nk"),
+}
+_TUPLES = {
+    "feature_names": "d",
+    "output_names": "k",
+    "conditions": "nd",
+    **dict.fromkeys(("row_warnings", "controls", "certificates", "ids"), "n"),
+}
+# None where all rows are exact
+_OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "shared_calls", "effective_rows", "controls")
+# None also where the fit is yet to compute R²
+_OPTIONAL = {*_OF_SAMPLES, "fidelity", "fidelity_errors"}
+
+
+def _validated(stored: Mapping[str, Any]) -> dict[str, Any]:
+    arrays = _arrays(stored)
+    n, d, *k = arrays["values"].shape
+    method, reason = stored["method"], stored["reason"]
+    if method not in _METHODS:
+        raise InputError(f"method={method!r} is not known; use one of {_METHODS}")
+    if not isinstance(reason, str):
+        raise InputError(f"reason is {reason!r}; pass a text")
+    if (arrays["standard_errors"] < 0).any():
+        raise InputError("standard_errors has negative entries; use 0 where a value is exact")
+    facts = _plain_fact(stored["provenance"], "provenance")
+    if not isinstance(facts, dict):
+        raise InputError(f"provenance is {facts!r}; pass a dictionary")
+    ids = stored["ids"]
+    if ids is None:
+        ids = range(n)
+    elif not set(map(type, ids := _entries("ids", ids, n))) <= _PLAIN:
+        ids = map(plain_cell, ids)
+    controls = stored["controls"]
+    outputs = _texts("output_names", stored["output_names"], *(k or [1]))
+    if len(set(outputs)) != len(outputs) or not outputs:
+        raise InputError(f"output_names is {outputs}; pass a different name for each output")
+    return {
+        **arrays,
+        "certificates": _certificates(stored["certificates"], n),
+        "ids": tuple(ids),
+        "errors": tuple((plain_cell(row), str(text)) for row, text in stored["errors"]),
+        "feature_names": _texts("feature_names", stored["feature_names"], d),
+        "output_names": outputs,
+        "conditions": _text_rows("conditions", stored["conditions"], n, d),
+        "row_warnings": _text_rows("row_warnings", stored["row_warnings"], n, None),
+        "controls": None if controls is None else _texts("controls", controls, n),
+        "provenance": facts,
+    }
+
+
+def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
+    if isinstance(certificates, Sized) and not len(certificates):
+        return ()
+    entries = _entries("certificates", certificates, rows)
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            kind = type(entry).__name__
+            raise InputError(f"certificates[{i}] is {kind}: pass a mapping of plain facts for each row")
+    return tuple(_plain_fact(certificate, "certificates") for certificate in entries)
+
+
+def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    shape = _array("values", stored["values"]).shape
+    if len(shape) not in (2, 3):
+        raise InputError(
+            f"values has shape {shape}; pass (rows, features) for one output or "
+            "(rows, features, outputs) for several"
+        )
+    sizes = dict(zip("ndk", shape, strict=False))
+    absent = {name for name in _OPTIONAL if stored[name] is None}
+    arrays = {name: _array(name, stored[name]) for name in _ARRAYS if name not in absent}
+    if "fidelity" in arrays and "fidelity_errors" in absent:
+        arrays["fidelity_errors"] = np.zeros_like(arrays["fidelity"])
+    for name, array in arrays.items():
+        wanted = tuple(sizes[axis] for axis in _ARRAYS[name] if axis in sizes)
+        if array.shape != wanted:
+            raise InputError(
+                f"{name} has shape {array.shape} but values has shape {shape}; "
+                f"pass {name} with the shape {wanted}"
+            )
+        array.flags.writeable = False
+    return arrays
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    kinds, dtype, words = _KINDS.get(name, _FLOATS)
+    # a table of floats alone stays one: a million rows of boxed numbers are a gigabyte
+    floats = isinstance(value, np.ndarray) and value.dtype == np.float64
+    try:
+        array = np.array(value, dtype=object if name == "data" and not floats else None)
+    except ValueError as problem:
+        raise InputError(f"{name} is ragged ({problem}); pass rows of equal length") from problem
+    if name == "data":
+        return array if floats or set(map(type, array.flat)) <= _PLAIN else _plain_cells(array)
+    if array.size and array.dtype.kind not in kinds:
+        raise InputError(f"{name} is of type {array.dtype}; pass {words}")
+    return array.astype(dtype, copy=False)
+
+
+def _text_rows(name: str, value: Any, n: int, length: int | None) -> tuple[tuple[str, ...], ...]:
+    rows = _entries(name, value, n)
+    # rows may share a tuple, as most do their warnings: it is checked once, at its first row
+    identities = [*map(id, rows)]
+    first = dict(zip(reversed(identities), range(len(rows) - 1, -1, -1), strict=True))
+    texts = {
+        row: _texts(f"{name}[{i}]", rows[i], length) for row, i in sorted(first.items(), key=itemgetter(1))
+    }
+    return tuple(map(texts.__getitem__, identities))
+
+
+def _texts(name: str, value: Any, length: int | None) -> tuple[str, ...]:
+    entries = _entries(name, value, length)
+    if set(map(type, entries)) <= {str}:
+        return entries
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            raise InputError(f"{name}[{i}] is {entry!r}; pass a text")
+    return tuple(map(str, entries))
+
+
+def _entries(name: str, value: Any, length: int | None) -> tuple[Any, ...]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise InputError(f"{name} is {value!r}; pass a list")
+    entries = tuple(value)
+    if length is not None and len(entries) != length:
+        raise InputError(f"{name} has {len(entries)} entries; pass {length}, as values has")
+    return entries
+
+
+def _entries_at(entries: tuple[Any, ...], positions: list[NDArray[np.intp]]) -> tuple[Any, ...]:
+    first, *rest = positions
+    return tuple(_entries_at(entries[i], rest) if rest else entries[i] for i in first)
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+_MISSING = frozenset({"NAType", "NaTType"})  # of pandas, compared by name: pandas stays unloaded
+
+
+def _plain_cells(table: Objects) -> Objects:
+    cells = np.empty(table.size, dtype=object)
+    cells[:] = [plain_cell(value) for value in table.flat]
+    return cells.reshape(table.shape)
+
+
+def plain_cell(value: Any) -> Any:
+    """Return one cell as ``None``, bool, int, float or str; what has no plain form becomes its text."""
+    if type(value) in _PLAIN:
+        return value
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.floating):
+        return float(value)  # item() of a long double is a long double again
+    item = value.item() if isinstance(value, np.generic) else value
+    return item if type(item) in _PLAIN else str(item)
+
+
+def _plain_fact(value: Any, where: str) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key == json.NOT_FINITE:
+                raise InputError(f"{where} has the key {key!r}; use another text as its name")
+        return {
+            str(key): fact if type(fact) in _PLAIN else _plain_fact(fact, f"{where}[{key!r}]")
+            for key, fact in value.items()
+        }
+    if isinstance(value, np.ndarray):
+        return _plain_fact(value.tolist(), where)
+    if isinstance(value, list | tuple):
+        if set(map(type, value)) <= _PLAIN:
+            return list(value)
+        return [_plain_fact(fact, f"{where}[{i}]") for i, fact in enumerate(value)]
+    if isinstance(value, np.generic):
+        return plain_cell(value)
+    raise InputError(
+        f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
+        "pass numbers, texts, None, lists or dictionaries of them"
+    )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 class _Drawn(Printable):
     def _card(self) -> Card:
-        card: Card = drawer("effects").card(self)
+        card: Card = drawer("terminal").effect_card(self)
         return card
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from limes._explanation.fields import NOT_FINITE
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 FORMAT = "limes._explanation"
 VERSION = 1
 
+# The one key of the JSON object that stands for a float which JSON has no number for
+NOT_FINITE = "$float"
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FULL = ("values", "standard_errors", "shares", "share_errors")
 _PER_ROW = (
@@ -44,18 +45,27 @@ _DEEPEST = 50
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
-    """Return the fields of an explanation as JSON."""
     head = {"format": FORMAT, "version": VERSION, "shape": list(fields["values"].shape)}
     body = {name: jsonable(value) for name, value in fields.items()}
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
 def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields `names` of an explanation from JSON text or from a file of it."""
     text, where = _read(text_or_path)
     content = _parse(text, where)
-    _check_format(content, where)
-    _check_fields({*content, *_LATER}, {*_HEAD, *names}, where)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{where} has version {content.get('version')!r} of its format, this limes reads "
+            f"version {VERSION}; use the limes that wrote it, or write it again"
+        )
+    present, required = {*content, *_LATER}, {*_HEAD, *names}
+    if present != required:
+        raise InputError(
+            f"{where} lacks the fields {sorted(required - present)} and has the unknown fields "
+            f"{sorted(present - required)}; write it again with to_json"
+        )
     shape = content["shape"]
     if not isinstance(shape, list) or not all(type(size) is int for size in shape):
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
@@ -67,7 +77,6 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def jsonable(value: Any) -> Any:
-    """Return arrays, tuples, mappings and numbers that are not finite in a form that JSON can hold."""
     if isinstance(value, np.ndarray):
         finite = value.dtype != object and bool(np.isfinite(value).all())
         return value.tolist() if finite else jsonable(value.tolist())
@@ -81,7 +90,7 @@ def jsonable(value: Any) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    """Raise ValueError where lists and objects are nested deeper than anything that `dumps` writes."""
+    """Raise ValueError where the value is nested deeper than anything that `dumps` writes."""
     level = [value]
     for _ in range(_DEEPEST):
         parts = [part.values() if isinstance(part, dict) else part for part in level]
@@ -92,7 +101,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _shaped(name: str, value: Any, shape: list[int]) -> Any:
-    # Nested lists lose the width of an array without rows: hence the shape beside them.
+    # nested lists lose the width of an array without rows: hence the shape beside them.
     rows, features, *outputs = shape
     per_row = dict.fromkeys(_PER_ROW, (rows, *outputs))
     shapes = {**dict.fromkeys(_FULL, tuple(shape)), **per_row, "data": (rows, features)}
@@ -128,24 +137,6 @@ def _parse(text: str, where: str) -> Any:
         raise InputError(f"{where} is not valid JSON: {problem}; write it with to_json") from problem
 
 
-def _check_format(content: Any, where: str) -> None:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
-    if content.get("version") != VERSION:
-        raise InputError(
-            f"{where} has version {content.get('version')!r} of its format, this limes reads "
-            f"version {VERSION}; use the limes that wrote it, or write it again"
-        )
-
-
-def _check_fields(present: set[str], required: set[str], where: str) -> None:
-    if present != required:
-        raise InputError(
-            f"{where} lacks the fields {sorted(required - present)} and has the unknown fields "
-            f"{sorted(present - required)}; write it again with to_json"
-        )
-
-
 # Most pixels that are decoded: 32 bytes a pixel are 1 GB
 MAX_PIXELS = 1 << 25
 _FORMATS = ("PNG", "JPEG")
@@ -157,10 +148,7 @@ _LARGEST_PNG = 512 * 512
 def to_data_url(
     pixels: Any, *, lossless: bool = True, largest_png: int = _LARGEST_PNG, quality: int = 92
 ) -> str:
-    """Return an image (H, W) or (H, W, 3 or 4) of uint8 as a data URL.
-
-    It is a JPEG of a ``quality`` if it need not be lossless, and has more pixels than ``largest_png``.
-    """
+    """Write (H, W) or (H, W, 3 or 4) of uint8; as a JPEG if it may be lossy and has many pixels."""
     from PIL import Image
 
     buffer, image = io.BytesIO(), Image.fromarray(pixels)
@@ -170,18 +158,11 @@ def to_data_url(
 
 
 def from_data_url(url: Any) -> Any:
-    """Return the image (H, W, C) of a data URL.
-
-    The text may come from an untrusted file: it has to be a PNG or JPEG in base64 and nothing else, as HTML
-    shows it in a style, and its size is checked before a pixel is decoded.
-
-    Raises
-    ------
-    InputError
-        If the text is no such URL, has too many pixels, or cannot be decoded.
-    """
+    """Return (H, W, C) of the data URL of an image."""
     from PIL import Image
 
+    # The text may come from an untrusted file: it has to be a PNG or JPEG in base64 and nothing else, as HTML
+    # shows it in a style, and its size is checked before a pixel is decoded.
     if not isinstance(url, str) or not (match := _DATA_URL.fullmatch(url)):
         raise InputError("the image of this explanation is damaged: it is no PNG or JPEG in base64")
     try:
@@ -199,14 +180,13 @@ def from_data_url(url: Any) -> Any:
 
 
 def labels_to_data_url(labels: Ints) -> str:
-    """Return labels (H, W) below 2^24 as an image, one byte a pixel where that is enough, else three."""
+    """Write labels (H, W) below 2^24, one byte a pixel where that is enough, else three."""
     if labels.max(initial=0) < 256:
         return to_data_url(labels.astype(np.uint8))
     return to_data_url(np.stack([labels >> shift & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8))
 
 
 def labels_from_data_url(url: Any) -> Ints:
-    """Return the labels (H, W) of a data URL."""
     parts = from_data_url(url).astype(np.int64)
     if parts.ndim == 2:
         return np.asarray(parts)

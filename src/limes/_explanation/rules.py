@@ -123,7 +123,7 @@ _BEST_OF = {
 
 
 def certificate_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a certificate's statements: errors, whether the rule is the best, what holds for all rows."""
+    """Write a certificate: errors, what holds for all rows, whether the rule is the best of its size."""
     return tuple(_sentences(facts))
 
 
@@ -158,7 +158,6 @@ def _sentences(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _optimality(facts: Mapping[str, Any]) -> str:
-    """Return whether the rule is the best of its size, and of what, or how firm the choice is."""
     if facts["proved"]:
         return f"{_BEST_OF.get(facts.get('optimum', ''), 'The best rule of this size: proved')}."
     if facts.get("optimum") == "estimate":
@@ -235,17 +234,17 @@ class Contrast(Printable):
                 (one_line(c.feature), cell(c.value), cell(c.new_value), one_line(c.new_condition))
                 for c in self.changes
             ],
-            remarks=(self._proof(),),
+            remarks=(_PROOFS[self.proved, self.reached].format(self.reason),),
         )
 
-    def _proof(self) -> str:
-        if not (self.proved or self.reached):
-            return f"Not proved: {self.reason}."
-        if not self.proved:
-            return f"Not proved to be the fewest columns: {self.reason}."
-        if not self.reached:
-            return "Proved by bounds of the model over all background values."
-        return "Proved to be the fewest columns, whatever background values they take."
+
+# By whether it is proved, and whether the threshold is reached
+_PROOFS = {
+    (False, False): "Not proved: {}.",
+    (False, True): "Not proved to be the fewest columns: {}.",
+    (True, False): "Proved by bounds of the model over all background values.",
+    (True, True): "Proved to be the fewest columns, whatever background values they take.",
+}
 
 
 def _contrast_sentence(contrast: Contrast) -> str:

@@ -33,7 +33,6 @@ class UnknownNameError(InputError, KeyError):
 
 
 def split_key(key: Any) -> tuple[Any, Any, Any]:
-    """Return the parts of a key for rows, features and outputs; an ellipsis fills the gap."""
     parts = list(key) if isinstance(key, tuple) else [key]
     gaps = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(parts) - len(gaps) > 3 or len(gaps) > 1:
@@ -53,12 +52,10 @@ def by_size(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
 
 
 def is_single(part: Any) -> bool:
-    """Return whether a part of a key is one position or one name."""
     return isinstance(part, str | int | np.integer) and not isinstance(part, bool)
 
 
 def row_positions(part: Any, size: int) -> NDArray[np.intp]:
-    """Return the positions of the rows that a part of a key selects; rows have no names."""
     pieces = [part] if isinstance(part, str) else part if isinstance(part, list) else []
     if names := [piece for piece in pieces if isinstance(piece, str)]:
         raise InputError(
@@ -71,69 +68,50 @@ def row_positions(part: Any, size: int) -> NDArray[np.intp]:
 
 def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
     """Return the positions among `names` that a part of a key selects; `what` names them in errors."""
+    size = len(names)
     if isinstance(part, slice):
-        return np.arange(len(names))[part]
+        return np.arange(size)[part]
     if is_single(part):
-        return np.array(_one(part, names, what), dtype=np.intp)
-    pieces = _pieces(part, what)
+        pieces = [part]
+    elif isinstance(part, list | tuple | range):
+        pieces = list(part)
+    elif hasattr(part, "__array__") and np.ndim(part) == 1:
+        pieces = list(np.asarray(part))
+    else:
+        raise InputError(
+            f"{part!r} selects no {what}; pass a position, a slice, a mask or a list"
+            + ("" if what == "row" else ", or a name")
+        )
     if pieces and all(isinstance(piece, bool | np.bool_) for piece in pieces):
-        return _masked(pieces, len(names), what)
+        if len(pieces) != size:
+            raise IndexError(f"The mask has {len(pieces)} entries; pass one for each {what}: {size}")
+        return np.flatnonzero(pieces)
     return np.array([i for piece in pieces for i in _one(piece, names, what)], dtype=np.intp)
 
 
-def _pieces(part: Any, what: str) -> list[Any]:
-    if isinstance(part, list | tuple | range):
-        return list(part)
-    if hasattr(part, "__array__") and np.ndim(part) == 1:
-        return list(np.asarray(part))
-    raise InputError(
-        f"{part!r} selects no {what}; pass a position, a slice, a mask or a list"
-        + ("" if what == "row" else ", or a name")
-    )
-
-
-def _masked(mask: list[Any], size: int, what: str) -> NDArray[np.intp]:
-    if len(mask) != size:
-        raise IndexError(f"The mask has {len(mask)} entries; pass one for each {what}: {size}")
-    return np.flatnonzero(mask)
-
-
 def _one(piece: Any, names: Sequence[str], what: str) -> list[int]:
+    size = len(names)
     if isinstance(piece, str):
-        return _named(piece, names, what)
+        if positions := [position for position, name in enumerate(names) if name == piece]:
+            return positions
+        close = get_close_matches(piece, names, n=1, cutoff=0.4)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        more = f" and {size - _LISTED} more" if size > _LISTED else ""
+        listed = ", ".join(map(repr, names[:_LISTED]))
+        raise UnknownNameError(f"There is no {what} {piece!r}.{guess} The {what}s are {listed}{more}.")
     if isinstance(piece, bool | np.bool_) or not isinstance(piece, int | np.integer):
         raise InputError(f"{piece!r} of type {type(piece).__name__} is no position of a {what}")
-    size = len(names)
     if not -size <= piece < size:
         number = "is 1" if size == 1 else f"are {size}"
         raise IndexError(f"There is no {what} {piece}: there {number}, counted from 0")
     return [int(piece) % size]
 
 
-def _named(name: str, names: Sequence[str], what: str) -> list[int]:
-    positions = [position for position, other in enumerate(names) if other == name]
-    if not positions:
-        raise UnknownNameError(_advice(name, names, what))
-    return positions
-
-
-def _advice(name: str, names: Sequence[str], what: str) -> str:
-    close = get_close_matches(name, names, n=1, cutoff=0.4)
-    guess = f" Did you mean {close[0]!r}?" if close else ""
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    listed = ", ".join(map(repr, names[:_LISTED]))
-    return f"There is no {what} {name!r}.{guess} The {what}s are {listed}{more}."
-
-
 def shown_of(predictions: Floats) -> list[int]:
     """Return the positions of the outputs to show, of predictions (..., k): of two classes the second."""
     outputs = list(range(predictions.shape[-1]))
-    return outputs[1:] if predictions.size and _are_complementary(predictions) else outputs
-
-
-def _are_complementary(predictions: Floats) -> bool:
-    """Return whether predictions are the probabilities of two classes: one mirrors the other."""
-    if predictions.shape[-1] != 2 or not np.isfinite(predictions).all():
-        return False
+    if len(outputs) != 2 or not predictions.size or not np.isfinite(predictions).all():
+        return outputs
     unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)
-    return bool(unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all())
+    mirrored = unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all()
+    return outputs[1:] if mirrored else outputs

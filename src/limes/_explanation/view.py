@@ -1,7 +1,4 @@
-"""One row of an explanation for readers: sorted by size, in words, one part an output.
-
-Terminal, HTML and plots all draw a `RowView`; none of them indexes arrays.
-"""
+"""What all media show of an explanation: one row as a `RowView`, its texts, warnings and remarks."""
 
 from __future__ import annotations
 
@@ -12,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.fields import is_missing
 from limes._explanation.fit import fidelity_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
+    CONFIDENCE,
     cell,
     count,
+    difference,
     estimate,
     estimates,
+    is_missing,
     number,
     one_line,
     shorten,
@@ -28,7 +27,7 @@ from limes._explanation.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -39,15 +38,14 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 POOR_FIT, PARTIAL_FIT = 0.25, 0.5
 # Standard errors by which a sampled R² must be below
 _SURE = 2.0
+# Smaller shares would be written as 0 %
+_LEAST = 0.005
 _ANONYMOUS = "output"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One feature of one output: its condition, the row's value, its coefficient.
-
-    ``drawn`` is the length of its bar: the coefficient, for a slope per standard deviation.
-    """
+    """One feature of one output: its condition, the row's value, its coefficient."""
 
     position: int
     feature: str
@@ -55,7 +53,7 @@ class Line:
     data: str
     value: float
     standard_error: float
-    deviation: float = 1.0
+    deviation: float  # of the column, for a slope; else 1
 
     @property
     def is_slope(self) -> bool:
@@ -64,30 +62,33 @@ class Line:
 
     @property
     def drawn(self) -> float:
+        """The length of its bar: the coefficient, for a slope per standard deviation."""
         return self.value * self.deviation
 
     @property
     def drawn_error(self) -> float:
         return self.standard_error * self.deviation
 
+    @property
+    def reach(self) -> float:
+        """The length of its error bar to one side; 0 where the error is infinite."""
+        reach = CONFIDENCE * self.drawn_error
+        return reach if np.isfinite(reach) else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
-    """One output of one row; its lines by falling size of the coefficient.
-
-    ``title`` is its name for readers, such as "P(target = 1)". ``fit`` returns R² and its standard error; it
-    may take a while, and is called only when one of them is read.
-    """
+    """One output of one row; its lines by falling size of the coefficient."""
 
     position: int
-    name: str
-    title: str
+    title: str  # its name for readers, "P(target = 1)"
     prediction: float
     surrogate: float
     intercept: float
-    fit: Callable[[], tuple[float, float]]
+    fit: Callable[[], tuple[float, float]]  # R² and its error; it may take a while
     lines: tuple[Line, ...]
     omitted: int  # features without a line
+    sampled: bool
     is_rule: bool  # a rule has no diagnosis
 
     @cached_property
@@ -96,37 +97,58 @@ class OutputView:
 
     @property
     def fidelity(self) -> float:
-        """R² under the weights."""
         return self._fit[0]
 
     @property
-    def fidelity_error(self) -> float:
-        """Standard error of R²; 0 where exact."""
-        return self._fit[1]
+    def r2(self) -> str:
+        """R², with its error if it is sampled; "" where it was not computed."""
+        return " ".join(filter(None, estimate(*self._fit))) if np.isfinite(self.fidelity) else ""
 
     @property
     def remark(self) -> str:
-        """Sentence on how little the surrogate captures; "" where it captures half or more."""
-        return fit_remark(self.fidelity, self.fidelity_error, can_diagnose=not self.is_rule)
-
-    @property
-    def difference(self) -> float:
-        return self.prediction - self.surrogate
+        return fit_remark(*self._fit, can_diagnose=not self.is_rule)
 
     @property
     def fits_poorly(self) -> bool:
-        return is_poor(self.fidelity, self.fidelity_error)
+        return is_poor(*self._fit)
+
+    @property
+    def headline(self) -> str:
+        fit = f", R² {self.r2}" if self.r2 else ""
+        return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        return [
+            ("prediction", number(self.prediction)),
+            ("surrogate", number(self.surrogate)),
+            *([("R²", self.r2)] if self.r2 else []),
+            ("not captured at the row", difference(self.prediction - self.surrogate)),
+            ("intercept", number(self.intercept)),
+        ]
+
+    def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
+        """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""
+        lines = self.lines[:most]
+        # but for slopes, whose units differ
+        groups = [[line] for line in lines] if any(line.is_slope for line in lines) else [lines]
+        if not self.sampled:
+            columns = [signed_column((line.value for line in group), significant) for group in groups]
+            return [(text, "") for column in columns for text in column]
+        return [
+            text
+            for group in groups
+            for text in estimates([x.value for x in group], [x.standard_error for x in group], significant)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowView:
     """One row: its outputs, its warnings, and the rule and certificate of a sparse explanation."""
 
-    number: int
     label: str
+    method: str
     outputs: tuple[OutputView, ...]
-    calls: int
-    shared_calls: int
     warnings: tuple[str, ...]
     rule: str = ""
     certificate: tuple[str, ...] = ()  # sentences
@@ -141,13 +163,11 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
     """Return one row with at most `max_features` lines an output."""
     facts = explanation.certificates[row] if explanation.certificates else {}
     return RowView(
-        number=row,
         label=row_label(explanation, row),
+        method=method_line(explanation, row),
         outputs=tuple(
             _view_output(explanation, row, k, max_features) for k in shown_outputs(explanation, row)
         ),
-        calls=int(explanation.calls[row]),
-        shared_calls=_shared(explanation, row),
         warnings=row_warnings(explanation, row),
         rule=headlined_rule(facts) if facts else "",
         certificate=certificate_sentences(facts) if facts else (),
@@ -155,54 +175,42 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
 
 
 def _view_output(explanation: Explanation, row: int, output: int, limit: int) -> OutputView:
-    values = with_outputs(explanation.values, explanation)[row, :, output]
+    is_rule = bool(explanation.certificates)
+    values, errors = (
+        with_outputs(array, explanation)[row, :, output]
+        for array in (explanation.values, explanation.standard_errors)
+    )
+    prediction, surrogate, intercept = (
+        float(with_outputs(array, explanation)[row, output])
+        for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
+    )
     deviations = row_deviations(explanation, row)
     order = by_size(np.abs(values * deviations))[:limit]
-    if explanation.certificates:  # a rule is its facts that have a weight
+    if is_rule:  # it is its facts that have a weight
         order = order[values[order] != 0]
-
-    def of_row(array: Floats) -> float:
-        return float(with_outputs(array, explanation)[row, output])
-
     return OutputView(
         position=output,
-        name=one_line(explanation.output_names[output]),
         title=output_title(explanation, output),
-        prediction=of_row(explanation.predictions),
-        surrogate=of_row(explanation.surrogate_predictions),
-        intercept=of_row(explanation.intercepts),
+        prediction=prediction,
+        surrogate=surrogate,
+        intercept=intercept,
         fit=lambda: fidelity_at(explanation, row, output),
-        lines=tuple(_view_line(explanation, row, int(j), output, deviations[j]) for j in order),
-        omitted=0 if explanation.certificates else len(values) - len(order),
-        is_rule=bool(explanation.certificates),
+        lines=tuple(
+            Line(
+                position=j,
+                feature=one_line(explanation.feature_names[j]),
+                condition=one_line(explanation.conditions[row][j]),
+                data=cell(explanation.data[row, j]),
+                value=float(values[j]),
+                standard_error=float(errors[j]),
+                deviation=float(deviations[j]),
+            )
+            for j in order.tolist()
+        ),
+        omitted=0 if is_rule else len(values) - len(order),
+        sampled=explanation.method == "sampled",
+        is_rule=is_rule,
     )
-
-
-def _view_line(explanation: Explanation, row: int, feature: int, output: int, deviation: float) -> Line:
-    index = (row, feature, output)
-    return Line(
-        position=feature,
-        feature=one_line(explanation.feature_names[feature]),
-        condition=one_line(explanation.conditions[row][feature]),
-        data=cell(explanation.data[row, feature]),
-        value=float(with_outputs(explanation.values, explanation)[index]),
-        standard_error=float(with_outputs(explanation.standard_errors, explanation)[index]),
-        deviation=float(deviation),
-    )
-
-
-def coefficient_texts(lines: Sequence[Line], *, sampled: bool, significant: int = 4) -> list[tuple[str, str]]:
-    """Write coefficients and their standard errors, "" where exact.
-
-    They have the same decimals, but for slopes, whose units differ.
-    """
-    if len(lines) > 1 and any(line.is_slope for line in lines):
-        alone = (coefficient_texts([line], sampled=sampled, significant=significant) for line in lines)
-        return [text for (text,) in alone]
-    values = [line.value for line in lines]
-    if not sampled:
-        return [(text, "") for text in signed_column(values, significant)]
-    return estimates(values, [line.standard_error for line in lines], significant)
 
 
 def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
@@ -211,22 +219,18 @@ def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
     return {name: slopes[name] for name in explanation.feature_names if name in slopes}
 
 
-def row_deviations(explanation: Explanation, row: int) -> Floats:
-    """Return standard deviations (d,) of columns with slopes at a row, the unit of their bars; 1 for others.
-
-    A row that lacks a column's value has no slope there, but a condition.
-    """
-    slopes, deviations = slope_facts(explanation), np.ones(len(explanation.feature_names))
-    for j, name in enumerate(explanation.feature_names):
-        if name in slopes and not is_missing(explanation.data[row, j]):
-            deviations[j] = slopes[name]["deviation"]
-    return deviations
-
-
 def slope_deviations(explanation: Explanation) -> Floats:
-    """Return standard deviations (d,) of columns with slopes; 1 for others."""
+    """Return standard deviations (d,) of columns with slopes, the unit of their bars; 1 for others."""
     slopes, names = slope_facts(explanation), explanation.feature_names
     return np.array([slopes[name]["deviation"] if name in slopes else 1.0 for name in names])
+
+
+def row_deviations(explanation: Explanation, row: int) -> Floats:
+    """Return `slope_deviations` at a row: one that lacks a column's value has no slope, but a condition."""
+    units = slope_deviations(explanation)
+    for j in np.flatnonzero(units != 1.0):
+        units[j] = 1.0 if is_missing(explanation.data[row, j]) else units[j]
+    return units
 
 
 def bar_units(explanation: Explanation) -> Floats:
@@ -235,13 +239,12 @@ def bar_units(explanation: Explanation) -> Floats:
 
 
 def row_label(explanation: Explanation, row: int) -> str:
-    """Return the label of a row: "row 3", or its name."""
     label = explanation.ids[row]
     return f"row {label}" if isinstance(label, int) else one_line(str(label))
 
 
 def left_out(explanation: Explanation) -> str:
-    """Return a sentence on how many rows have no explanation, and why the first has none; "" if all have."""
+    """Return how many rows have no explanation, and why the first has none; "" if all have."""
     if not explanation.errors:
         return ""
     row, why = explanation.errors[0]
@@ -259,10 +262,7 @@ def shown_outputs(explanation: Explanation, row: int | None = None) -> list[int]
 
 
 def main_output(explanation: Explanation, row: int | None) -> int:
-    """Return the position of the output with the largest prediction; of two classes the positive one.
-
-    Without a ``row`` it is the largest mean prediction of all rows.
-    """
+    """Return the output with the largest prediction, without a row in the mean; of two classes the second."""
     predictions = with_outputs(explanation.predictions, explanation)
     predictions = predictions if row is None else predictions[row : row + 1]
     shown = shown_of(predictions)
@@ -276,6 +276,15 @@ def output_position(explanation: Explanation, output: str | int | None, row: int
     return int(np.atleast_1d(name_positions(output, explanation.output_names, "output"))[0])
 
 
+# Quantities by the method that is called
+_QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
+_TITLES: Mapping[Any, str] = {
+    "probability": "P({label})",
+    "log-odds": "log-odds of {label}",
+    "margin": "margin of {label}",
+}
+
+
 def output_title(explanation: Explanation, output: int) -> str:
     """Return the title of an output: "P(target = 1)", "log-odds of Bad", "prediction"."""
     name = one_line(explanation.output_names[output])
@@ -287,17 +296,8 @@ def output_title(explanation: Explanation, output: int) -> str:
     return _TITLES.get(quantity, "{name}").format(label=label, name=name)
 
 
-# Quantities by the method that is called
-_QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
-_TITLES: Mapping[Any, str] = {
-    "probability": "P({label})",
-    "log-odds": "log-odds of {label}",
-    "margin": "margin of {label}",
-}
-
-
 def _is_bare(name: str) -> bool:
-    """Return whether the label of a class means nothing by itself: a number, true or false."""
+    """Whether the label of a class means nothing by itself: a number, true or false."""
     try:
         float(name)
     except ValueError:
@@ -310,7 +310,8 @@ def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
     warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
     if warnings or explanation.row_converged[row] or np.isnan(explanation.standard_errors[row]).all():
         return warnings
-    calls = int(explanation.calls[row]) + _shared(explanation, row)
+    shared = 0 if explanation.shared_calls is None else explanation.shared_calls[row]
+    calls = int(explanation.calls[row] + shared)
     spent = f" with {count(calls, 'model call')}" if calls else ""
     joint = explanation.provenance.get("law") == "joint"
     more = "use a larger background" if joint else "pass a larger max_calls"
@@ -323,7 +324,7 @@ def accuracy(explanation: Explanation) -> str:
 
 
 def headlined_rule(facts: Mapping[str, Any]) -> str:
-    """Return the rule, behind a verdict where it is worse than the mean."""
+    """Return the rule of a certificate, behind a verdict where it is worse than the mean."""
     r2 = facts.get("r2", math.nan)
     if r2 < 0.0:
         verdict = "worse than the mean answer, no description of the model here"
@@ -331,41 +332,27 @@ def headlined_rule(facts: Mapping[str, Any]) -> str:
     return str(facts["rule"])
 
 
-def _shared(explanation: Explanation, row: int) -> int:
-    return 0 if explanation.shared_calls is None else int(explanation.shared_calls[row])
-
-
-def method_line(explanation: Explanation, calls: int, shared_calls: int) -> str:
-    """Return how the numbers were computed: exactly, or from how many model calls and why."""
-    spent = count(calls, "model call")
+def method_line(explanation: Explanation, row: int | None = None) -> str:
+    """Return how a row's numbers were computed, or all: exactly, or from how many model calls and why."""
+    rows = slice(None) if row is None else slice(row, row + 1)
+    calls = int(explanation.calls[rows].sum())
+    shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls[rows].max(initial=0))
+    spent, reason = count(calls, "model call"), one_line(explanation.reason)
     if explanation.method == "exact":
-        how = one_line(explanation.reason) or "read off the model"
+        how = reason or "read off the model"
         if explanation.certificates:
             return f"exact: {how} ({spent} to certify it)"
         return f"exact: {how}, no sampling ({spent})"
-    why = f", because {one_line(explanation.reason)}" if explanation.reason else ""
-    if not shared_calls:
+    why = f", because {reason}" if explanation.reason else ""
+    if not shared:
         return f"sampled with {spent}{why}"
     alone = f", and {spent}" if calls else ""
-    return f"sampled from a pool of {count(shared_calls, 'model call')} that rows share{alone}{why}"
+    return f"sampled from a pool of {count(shared, 'model call')} that rows share{alone}{why}"
 
 
 def meaning(explanation: Explanation) -> str:
     """Return what a coefficient means; designs without conditions state it in provenance["meaning"]."""
     return one_line(str(explanation.provenance.get("meaning", MEANING)))
-
-
-def headline(view: OutputView) -> str:
-    """Return prediction, surrogate and R² of one output in a line."""
-    fit = f", R² {fidelity(view)}" if fidelity(view) else ""
-    return f"prediction {number(view.prediction)}, surrogate {number(view.surrogate)}{fit}"
-
-
-def fidelity(view: OutputView) -> str:
-    """Return R², with its error if it is sampled; "" where it was not computed."""
-    if not np.isfinite(view.fidelity):
-        return ""
-    return " ".join(filter(None, estimate(view.fidelity, view.fidelity_error)))
 
 
 def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
@@ -383,12 +370,8 @@ def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True
     )
 
 
-# Smaller shares would be written as 0 %
-_LEAST = 0.005
-
-
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    """Return whether R² is surely so low that it is a warning."""
+    """Whether R² is surely so low that it is a warning."""
     return fidelity + _SURE * error < POOR_FIT
 
 

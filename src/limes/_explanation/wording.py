@@ -5,28 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from limes._explanation.fields import is_missing
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+# Error bars reach this many standard errors to each side: 95 % of a normal law
 CONFIDENCE = 1.96
-"""Error bars reach this many standard errors to each side: 95 % of a normal law."""
-
-UNKNOWN = "unknown"
-"""A coefficient that is not identified."""
-
+_UNKNOWN = "unknown"  # a coefficient that is not identified
 _RULE_DIGITS = 3
 _SMALL, _LARGE = 1e-3, 1e6  # outside, numbers are written with an exponent
 
 
 def number(value: float, significant: int = 4) -> str:
-    """Write a number with a few significant digits and no trailing zeros.
-
-    >>> [number(x) for x in (0.0, 152.13348, -0.0021, 3.0, 1.2345e-7, float("nan"))]
-    ['0', '152.1', '-0.0021', '3', '1.235e-07', 'nan']
-    """
+    """Write a number with a few significant digits and no trailing zeros."""
     text = _digits(value, significant)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
@@ -40,14 +31,8 @@ def _digits(value: float, significant: int) -> str:
 
 
 def signed_column(values: Iterable[float], significant: int = 4, *, size: float | None = None) -> list[str]:
-    """Write the numbers of one column, with their signs and the same number of decimals.
-
-    The largest decides the decimals, or a ``size`` in its place. An exact zero is written ``0``, a rounded
-    one ``0.00``, NaN ``unknown``.
-
-    >>> signed_column([23.4142, -0.0712, 0.0, 1e-9])
-    ['+23.41', '-0.07', '0', '0.00']
-    """
+    """Write the numbers of one column, with their signs and the same number of decimals."""
+    # an exact zero is written 0, a rounded one 0.00; the largest decides the decimals, or a size in its place
     numbers = [float(value) for value in values]
     largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0) if size is None else size
     if not _SMALL <= largest < _LARGE:
@@ -57,7 +42,6 @@ def signed_column(values: Iterable[float], significant: int = 4, *, size: float 
 
 
 def difference(value: float) -> str:
-    """Write a number with its sign."""
     return _sign(number(value), value)
 
 
@@ -67,11 +51,7 @@ def error(value: float) -> str:
 
 
 def estimate(value: float, standard_error: float) -> tuple[str, str]:
-    """Write a number and its standard error with the same decimals; no error where it is exact.
-
-    >>> [" ".join(estimate(0.4, error)) for error in (0.0046, 0.012, 0.0)]
-    ['0.400 ± 0.005', '0.400 ± 0.012', '0.4 ']
-    """
+    """Write a number and its standard error with the same decimals; no error where it is exact."""
     if not standard_error > 0:
         return number(value, 3), ""
     if not (math.isfinite(standard_error) and _is_plain(value) and _is_plain(standard_error)):
@@ -83,43 +63,35 @@ def estimate(value: float, standard_error: float) -> tuple[str, str]:
 def estimates(
     values: Sequence[float], standard_errors: Sequence[float], significant: int = 4
 ) -> list[tuple[str, str]]:
-    """Write the numbers of one column, with their signs, and their errors: all with the same decimals.
-
-    The median error decides the decimals; much smaller ones have two digits.
-
-    >>> estimates([23.4142, -0.0712, 1.0], [0.05, 0.05, 0.002])
-    [('+23.41', '± 0.05'), ('-0.07', '± 0.05'), ('+1.00', '± 0.0020')]
-    """
+    """Write the numbers of one column, with their signs, and their errors: all with the same decimals."""
+    # the median error decides the decimals; much smaller ones have two digits
     sure = sorted(e for e in standard_errors if e > 0 and math.isfinite(e))
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     if not sure or not (_is_plain(largest) and _is_plain(sure[len(sure) // 2])):
         texts = signed_column(values, significant)
-        return [(text, _error_of(text, error(e))) for text, e in zip(texts, standard_errors, strict=True)]
-    decimals = _decimals_of_error(sure[len(sure) // 2])
-
-    def write(standard_error: float) -> str:
-        text = f"{standard_error:.{decimals}f}"
-        return f"± {text}" if float(text) else error(standard_error)
-
-    texts = [_aligned(v, decimals) for v in values]
-    return [(text, _error_of(text, write(e))) for text, e in zip(texts, standard_errors, strict=True)]
-
-
-def _error_of(text: str, its_error: str) -> str:
-    """Write no error beside a coefficient that is unknown."""
-    return "" if text == UNKNOWN else its_error
+        errors = [error(e) for e in standard_errors]
+    else:
+        decimals = _decimals_of_error(sure[len(sure) // 2])
+        texts = [_aligned(v, decimals) for v in values]
+        rounded = [f"{e:.{decimals}f}" for e in standard_errors]
+        errors = [f"± {r}" if float(r) else error(e) for r, e in zip(rounded, standard_errors, strict=True)]
+    return [(text, "" if text == _UNKNOWN else e) for text, e in zip(texts, errors, strict=True)]
 
 
 def _is_plain(value: float) -> bool:
-    """Return whether a number is written without an exponent."""
+    """Whether a number is written without an exponent."""
     return value == 0 or _SMALL**2 <= abs(value) < _LARGE
 
 
 def _decimals_of_error(standard_error: float) -> int:
-    """Return the decimals of its first digit, of two where that is 1."""
+    """Decimals of its first digit, of two where that is 1."""
     exponent = math.floor(math.log10(standard_error))
     leading = round(standard_error / 10.0**exponent, 6)
     return max(0, -exponent + (leading < 2.0))
+
+
+def is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def cell(value: Any) -> str:
@@ -138,11 +110,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten a text in its middle, since both the name and the bound of a condition matter.
-
-    >>> shorten("mean concave points <= 0.0203", 20)
-    'mean concave… 0.0203'
-    """
+    """Shorten a text in its middle, since both the name and the bound of a condition matter."""
     text = one_line(text)
     if len(text) <= width:
         return text
@@ -159,18 +127,13 @@ def without_name(text: str, name: str) -> str:
 
 
 def count(amount: int, noun: str) -> str:
-    """Write an amount with its noun: ``1 row``, ``1,024 model calls``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def rule_text(
     facts: Sequence[tuple[str, float]], name: str, prediction: float, intercept: float = 0.0
 ) -> str:
-    """Write a sparse explanation as a rule: a base, and the facts with their weights, largest first.
-
-    >>> rule_text([("income > 70", 0.5), ("debt > 35", -0.75)], "score", -0.25)
-    '-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25'
-    """
+    """Write a sparse explanation as a rule: a base, and the facts with their weights, largest first."""
     largest = sorted(facts, key=lambda fact: -abs(fact[1]))
     terms = [(weight, f" [{one_line(fact)}]") for fact, weight in largest]
     if intercept != 0.0 or not terms:
@@ -193,5 +156,5 @@ def _aligned(value: float, decimals: int) -> str:
 
 def _sign(text: str, value: float) -> str:
     if math.isnan(value):
-        return UNKNOWN
+        return _UNKNOWN
     return f"+{text}" if value > 0 else text

@@ -1,27 +1,29 @@
-"""Common parts of all pictures: axes, colours, frames, and positions of lines, ticks and labels."""
+"""Common parts of all pictures: axes, colours, frames, titles, and positions of ticks and labels."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from limes._checks import did_you_mean, is_count
-from limes._explanation.wording import number, shorten
+from limes._checks import is_count
+from limes._explanation.wording import cell, number, shorten
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from limes._arrays import Floats
-    from limes._diagnostics.bandwidth import BandwidthPath
+    from limes._arrays import Bools, Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.view import Line
 
 # Red raises and blue lowers, as in shap; safe for the colour-blind
 RAISES, LOWERS, UNKNOWN = "#c8443c", "#3b6fb6", "#9a9a9a"
@@ -30,43 +32,13 @@ FULL, QUIET = "#6f7f93", "#8b97a5"
 # Colours by Okabe and Ito
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#777777")
 
-
 _LONGEST_LABEL = 40
+# Share of a figure's width that matplotlib gives to axes that fill it
+_USUAL_SHARE = 0.775
 
 
-@dataclass(frozen=True)
-class Captions:
-    """The user's words for a picture: ``names`` of features, a ``title``, a ``unit``."""
-
-    names: Mapping[str, str]
-    title: str | None
-    unit: str
-
-    @classmethod
-    def of(
-        cls, explanation: Explanation, names: Mapping[str, str] | None, title: str | None, unit: str
-    ) -> Captions:
-        """Check the words against an explanation."""
-        names = dict(names or {})
-        unknown = [name for name in names if name not in explanation.feature_names]
-        if unknown:
-            guess = did_you_mean(unknown[0], explanation.feature_names)
-            raise InputError(f"names={{{unknown[0]!r}: ...}}: there is no feature {unknown[0]!r}{guess}")
-        return cls(names, title, unit)
-
-    def feature(self, name: str) -> str:
-        return str(self.names.get(name, name))
-
-    def condition(self, condition: str, name: str) -> str:
-        """Return a condition with the feature's new name in it."""
-        if name not in self.names:
-            return condition
-        return re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", lambda _: self.feature(name), condition, count=1)
-
-    def with_unit(self, label: str) -> str:
-        """Return the label of an axis with the unit, which belongs to its first line."""
-        first, *rest = label.split("\n")
-        return "\n".join([f"{first} ({self.unit})" if self.unit else first, *rest])
+def sign_colour(value: float) -> str:
+    return RAISES if value > 0 else LOWERS
 
 
 def ink() -> str:
@@ -76,39 +48,14 @@ def ink() -> str:
     return str(rcParams["text.color"])
 
 
-def refuse_empty(explanation: Explanation) -> None:
-    """Raise InputError if there are no rows or no features."""
-    if explanation.values.size == 0:
-        raise InputError(
-            f"There is nothing to draw: {len(explanation)} rows and "
-            f"{len(explanation.feature_names)} features; draw an explanation that has both"
-        )
+def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return `ax`, or if it is None the axes of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
 
-
-def line_axes(ax: Axes | None, max_features: int, explanation: Explanation, height: float = 0.34) -> Axes:
-    """Return `ax`, or axes with room for a line a feature, or a line a fact for a sparse explanation."""
-    if not is_count(max_features):
-        raise InputError(f"max_features={max_features!r}; pass 1 or more")
-    facts = len(explanation.feature_names)
-    if explanation.certificates:
-        facts = max(1, int((explanation.values != 0).any(axis=0).sum()))
-    lines = min(max_features, facts)
-    return axes_or_new(ax, (7.5, 1.6 + height * lines))
-
-
-def write_title(axes: Axes, captions: Captions, *lines: str) -> None:
-    """Write the title: the user's in place of the picture's first line, else the picture's."""
-    head = lines[:1] if captions.title is None else (captions.title,)
-    room = _letters(axes, 12.5)
-    wrapped = [part for line in (*head, *lines[1:]) for part in wrap(line, room) or [""]]
-    axes.set_title("\n".join(wrapped), loc="left", fontsize=10.5, parse_math=False)
-
-
-def write_below(axes: Axes, label: str) -> None:
-    """Write the label of x, in as many lines as it needs."""
-    room = _letters(axes, 15.0)
-    wrapped = [part for line in label.split("\n") for part in wrap(line, room)]
-    axes.set_xlabel("\n".join(wrapped), fontsize=9, parse_math=False)
+    axes: Any = plt.subplots(figsize=size, layout="constrained")[1]
+    return axes  # type: ignore[no-any-return]
 
 
 def width_of(axes: Axes) -> float:
@@ -116,28 +63,140 @@ def width_of(axes: Axes) -> float:
     return float(axes.get_position().width) / _USUAL_SHARE * axes.figure.get_figwidth()  # type: ignore[union-attr]
 
 
-def _letters(axes: Axes, per_inch: float) -> int:
-    """Return the number of letters that fit beside the names of lines."""
+# -- options of pictures -------------------------------------------------------------------------------------
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """The options that pictures share; see `limes._show.plots.Plots`."""
+
+    ax: Axes | None
+    names: Mapping[str, str] | None
+    title: str | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The values of `Options`: axes, and the user's words for a picture."""
+
+    ax: Axes | None = None
+    names: Mapping[str, str] | None = None
+    title: str | None = None
+    unit: str = ""
+
+    def feature(self, name: str) -> str:
+        return str((self.names or {}).get(name, name))
+
+    def condition(self, line: Line) -> str:
+        """Return a line's condition with the feature's new name in it."""
+        if line.feature not in (self.names or {}):
+            return line.condition
+        named, new = rf"(?<!\w){re.escape(line.feature)}(?!\w)", self.feature(line.feature)
+        return re.sub(named, lambda _: new, line.condition, count=1)
+
+    def with_unit(self, label: str) -> str:
+        """Return the label of an axis with the unit, which belongs to its first line."""
+        first, *rest = label.split("\n")
+        return "\n".join([f"{first} ({self.unit})" if self.unit else first, *rest])
+
+    def line_axes(self, one: Explanation, max_features: int, height: float = 0.34) -> Axes:
+        """Return axes with room for a line a feature, or a line a fact for a sparse explanation."""
+        if not is_count(max_features):
+            raise InputError(f"max_features={max_features!r}; pass 1 or more")
+        facts = len(one.feature_names)
+        if one.certificates:
+            facts = max(1, int((one.values != 0).any(axis=0).sum()))
+        return axes_or_new(self.ax, (7.5, 1.6 + height * min(max_features, facts)))
+
+    def write_title(self, axes: Axes, head: str, *rest: str) -> None:
+        """Write the title: the user's in place of the picture's first line, else the picture's."""
+        wrapped_title(axes, head if self.title is None else self.title, *rest)
+
+
+def spelled_out(method: _Method) -> _Method:
+    """Let `inspect.signature`, and so help and editors, see ``**options`` one by one."""
+    signature = inspect.signature(method)
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    shared = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(Canvas)
+    ]
+    method.__signature__ = signature.replace(parameters=[*named, *shared])  # type: ignore[attr-defined]
+    return method
+
+
+# -- texts: a dollar sign in a name is a dollar sign, not the start of a formula -----------------------------
+
+
+def set_title(axes: Axes, title: str, size: float = 10.5) -> None:
+    axes.set_title(title, loc="left", fontsize=size, parse_math=False)
+
+
+def wrapped_title(axes: Axes, *lines: str) -> None:
+    set_title(axes, _wrapped(axes, lines, 12.5))
+
+
+def write_below(axes: Axes, label: str) -> None:
+    """Write the label of x, in as many lines as it needs."""
+    axes.set_xlabel(_wrapped(axes, label.split("\n"), 15.0), fontsize=9, parse_math=False)
+
+
+def _wrapped(axes: Axes, lines: Sequence[str], per_inch: float) -> str:
+    """Break lines into those that fit beside the names of lines, at a number of letters an inch."""
     names = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0)
-    return max(18, int(per_inch * (width_of(axes) - names / 12.0 - 0.3)))
+    room = max(18, int(per_inch * (width_of(axes) - names / 12.0 - 0.3)))
+    return "\n".join(part for line in lines for part in wrap(line, room) or [""])
 
 
-# Share of a figure's width that matplotlib gives to axes that fill it
-_USUAL_SHARE = 0.775
-
-
-def longest_name(axes: Axes) -> int:
-    """Return the number of letters of a name that fit beside a line: names take at most half of the width."""
-    return min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
+def shortened_names(axes: Axes, names: Sequence[str]) -> list[str]:
+    """Shorten names to what fits beside a line: they take at most half of the width."""
+    longest = min(_LONGEST_LABEL, max(12, int(6.0 * width_of(axes))))
+    return [shorten(name, longest) for name in names]
 
 
 def name_lines(axes: Axes, names: Sequence[str]) -> None:
     """Write a name at each line, the first on top."""
-    longest = longest_name(axes)
-    # A dollar sign in a name is a dollar sign, not the start of a formula.
-    labels = [shorten(name, longest) for name in names]
-    axes.set_yticks(np.arange(len(labels)), labels=labels, fontsize=10, parse_math=False)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_yticks(np.arange(len(names)), labels=shortened_names(axes, names), fontsize=10, parse_math=False)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def legend(axes: Axes, **options: Any) -> None:
+    drawn = axes.legend(fontsize=8.5, frameon=False, **options)
+    for entry in (drawn.get_title(), *drawn.get_texts()):
+        entry.set_parse_math(False)
+
+
+def turn(axes: Axes) -> None:
+    """Turn the labels below the picture, so that their ends are at their ticks."""
+    for label in axes.get_xticklabels():
+        label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
+
+
+def spread_labels(targets: Sequence[float], gap: float) -> list[float]:
+    """Return label positions near their targets that are at least `gap` apart."""
+    from scipy.optimize import isotonic_regression
+
+    if not len(targets):
+        return []
+    order = np.argsort(targets, kind="stable")
+    steps = gap * np.arange(len(order))
+    positions = np.empty(len(order))
+    # the nearest ascending positions with gaps: an isotonic fit of the positions less all gaps below them
+    positions[order] = isotonic_regression(np.asarray(targets, dtype=np.float64)[order] - steps).x + steps
+    return [float(y) for y in positions]
+
+
+# -- frames --------------------------------------------------------------------------------------------------
+
+
+def plain_frame(axes: Axes, labelsize: float) -> None:
+    """Draw a pale grid and neither spines nor tick marks."""
+    axes.grid(color=ink(), alpha=0.12, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, labelsize=labelsize)
+    axes.spines[:].set_visible(False)
 
 
 def signed_frame(axes: Axes, label: str, *, zero: bool = True) -> None:
@@ -159,80 +218,116 @@ def signed_frame(axes: Axes, label: str, *, zero: bool = True) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(tick))
     axes.tick_params(axis="x", labelsize=9)
     axes.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     write_below(axes, label)
 
 
-def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return `ax`, or if it is None the axes of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    axes: Any = plt.subplots(figsize=size, layout="constrained")[1]
-    return axes  # type: ignore[no-any-return]
+def error_bars(axes: Axes, x: Any, y: Any, **options: Any) -> None:
+    axes.errorbar(x, y, fmt="none", ecolor=ink(), zorder=3, **options)
 
 
-def turn(axes: Axes) -> None:
-    """Turn the labels below the picture, so that their ends are at their ticks."""
-    for label in axes.get_xticklabels():
-        label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
+def colour_bar(axes: Axes, drawn: Any, label: str, ends: tuple[str, ...] = ()) -> None:
+    """Draw the scale of colours, with texts at its ends and between."""
+    bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
+    if ends:
+        low, high = drawn.get_clim()
+        bar.set_ticks(np.linspace(low, high, len(ends)).tolist(), labels=list(ends))
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=9, length=0)
+    bar.outline.set_visible(False)
 
 
-def plain_frame(axes: Axes, labelsize: float) -> None:
-    """Draw a pale grid and neither spines nor tick marks."""
-    axes.grid(color=ink(), alpha=0.12, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0, labelsize=labelsize)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+# -- dots ---------------------------------------------------------------------------------------------------
+
+_SPREAD = 0.38  # of the room of one feature, to each side of its line
+_SLOTS = 80  # columns of dots that do not overlap along the axis
 
 
-def bandwidth_axis(axes: Axes, bandwidths: Floats) -> None:
-    """Make x a logarithmic axis over these bandwidths."""
-    low, high = float(bandwidths[0]), float(bandwidths[-1])
-    ticks = log_ticks(low, high)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_xticks(ticks, labels=[number(t, 2) for t in ticks])
-    axes.minorticks_off()
+def number_dots(axes: Axes, x: Floats, y: Floats, numbers: Floats, size: int, **scale: float) -> Any:
+    """Draw dots in the colours of their numbers, grey where missing; return them for the colour bar."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    present = ~np.isnan(numbers)
+    axes.scatter(x[~present], y[~present], s=size, color=UNKNOWN, linewidths=0, zorder=2)
+    if not present.any():
+        return None
+    # without its ends, which vanish on white or black; lightness alone separates low from high
+    colours = ListedColormap(colormaps["viridis"](np.linspace(0.12, 0.92, 256)))
+    dots: dict[str, Any] = {"c": numbers[present], "s": size, "cmap": colours, **scale}
+    return axes.scatter(x[present], y[present], linewidths=0, zorder=3, **dots)
 
 
-def largest(path: BandwidthPath, most: int) -> list[int]:
-    """Return the features with the largest coefficients at any bandwidth, at most one for each colour."""
-    sizes = np.nanmax(np.abs(np.nan_to_num(path.values)), axis=0)
-    order = np.argsort(-sizes, kind="stable")[: min(most, len(COLOURS))]
-    return [int(j) for j in order if sizes[j] > 0]
+def frequent(cells: Objects, most: int) -> tuple[list[tuple[str, str, Bools]], Bools]:
+    """Return names, colours and rows (n,) of the most frequent categories, and all other rows."""
+    names = np.array([cell(value) for value in cells.tolist()]).astype(str)
+    levels, sizes = np.unique(names, return_counts=True)
+    frequent = levels[np.argsort(-sizes, kind="stable")][:most].tolist()
+    groups = [(name, colour, names == name) for name, colour in zip(frequent, COLOURS, strict=False)]
+    return groups, ~np.isin(names, frequent)
 
 
-def spread_labels(targets: Sequence[float], gap: float) -> list[float]:
-    """Return label positions near their targets that are at least `gap` apart."""
-    order = np.argsort(targets, kind="stable")
-    ascending = np.array([targets[k] for k in order], dtype=np.float64)
-    steps = gap * np.arange(ascending.size)
-    # the nearest ascending positions with gaps: an isotonic fit of the positions less all gaps below them
-    positions = np.empty(ascending.size)
-    positions[order] = _isotonic(ascending - steps) + steps
-    return [float(y) for y in positions]
+def numbers(cells: Objects) -> Floats:
+    return np.array([float(v) if isinstance(v, int | float) else np.nan for v in cells.tolist()])
 
 
-def _isotonic(values: Floats) -> Floats:
-    """Return the nearest values that do not descend, by pooling adjacent violators."""
-    pools: list[list[float]] = []
-    for value in values:
-        pools.append([float(value)])
-        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
-            pools[-2:] = [pools[-2] + pools[-1]]
-    return np.array([np.mean(pool) for pool in pools for _ in pool])
+def slots(values: Floats) -> Floats:
+    """Return the narrow slot of the axis in which each dot lies, -1 for dots that cannot be drawn."""
+    finite = np.isfinite(values)
+    span = float(np.ptp(values[finite])) if finite.any() else 0.0
+    lowest = values[finite].min() if finite.any() else 0.0
+    shares = (np.where(finite, values, lowest) - lowest) / (span or 1.0)
+    return np.where(finite, np.floor(_SLOTS * shares), -1.0)
 
 
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers between two ends, with 0 if it lies between."""
-    from matplotlib.ticker import MaxNLocator
+def stacked_heights(slots: Floats) -> Floats:
+    """Return heights around 0 that stack the dots of a slot."""
+    by_slot = np.argsort(slots, kind="stable")
+    starts = np.searchsorted(slots[by_slot], slots[by_slot], side="left")
+    order = np.empty(len(slots))  # for each dot the number of dots of its slot before it
+    order[by_slot] = np.arange(len(slots)) - starts
+    # 0, 1, 2, 3, ... becomes 0, 1, -1, 2, ...: stacks grow to both sides of the line
+    heights = np.where(order % 2, (order + 1) / 2, -order / 2)
+    factor: float = min(_SPREAD / max(np.abs(heights).max(), 1.0), 0.07)
+    return np.asarray(heights * factor, dtype=float)
 
-    values = MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return [float(t) for t in values if low <= t <= high]
+
+def ranks(cells: Any) -> Floats:
+    """Return ranks in [0, 1], equal for equal values, nan where a cell is not a number."""
+    values = numbers(cells)
+    _, places, sizes = np.unique(values, return_inverse=True, return_counts=True, equal_nan=False)
+    middle = np.cumsum(sizes) - (sizes + 1) / 2
+    unknown = np.isnan(values)
+    return np.asarray(np.where(unknown, np.nan, middle[places] / max(int((~unknown).sum()) - 1, 1)))
+
+
+# -- the map from numbers to positions in the pictures of pages ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The linear map from numbers between ``low`` and ``high`` to positions between ``start`` and ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def positions(self, values: Any) -> Any:
+        # divided, by a power of two, before subtracted: the whole range of floats is wider than a float
+        size = 2.0 ** (math.frexp(max(abs(self.low), abs(self.high)))[1] - 1)
+        slope = (self.end - self.start) / ((self.high / size - self.low / size) or 1.0)
+        return self.start + slope * (values / size - self.low / size)
+
+    def position(self, value: float) -> float:
+        return round(float(self.positions(value)), 1)
+
+    def between(self, start: float, end: float) -> tuple[float, float] | None:
+        """Return left end and width; None for a bar without an end."""
+        if not (math.isfinite(start) and math.isfinite(end)):
+            return None
+        left, right = sorted((self.position(start), self.position(end)))
+        return left, round(right - left, 1)
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -28,46 +28,34 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     require(backend, f"to_frame(backend={backend!r})")
     import narwhals as nw
 
-    whole = all(type(label) is int for label in explanation.ids)
-    schema = {
-        "row": nw.Int64(),
-        "id": nw.Int64() if whole else nw.String(),
-        "feature": nw.String(),
-        "condition": nw.String(),
-        "data": nw.String(),
-        "output": nw.String(),
-        "value": nw.Float64(),
-        "standard_error": nw.Float64(),
-        "prediction": nw.Float64(),
-        "fidelity": nw.Float64(),
-    }
-    return nw.from_dict(_columns(explanation), schema, backend=backend).to_native()
-
-
-def _columns(explanation: Explanation) -> dict[str, list[Any]]:
     values = with_outputs(explanation.values, explanation)
-    errors = with_outputs(explanation.standard_errors, explanation)
-    per_row = {
-        name: np.repeat(with_outputs(numbers, explanation)[:, None], values.shape[1], axis=1)
-        for name, numbers in (("prediction", explanation.predictions), ("fidelity", explanation.fidelity))
-    }
-    n, d, k = values.shape
-    ids = explanation.ids
-    names = ids if all(type(label) is int for label in ids) else [*map(str, ids)]
-    rows, features, outputs = (axis.ravel().tolist() for axis in np.indices((n, d, k)))
-    texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
+    rows, features, outputs = (axis.ravel().tolist() for axis in np.indices(values.shape))
     cells = list(zip(rows, features, strict=True))
-    return {
-        "row": rows,
-        "id": [names[i] for i in rows],
-        "feature": [_encodable(explanation.feature_names[j]) for j in features],
-        "condition": [_encodable(explanation.conditions[i][j]) for i, j in cells],
-        "data": [_encodable(texts[i][j]) for i, j in cells],
-        "output": [_encodable(explanation.output_names[j]) for j in outputs],
-        "value": values.ravel().tolist(),
-        "standard_error": errors.ravel().tolist(),
-        **{name: numbers.ravel().tolist() for name, numbers in per_row.items()},
+    texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
+    ids = explanation.ids
+    whole = all(type(label) is int for label in ids)
+    names = ids if whole else [*map(str, ids)]
+
+    def numbers(array: Floats) -> list[float]:
+        array = with_outputs(array, explanation)
+        return np.broadcast_to(array if array.ndim == 3 else array[:, None], values.shape).ravel().tolist()
+
+    columns: dict[str, tuple[Any, list[Any]]] = {
+        "row": (nw.Int64(), rows),
+        "id": (nw.Int64() if whole else nw.String(), [names[i] for i in rows]),
+        "feature": (nw.String(), [_encodable(explanation.feature_names[j]) for j in features]),
+        "condition": (nw.String(), [_encodable(explanation.conditions[i][j]) for i, j in cells]),
+        "data": (nw.String(), [_encodable(texts[i][j]) for i, j in cells]),
+        "output": (nw.String(), [_encodable(explanation.output_names[k]) for k in outputs]),
+        "value": (nw.Float64(), numbers(explanation.values)),
+        "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
+        "prediction": (nw.Float64(), numbers(explanation.predictions)),
+        "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
     }
+    schema = {name: kind for name, (kind, _) in columns.items()}
+    return nw.from_dict(
+        {name: cells for name, (_, cells) in columns.items()}, schema, backend=backend
+    ).to_native()
 
 
 def _encodable(text: str | None) -> str | None:
@@ -98,16 +86,13 @@ def to_shap(explanation: Explanation) -> Any:
 
 
 def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
-    """Return the contribution of each feature at the row, and the base to which contributions are added.
-
-    A condition adds its coefficient, 0 where it is unknown; a slope adds its product with the distance from
-    the column's mean, and the base is then the surrogate at the means. A row that lacks the value has a
-    condition in the slope's place.
-    """
+    """Return the contribution of each feature at the row, and the base to which contributions are added."""
     # the prediction does not depend on a feature whose coefficient is unknown
     values, base = np.nan_to_num(explanation.values, copy=True, nan=0.0), explanation.intercepts.copy()
     for name, facts in slope_facts(explanation).items():
         j = explanation.feature_names.index(name)
+        # A slope adds its product with the distance from the mean; the base is the surrogate at the means. A
+        # row that lacks the value has a condition in the slope's place, which adds its coefficient.
         distance = explanation.data[:, j].astype(np.float64) - facts["mean"]
         distance = distance.reshape(-1, *(1 for _ in values.shape[2:]))
         base += np.where(np.isnan(distance), 0.0, facts["mean"]) * values[:, j]
@@ -138,33 +123,22 @@ Catalogue = Mapping[str, Any]
 
 
 class Reason(str):
-    """A sentence about one coefficient.
-
-    Attributes
-    ----------
-    feature, condition, data
-        The feature, its condition at the row, and the row's value, as texts.
-    value, standard_error
-        The coefficient and its standard error.
-    certain
-        Whether its place among the reasons, and its sign, are certain.
-    """
+    """A sentence about one coefficient."""
 
     __slots__ = ("certain", "condition", "data", "feature", "standard_error", "value")
 
     feature: str
     condition: str
-    data: str
+    data: str  # the row's value
     value: float
     standard_error: float
-    certain: bool
+    certain: bool  # whether its place among the reasons, and its sign, are certain
 
     @classmethod
     def of(cls, line: Line, sentence: str, *, certain: bool) -> Reason:
-        """Return the sentence about a line of an explanation."""
         reason = cls(sentence if certain else f"{sentence} (order not certain)")
-        reason.feature, reason.condition, reason.data = line.feature, line.condition, line.data
-        reason.value, reason.standard_error = line.value, line.standard_error
+        for name in ("feature", "condition", "data", "value", "standard_error"):
+            setattr(reason, name, getattr(line, name))
         reason.certain = certain
         return reason
 
@@ -177,7 +151,6 @@ def reasons(
     output: str | int | None,
     sign: str,
 ) -> tuple[Reason, ...]:
-    """Return the k largest coefficients of a row as sentences; see ``Explanation.reasons``."""
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
     if sign not in _SIGNS:
@@ -224,7 +197,7 @@ def _sentence(line: Line, title: str, catalogue: Catalogue) -> str:
 
 
 def _is_certain(lines: list[Line], place: int) -> bool:
-    """Return whether a line is surely smaller than the one before, larger than the next, and not 0."""
+    """Whether a line is surely smaller than the one before, larger than the next, and not 0."""
     line = lines[place]
     neighbours = lines[max(place - 1, 0) : place] + lines[place + 1 : place + 2]
     apart = all(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,7 @@ import numpy as np
 
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
-    OutputView,
     accuracy,
-    coefficient_texts,
-    fidelity,
     left_out,
     main_output,
     meaning,
@@ -28,10 +24,9 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import CONFIDENCE, count, difference, error, estimate, number, one_line
-from limes._show.images import ImageView, Outlines, framing_of
-from limes._show.series import drawn_lanes
-from limes._show.texts import pieces, shortened
+from limes._explanation.wording import count, difference, error, estimate, number, one_line
+from limes._show.axes import Scale
+from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
 from limes.exceptions import InputError
 from limes.models._images import Framing
 
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from limes._arrays import Floats
     from limes._explanation import Explanation
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
@@ -54,21 +48,12 @@ _WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of
 _LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
 _MOST_CLASSES = 6  # bars of classes; the last one is of all others together
-_OTHERS = "{} others together"
 _MOST_NUMBERS = 8  # superpixels with their numbers
 _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
 # facts that are drawn: the coloured text, image or series
 _DRAWN = (
-    "text",
-    "spans",
-    "image",
-    "labels",
-    "superpixels",
-    "photo",
-    "series",
-    "stretches",
-    "by_fill",
-    "fill_spread",
+    *("text", "spans", "image", "labels", "superpixels", "photo", "series", "stretches"),
+    *("by_fill", "fill_spread"),
 )
 
 
@@ -89,23 +74,7 @@ def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = 
 
 
 def card_fragment(card: Card) -> str:
-    """Return a card as a part of a page, by the same rule."""
     return render("card.html", {"card": card, "texts": len(card.rows[0]) <= 3 if card.rows else True})
-
-
-def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the largest answers, in per cent of the largest size, and the sum of the others."""
-    names = sorted(classes, key=lambda name: -classes[name])
-    if len(names) > _MOST_CLASSES:
-        rest = names[_MOST_CLASSES - 1 :]
-        names = names[: _MOST_CLASSES - 1]
-        classes = {**classes, _OTHERS.format(len(rest)): sum(classes[name] for name in rest)}
-        names.append(_OTHERS.format(len(rest)))
-    largest = max((abs(classes[name]) for name in names), default=0.0) or 1.0
-    return [
-        {"name": name, "value": number(classes[name], 3), "share": round(100 * abs(classes[name]) / largest)}
-        for name in names
-    ]
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
@@ -131,8 +100,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"estimate": estimate, "number": number, "one_line": one_line}
+    words = {"estimate": estimate, "number": number, "one_line": one_line, "amount": count}
+    environment.filters |= words | {"difference": difference, "error": error}
     return environment
+
+
+# -- the explanation as a whole ------------------------------------------------------------------------------
 
 
 def _content(explanation: Explanation) -> dict[str, Any]:
@@ -146,11 +119,11 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     return {
         "title": title_of(explanation),
         "hidden": (),
-        "method": method_of(explanation),
+        "method": method_line(explanation),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
-        "curves": any(output["curves"] for row in rows for output in row["outputs"]),
+        "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "image": photo_of(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
@@ -159,16 +132,16 @@ def _content(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def method_of(explanation: Explanation) -> str:
-    """Return how the numbers of all rows were computed."""
-    shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))
-    return method_line(explanation, explanation.model_calls, shared)
-
-
-def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
-    """Return names and texts of the facts of the provenance that no picture shows."""
+def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the largest answers, in per cent of the largest size, and the sum of the others."""
+    answers = sorted(classes.items(), key=lambda item: -item[1])
+    if len(answers) > _MOST_CLASSES:
+        rest = [answer for _, answer in answers[_MOST_CLASSES - 1 :]]
+        answers[_MOST_CLASSES - 1 :] = [(f"{len(rest)} others together", sum(rest))]
+    largest = max((abs(answer) for _, answer in answers), default=0.0) or 1.0
     return [
-        (one_line(name), _fact(fact)) for name, fact in explanation.provenance.items() if name not in _DRAWN
+        {"name": name, "value": number(answer, 3), "share": round(100 * abs(answer) / largest)}
+        for name, answer in answers
     ]
 
 
@@ -176,43 +149,61 @@ def title_of(explanation: Explanation) -> str:
     """Return the title: the explained output, and the row or the number of rows."""
     outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
-    named = f"{named[0].upper()}{named[1:]}" if named == "prediction" else named
+    named = "Prediction" if named == "prediction" else named
     if len(explanation) == 1:
         return named if explanation.ids == (0,) else f"{named}, {row_label(explanation, 0)}"
     return f"{named}, {count(len(explanation), 'row')}"
+
+
+def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return names and texts of the facts of the provenance that no picture shows."""
+    texts = {
+        name: one_line(fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False))
+        for name, fact in explanation.provenance.items()
+        if name not in _DRAWN
+    }
+    return [
+        (one_line(name), text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…")
+        for name, text in texts.items()
+    ]
 
 
 def _gathered_warnings(explanation: Explanation) -> list[str]:
     """Return the warnings of many rows, each once with the number of rows that it concerns."""
     n = len(explanation)
     counts = Counter(text for row in explanation.row_warnings for text in dict.fromkeys(row))
-    warnings = [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
+    warnings = [left_out(explanation)] if explanation.errors else []
     missed = n - int(explanation.row_converged.sum())
     if missed:
-        warnings.insert(
-            0,
+        warnings.append(
             f"{missed:,} of {n:,} rows: standard errors did not reach {accuracy(explanation)}, or are not to "
-            "be trusted",
+            "be trusted"
         )
-    if explanation.errors:
-        warnings.insert(0, left_out(explanation))
-    return warnings
+    return warnings + [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
+
+
+# -- one row -------------------------------------------------------------------------------------------------
 
 
 def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     view, first = view_row(explanation, row, MAX_FEATURES), main_output(explanation, row)
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)
+    named = "" if len(view.outputs) == 1 else f" ({largest.title})"
+    fit = f", R² {largest.r2}" if largest.r2 else ""
+    reason = f"; largest: {largest.lines[0].condition}" if largest.lines else ""
     return {
         "view": view,
         "poor": any(output.fits_poorly for output in view.outputs),
-        "summary": _summary(largest, alone=len(view.outputs) == 1),
+        "summary": f"prediction {number(largest.prediction)}{named}{fit}{reason}",
         "outputs": [
             {
                 "view": output,
                 "open": few or output.position == first,
-                **_lines(explanation, row, output),
-                "text": coloured_text(explanation, row, output.position),
+                "scale": _scale(output.lines),
+                "texts": output.texts(),
+                "curves": _sparklines(explanation, row, output.position, output.lines),
+                "pieces": shortened(pieces(explanation, row, output.position), _LONGEST_TEXT),
                 "tint": tinted_image(explanation, row, output.position),
                 "lanes": drawn_lanes(explanation, row, output.position),
             }
@@ -221,19 +212,51 @@ def _row(explanation: Explanation, row: int) -> dict[str, Any]:
     }
 
 
-def coloured_text(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
-    """Return the coloured pieces of an explained text, [] for other explanations."""
+def _scale(lines: Sequence[Line]) -> Scale:
+    """Return the scale of bars and error bars, in per cent of the width; zero is inside."""
+    ends = [line.drawn + side * line.reach for line in lines for side in (-1, 1)]
+    finite = [0.0, *(end for end in ends if np.isfinite(end))]
+    return Scale(min(finite), max(finite), 0, 99)
+
+
+# The height of a picture that is as wide as its column has cells, and the part of it above and below 0
+_CURVE_HEIGHT, _CURVE_SWING = 16, 7
+# More cells than this are too narrow to be seen
+_MOST_CELLS = 40
+
+
+def _sparklines(
+    explanation: Explanation, row: int, output: int, lines: Sequence[Line]
+) -> list[dict[str, Any] | None]:
+    """Draw the effects of a row's columns on one scale; None for words and superpixels."""
+    if explanation.fit is None or not explanation.fit.has_curves:
+        return [None] * len(lines)
+    effects = explanation[row].effects[output * len(explanation.feature_names) :]
+    try:
+        chosen = [effects[line.position] for line in lines]
+    except InputError:  # effects of thousands of columns are too large: the page shows coefficients alone
+        return [None] * len(lines)
+    largest = max((largest_size(effect.values) for effect in chosen), default=0.0) or 1.0
     return [
-        {
-            "text": piece.text,
-            "sign": "p" if piece.value > 0 else "m",
-            "strength": round(100 * piece.strength),
-            "coefficient": _with_error(piece.value, piece.error, sampled=explanation.method == "sampled")
-            if np.isfinite(piece.value)
-            else "",
-        }
-        for piece in shortened(pieces(explanation, row, output), _LONGEST_TEXT)
+        {"count": len(effect.cells), "current": effect.current, "path": _step_path(effect, largest)}
+        if 2 <= len(effect.cells) <= _MOST_CELLS
+        else None
+        for effect in chosen
     ]
+
+
+def _step_path(effect: Effect, largest: float) -> str:
+    """Return the SVG path of a step function; it is broken where the effect is NaN."""
+    path, joined = "", False
+    for b, height in enumerate((effect.values / largest).tolist()):
+        if np.isfinite(height):
+            y = f"{_CURVE_HEIGHT / 2 - _CURVE_SWING * height:.1f}".removesuffix(".0")
+            path += f"V{y}H{b + 1}" if joined else f"M{b} {y}H{b + 1}"
+        joined = bool(np.isfinite(height))
+    return path
+
+
+# -- the coloured image --------------------------------------------------------------------------------------
 
 
 def photo_of(explanation: Explanation) -> dict[str, Any]:
@@ -241,15 +264,16 @@ def photo_of(explanation: Explanation) -> dict[str, Any]:
     image = ImageView.of_output(explanation, 0)
     if image is None:
         return {}
-    facts = explanation.provenance
-    height, width = image.labels.shape
-    framing = (
-        framing_of(facts) if "photo" in facts else Framing.of((height, width), (height, width), "squash")
-    )
+    facts, shape = explanation.provenance, image.labels.shape
+    framing = framing_of(facts) if "photo" in facts else Framing.of(shape, shape, "squash")
     outlines, (row, column, tall, wide) = Outlines.of(image.labels), framing.box
     height, width = framing.photo
+    url = facts.get("photo", facts["image"])
+    if len(url) > _LONGEST_PICTURE:
+        lossy = to_data_url(from_data_url(url)[..., :3], lossless=False, largest_png=0, quality=80)
+        url = min(url, lossy, key=len)
     return {
-        "url": _light(facts.get("photo", facts["image"])),
+        "url": url,
         "shape": f"{width} / {height}",
         "box": f"0 0 {width} {height}",
         "outlines": outlines,
@@ -260,15 +284,6 @@ def photo_of(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _light(url: str) -> str:
-    """Return a picture as a page shows it: large ones as a JPEG, where that is shorter."""
-    if len(url) <= _LONGEST_PICTURE:
-        return url
-    return min(
-        url, to_data_url(from_data_url(url)[..., :3], lossless=False, largest_png=0, quality=80), key=len
-    )
-
-
 def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
     """Return the colours of an image's superpixels, to be laid over it, and the largest with their numbers.
 
@@ -277,152 +292,28 @@ def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, A
     image = ImageView.of_output(explanation, output, row, whole=True)
     if image is None:
         return {}
-    largest = float(np.abs(np.nan_to_num(explanation.values[row])).max(initial=0.0))
+    largest, sampled = largest_size(explanation.values[row]), explanation.method == "sampled"
     height, width = image.labels.shape
     top = image.top(_MOST_NUMBERS, "both")
-    marks = [
-        {"x": round(100 * (column + 0.5) / width, 1), "y": round(100 * (down + 0.5) / height, 1), "number": j}
-        for (down, column), j in zip(image.middles(top), top.tolist(), strict=True)
-    ]
-    sampled = explanation.method == "sampled"
-    shapes = [
-        {
-            "number": j,
-            "sign": "p" if value > 0 else "m",
-            "opacity": f"{share:.2f}",
-            "coefficient": _with_error(value, spread, sampled=sampled),
-        }
-        for j, (value, spread, share) in enumerate(
-            zip(image.values.tolist(), image.errors.tolist(), image.opacity(largest).tolist(), strict=True)
-        )
-        if np.isfinite(value)
-    ]
-    return {"shapes": shapes, "marks": marks, "largest": number(largest, 2)}
-
-
-def _with_error(value: float, spread: float, *, sampled: bool) -> str:
-    return f"{difference(value)} {error(spread)}" if sampled else difference(value)
-
-
-def _summary(output: OutputView, *, alone: bool) -> str:
-    prediction = f"prediction {number(output.prediction)}"
-    largest = "" if alone else f" ({output.title})"
-    fit = f", R² {fidelity(output)}" if fidelity(output) else ""
-    reason = f"; largest: {output.lines[0].condition}" if output.lines else ""
-    return f"{prediction}{largest}{fit}{reason}"
-
-
-def _lines(explanation: Explanation, row: int, output: OutputView) -> dict[str, Any]:
-    """Return the numbers of one output in words, its bars, and the effects of its columns."""
-    scale = _Scale.of_lines(output.lines)
-    texts = coefficient_texts(output.lines, sampled=explanation.method == "sampled")
-    curves = sparklines(explanation, row, output.position, output.lines)
+    numbers = zip(image.values.tolist(), image.errors.tolist(), image.opacity(largest).tolist(), strict=True)
     return {
-        "facts": [
-            ("prediction", number(output.prediction)),
-            ("surrogate", number(output.surrogate)),
-            *([("R²", fidelity(output))] if fidelity(output) else []),
-            ("not captured at the row", difference(output.difference)),
-            ("intercept", number(output.intercept)),
-        ],
-        "zero": scale.position(0.0),
-        "lines": [
+        "shapes": [
             {
-                "view": line,
-                "coefficient": text,
-                "error": uncertain,
-                "bar": scale.between(0.0, line.drawn),
-                "whisker": scale.between(line.drawn - _reach(line), line.drawn + _reach(line)),
-                "curve": curve,
+                "number": j,
+                "sign": "p" if value > 0 else "m",
+                "opacity": f"{share:.2f}",
+                "coefficient": difference(value) + (f" {error(spread)}" if sampled else ""),
             }
-            for line, (text, uncertain), curve in zip(output.lines, texts, curves, strict=True)
+            for j, (value, spread, share) in enumerate(numbers)
+            if np.isfinite(value)
         ],
-        "curves": any(curve is not None for curve in curves),
-        "omitted": count(output.omitted, "smaller coefficient") if output.omitted else "",
+        "marks": [
+            {
+                "x": round(100 * (column + 0.5) / width, 1),
+                "y": round(100 * (row + 0.5) / height, 1),
+                "number": j,
+            }
+            for (row, column), j in zip(image.middles(top), top.tolist(), strict=True)
+        ],
+        "largest": number(largest, 2),
     }
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """The map from coefficients to positions in a picture, in per cent of its width; zero is inside."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of_lines(cls, lines: tuple[Line, ...]) -> _Scale:
-        ends = [line.drawn + side * _reach(line) for line in lines for side in (-1, 1)]
-        finite = [0.0, *(end for end in ends if np.isfinite(end))]
-        return cls(min(finite), max(finite))
-
-    def position(self, value: float) -> float:
-        # Divided before subtracted: the whole range of floats is wider than a float.
-        size = max(abs(self.low), abs(self.high)) or 1.0
-        span = (self.high / size - self.low / size) or 1.0
-        return round(99 * (value / size - self.low / size) / span, 1)
-
-    def between(self, start: float, end: float) -> tuple[float, float] | None:
-        """Return left end and width, or None if there is nothing to draw."""
-        if not (np.isfinite(start) and np.isfinite(end)) or start == end:
-            return None
-        left, right = sorted((self.position(start), self.position(end)))
-        return left, round(right - left, 1)
-
-
-def _reach(line: Line) -> float:
-    reach = CONFIDENCE * line.drawn_error
-    return reach if np.isfinite(reach) else 0.0
-
-
-def _fact(fact: Any) -> str:
-    text = fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
-    text = one_line(text)
-    return text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…"
-
-
-# The height of a picture that is as wide as its column has cells, and the part of it above and below 0
-_CURVE_HEIGHT, _CURVE_SWING = 16, 7
-# More cells than this are too narrow to be seen
-_MOST_CELLS = 40
-
-
-@dataclass(frozen=True)
-class Sparkline:
-    """One effect: its number of cells, the position of the row's, and an SVG path."""
-
-    count: int
-    current: int
-    path: str
-
-
-def sparklines(
-    explanation: Explanation, row: int, output: int, lines: Sequence[Line]
-) -> list[Sparkline | None]:
-    """Draw the effects of a row's columns on one scale; None for words and superpixels."""
-    if explanation.fit is None or not explanation.fit.has_curves:
-        return [None] * len(lines)
-    effects = explanation[row].effects[output * len(explanation.feature_names) :]
-    try:
-        chosen = [effects[line.position] for line in lines]
-    except InputError:  # effects of thousands of columns are too large: the page shows coefficients alone
-        return [None] * len(lines)
-    finite = [np.abs(effect.values[np.isfinite(effect.values)]).max(initial=0.0) for effect in chosen]
-    return [_sparkline(effect, float(max(finite, default=0.0)) or 1.0) for effect in chosen]
-
-
-def _sparkline(effect: Effect, largest: float) -> Sparkline | None:
-    count = len(effect.cells)
-    if not 2 <= count <= _MOST_CELLS:
-        return None
-    return Sparkline(count, effect.current, _step_path(effect.values / largest))
-
-
-def _step_path(heights: Floats) -> str:
-    """Return the path of a step function of heights from -1 to 1; it is broken where they are NaN."""
-    path, joined = "", False
-    for b, height in enumerate(heights.tolist()):
-        if np.isfinite(height):
-            y = f"{_CURVE_HEIGHT / 2 - _CURVE_SWING * height:.1f}".removesuffix(".0")
-            path += f"V{y}H{b + 1}" if joined else f"M{b} {y}H{b + 1}"
-        joined = bool(np.isfinite(height))
-    return path

@@ -1,77 +1,114 @@
-"""The pictures of an explanation with matplotlib: they take ``ax=``, return it and show nothing.
+"""The pictures of an explanation with matplotlib: one row, many rows, whole effects.
 
-Pictures of one row are drawn here; ``rows.py`` draws many rows, ``effects.py`` whole effects, ``texts.py``,
-``images.py`` and ``series.py`` what their names say.
+``inputs.py`` draws texts, series and images.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from limes._explanation.selection import name_positions
+from limes._checks import did_you_mean
+from limes._explanation.fit import Effect
+from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import (
-    Line,
     OutputView,
-    headline,
+    bar_units,
     output_position,
     output_title,
     row_label,
     slope_facts,
     view_row,
 )
-from limes._explanation.wording import CONFIDENCE, count, shorten, signed_column
-from limes._show.axes import (
-    LOWERS,
-    RAISES,
-    Captions,
-    axes_or_new,
-    ink,
-    line_axes,
-    name_lines,
-    refuse_empty,
-    signed_frame,
-    write_title,
+from limes._explanation.wording import (
+    CONFIDENCE,
+    cell,
+    count,
+    difference,
+    is_missing,
+    number,
+    shorten,
+    signed_column,
+    without_name,
 )
-from limes._show.effects import PREDICTION, draw_effect, draw_effects
-from limes._show.images import draw_image, side_by_side
-from limes._show.rows import beeswarm, dependence, heatmap, mean_bar
-from limes._show.series import draw_series
-from limes._show.texts import draw_text, figure_size, pieces
+from limes._show.axes import (
+    COLOURS,
+    FULL,
+    LOWERS,
+    QUIET,
+    RAISES,
+    UNKNOWN,
+    Canvas,
+    Options,
+    axes_or_new,
+    colour_bar,
+    error_bars,
+    frequent,
+    ink,
+    legend,
+    name_lines,
+    number_dots,
+    numbers,
+    plain_frame,
+    ranks,
+    set_title,
+    shortened_names,
+    sign_colour,
+    signed_frame,
+    slots,
+    spelled_out,
+    spread_labels,
+    stacked_heights,
+    turn,
+    width_of,
+    wrapped_title,
+    write_below,
+)
+from limes._show.inputs import draw_image, draw_series, draw_text, pieces, side_by_side
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
 
 
 @dataclass(frozen=True)
 class Plots:
-    """The pictures of one explanation.
+    """The pictures of one explanation: they return axes, and show nothing; ``images`` returns a figure.
 
-    Most take ``ax=``, return it, and show nothing; ``images`` returns a figure. Some accept words for the
-    picture: ``title=`` in place of the usual one; ``names=``, a mapping from features to displayed names; and
-    ``unit=`` of the prediction.
+    Many have these parameters:
+
+    output : name or position
+        The default is the positive class of two, else the output with the largest prediction: of the row, or
+        in the mean of all rows.
+    max_features : int
+        Most features that are drawn, those with the largest coefficients.
+    ax : matplotlib Axes
+        Axes to draw on; a new figure unless given.
+    names : mapping from features to texts
+        Displayed names.
+    title : str
+        Title in place of the usual one.
+    unit : str
+        Unit of the prediction.
     """
 
     explanation: Explanation
 
+    @spelled_out
     def bar(
         self,
         row: int | None = None,
         output: str | int | None = None,
         *,
-        ax: Axes | None = None,
         max_features: int = 10,
-        names: Mapping[str, str] | None = None,
-        title: str | None = None,
-        unit: str = "",
+        **options: Unpack[Options],
     ) -> Axes:
         """Draw the largest coefficients: of one row as signed bars, of many as their mean size.
 
@@ -80,13 +117,8 @@ class Plots:
         row : int
             Position of one row. The default is the only row, or else all rows together: mean absolute
             coefficients, with lines from the 10 % to the 90 % quantile over rows.
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-        max_features : int
-        names, title, unit
-            Words for the picture.
+        output, max_features, ax, names, title, unit
+            See `Plots`.
 
         Returns
         -------
@@ -94,93 +126,150 @@ class Plots:
             Error bars reach 1.96 standard errors to each side when one row is sampled. Slopes are drawn per
             standard deviation of their columns.
         """
-        captions = Captions.of(self.explanation, names, title, unit)
+        canvas = self._canvas(options)
         if row is None and len(self.explanation) > 1:
-            return mean_bar(_one_output(self.explanation, output), ax, max_features, captions)
-        return _bar(self.explanation, row or 0, output, ax, max_features, captions)
+            return _mean_bar(_one_output(self.explanation, output), max_features, canvas)
+        one = _one_row(self.explanation, row or 0, output)
+        axes = canvas.line_axes(one, max_features)
+        view = view_row(one, 0, max_features).outputs[0]
+        values = np.array([line.drawn for line in view.lines])
+        positions = np.arange(len(values))
+        drawn = np.where(np.isfinite(values), values, np.nan)
+        axes.barh(positions, drawn, height=0.68, color=[*map(sign_colour, values)], zorder=2)
+        if view.sampled:
+            reach = [CONFIDENCE * line.drawn_error for line in view.lines]
+            error_bars(axes, values, positions, xerr=reach, elinewidth=1.1, capsize=2.5)
+        name_lines(axes, [canvas.condition(line) for line in view.lines])
+        errors = ", with 95 % error bars" if view.sampled else ""
+        hidden = f"\n{count(view.omitted, 'smaller one')} not shown" if view.omitted else ""
+        label = f"coefficient of the surrogate{_per(one)}{errors}{hidden}"
+        signed_frame(axes, canvas.with_unit(label))
+        self._title_row(axes, row or 0, view, canvas)
+        return axes
 
+    @spelled_out
     def waterfall(
         self,
         row: int = 0,
         output: str | int | None = None,
         *,
-        ax: Axes | None = None,
         max_features: int = 10,
-        names: Mapping[str, str] | None = None,
-        title: str | None = None,
-        unit: str = "",
+        **options: Unpack[Options],
     ) -> Axes:
         """Draw how one row's coefficients add up: intercept, surrogate, what it misses, prediction.
 
-        Slopes count from the columns' means: a step is the slope times the row's distance from its mean.
+        Slopes count from the columns' means: a step is the slope times the row's distance from its mean. The
+        parameters are those of `Plots`.
 
         Raises
         ------
         InputError
             If the explanation is sparse: its rule states the same.
         """
-        captions = Captions.of(self.explanation, names, title, unit)
-        return _waterfall(self.explanation, row, output, ax, max_features, captions)
+        canvas = self._canvas(options)
+        one = _one_row(self.explanation, row, output)
+        if one.certificates:
+            raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
+        view = view_row(one, 0, len(one.feature_names)).outputs[0]
+        steps = _waterfall_steps(one, view, max_features, canvas)
+        axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
+        _draw_steps(axes, steps)
+        name_lines(axes, [step.name for step in steps])
+        signed_frame(axes, canvas.with_unit(view.title), zero=False)
+        self._title_row(axes, row, view, canvas)
+        return axes
 
+    @spelled_out
     def beeswarm(
-        self,
-        output: str | int | None = None,
-        *,
-        ax: Axes | None = None,
-        max_features: int = 10,
-        names: Mapping[str, str] | None = None,
-        title: str | None = None,
-        unit: str = "",
+        self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
     ) -> Axes:
         """Draw the coefficients of all rows, one dot a row, one line a feature.
 
         Dots that would overlap are stacked. Numbers are coloured by their rank among the values of the
-        feature, grey where missing; categories have a colour each, and their names under their dots.
-
-        Parameters
-        ----------
-        output : name or position
-            The default is the positive class of two, else the output with the largest mean prediction.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-        max_features : int
-        names, title, unit
-            Words for the picture.
-
-        Returns
-        -------
-        Axes
+        feature, grey where missing; categories have a colour each, and their names under their dots. The
+        parameters are those of `Plots`.
         """
-        captions = Captions.of(self.explanation, names, title, unit)
-        return beeswarm(_one_output(self.explanation, output), ax, max_features, captions)
+        canvas = self._canvas(options)
+        one = _one_output(self.explanation, output)
+        axes = canvas.line_axes(one, max_features, 0.5 if any(map(_has_texts, one.data.T)) else 0.34)
+        drawn = _drawn(one)
+        order = by_size(np.abs(drawn).sum(axis=0))[:max_features]
+        values = drawn[:, order]
+        columns = slots(values)
+        dots, categories = None, []
+        for line, j in enumerate(order):
+            heights = line + stacked_heights(columns[:, line])
+            if _has_texts(one.data[:, j]):
+                categories.append((line, _category_dots(axes, values[:, line], heights, one.data[:, j])))
+            else:
+                shades = ranks(one.data[:, j])
+                dots = number_dots(axes, values[:, line], heights, shades, 14, vmin=0.0, vmax=1.0) or dots
+        if dots is not None:
+            colour_bar(axes, dots, "the row's own value (rank)", ("low", "high"))
+        name_lines(axes, [canvas.feature(one.feature_names[j]) for j in order])
+        for line, middles in categories:
+            _write_categories(axes, line, middles)
+            axes.set_ylim(len(order) - 0.35, -0.5)
+        label = f"coefficient of the surrogate{_per(one)}, one dot a row"
+        signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
+        canvas.write_title(axes, *_rows_title(one))
+        return axes
 
+    @spelled_out
     def heatmap(
-        self,
-        output: str | int | None = None,
-        *,
-        ax: Axes | None = None,
-        max_features: int = 10,
-        names: Mapping[str, str] | None = None,
-        title: str | None = None,
-        unit: str = "",
+        self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
     ) -> Axes:
         """Draw the coefficients of all rows as colours, rows in order of decreasing prediction.
 
-        Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named.
+        Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named. The parameters are
+        those of `Plots`.
         """
-        captions = Captions.of(self.explanation, names, title, unit)
-        return heatmap(_one_output(self.explanation, output), ax, max_features, captions)
+        from matplotlib.colors import LinearSegmentedColormap
 
+        canvas = self._canvas(options)
+        one = _one_output(self.explanation, output)
+        axes = canvas.line_axes(one, max_features)
+        values = _drawn(one)
+        order = by_size(np.abs(values).sum(axis=0))[:max_features]
+        rows = by_size(one.predictions)
+        shown = values[np.ix_(rows, order)].T
+        reach = (
+            float(np.nanquantile(np.abs(shown), 0.99)) or float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0
+        )
+        ends = [LOWERS, axes.get_facecolor(), RAISES]
+        colours = LinearSegmentedColormap.from_list("coefficients", ends)
+        scale = {"cmap": colours, "vmin": -reach, "vmax": reach}
+        picture = axes.imshow(shown, aspect="auto", interpolation="nearest", **scale)  # type: ignore[arg-type]
+        predictions = one.predictions[rows]
+        heights = -0.7 - 0.85 * (predictions - predictions.min()) / (float(np.ptp(predictions)) or 1.0)
+        axes.plot(np.arange(len(rows)), heights, color=ink(), linewidth=1.2)
+        if len(rows) == 1:
+            axes.plot([0], heights, marker="o", color=ink(), markersize=3)
+        names = shortened_names(axes, [canvas.feature(one.feature_names[j]) for j in order])
+        places = [-1.1, *range(len(order))]
+        axes.set_yticks(places, labels=["prediction", *names], fontsize=10, parse_math=False)
+        axes.set_ylim(len(order) - 0.5, -1.75)
+        axes.tick_params(length=0, labelsize=10)
+        axes.spines[:].set_visible(False)
+        if len(one) <= _LABELLED:
+            ids = [shorten(row_label(one, int(i)).removeprefix("row "), 12) for i in rows]
+            axes.set_xticks(range(len(one)), labels=ids, rotation=90, fontsize=8, parse_math=False)
+        else:
+            axes.set_xticks([])
+        write_below(axes, f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}")
+        label = canvas.with_unit(f"coefficient{_per(one)}")
+        colour_bar(axes, picture, label, (number(-reach, 2), "0", number(reach, 2)))
+        canvas.write_title(axes, *_rows_title(one))
+        return axes
+
+    @spelled_out
     def dependence(
         self,
         feature: str | int,
         *,
         color: str | int | None = None,
         output: str | int | None = None,
-        ax: Axes | None = None,
-        names: Mapping[str, str] | None = None,
-        title: str | None = None,
-        unit: str = "",
+        **options: Unpack[Options],
     ) -> Axes:
         """Draw the coefficient of a feature against its value, one dot a row.
 
@@ -189,20 +278,40 @@ class Plots:
         feature : name or position
         color : name or position
             Another feature, by whose values the dots are coloured.
-        output : name or position
-            The default is the positive class of two, else the output with the largest mean prediction.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-        names, title, unit
-            Words for the picture.
+        output, ax, names, title, unit
+            See `Plots`.
 
         Returns
         -------
         Axes
             Lines reach 1.96 standard errors to each side where rows are sampled.
         """
-        captions = Captions.of(self.explanation, names, title, unit)
-        return dependence(_one_output(self.explanation, output), feature, color, ax, captions)
+        canvas = self._canvas(options)
+        one = _one_output(self.explanation, output)
+        j = _feature(one, feature)
+        units = bar_units(one)[:, j]
+        y, reach = one.values[:, j] * units, CONFIDENCE * one.standard_errors[:, j] * units
+        axes = axes_or_new(canvas.ax, (7.5, 4.2))
+        x, ticks = _places(one.data[:, j])
+        axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
+        plain_frame(axes, 9)
+        if one.method == "sampled" and np.isfinite(reach).all():
+            axes.vlines(x, y - reach, y + reach, color=ink(), alpha=0.18, zorder=1)
+        if color is None:
+            axes.scatter(x, y, s=18, color=FULL, alpha=0.75, linewidths=0, zorder=3)
+        else:
+            by = _feature(one, color)
+            _coloured_dots(axes, x, y, one.data[:, by], canvas.feature(one.feature_names[by]))
+        if ticks:
+            axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
+            if sum(map(len, ticks)) > 60:
+                turn(axes)
+        name = canvas.feature(one.feature_names[j])
+        write_below(axes, shorten(name, 60))
+        axes.set_ylabel(canvas.with_unit(f"coefficient{_per(one)}"), fontsize=9, parse_math=False)
+        head, *rest = _rows_title(one)
+        canvas.write_title(axes, f"{shorten(name, 30)}, {head}", *rest)
+        return axes
 
     def effect(
         self,
@@ -216,26 +325,12 @@ class Plots:
     ) -> Axes:
         """Draw the whole effect of a feature around one row: a bar a cell, the row's own in colour.
 
-        Parameters
-        ----------
-        feature : name or position
-        row : int
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-        title, unit
-            Words for the picture.
-
-        Returns
-        -------
-        Axes
-            Whiskers reach 1.96 standard errors to each side where the model was sampled.
+        Whiskers reach 1.96 standard errors to each side where the model was sampled. The parameters are those
+        of `Plots`.
         """
-        (position,) = name_positions(feature, self.explanation.feature_names, "feature")
+        position = _feature(self.explanation, feature)
         one = _one_row(self.explanation, row, output)
-        effect = one.effects[int(position)]
-        return draw_effect(effect, ax, title=title, unit=unit, quantity=_quantity(one))
+        return draw_effect(one.effects[position], ax, title=title, unit=unit, quantity=_quantity(one))
 
     def effects(
         self,
@@ -251,14 +346,12 @@ class Plots:
         Parameters
         ----------
         row : int
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
+        output, unit
+            See `Plots`.
         ax : sequence of matplotlib Axes
             Axes to draw on, one for each; a new figure unless given.
         top : int
             Largest number of effects.
-        unit : str
-            Unit of the prediction.
         """
         one = _one_row(self.explanation, row, output)
         largest = sorted(one.effects, key=lambda effect: -effect.share)[:top]
@@ -275,23 +368,25 @@ class Plots:
     ) -> Axes:
         """Draw the coefficients of one row at other bandwidths, which the explainer computes.
 
+        The parameters are those of `Plots`.
+
         Raises
         ------
         InputError
             If the explanation comes from a file, or its explainer has no bandwidth.
         """
         from limes._diagnostics.bandwidth import paths
-        from limes._show.diagnosis import draw_path
+        from limes._show.diagnostics import draw_path
 
         one_row = self.explanation[row]
-        refuse_empty(one_row)
+        _refuse_empty(one_row)
         if not hasattr(one_row.explainer, "diagnostic_context"):
             raise InputError("plot.bandwidth() needs the explainer: plot what it returned, not a file")
         position = np.array([output_position(one_row, output)])
         context = one_row.explainer.diagnostic_context(one_row, output=position, calls=None)
         axes = draw_path(paths(context)[0], ax, max_features)
         if title is not None:
-            write_title(axes, Captions({}, title, ""))
+            wrapped_title(axes, title)
         return axes
 
     def text(
@@ -299,18 +394,8 @@ class Plots:
     ) -> Axes:
         """Draw the explained text, its words coloured by their coefficients.
 
-        Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all.
-
-        Parameters
-        ----------
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-
-        Returns
-        -------
-        Axes
+        Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all. The
+        parameters are those of `Plots`.
 
         Raises
         ------
@@ -321,13 +406,7 @@ class Plots:
         coloured = pieces(one, 0, 0)
         if not coloured:
             raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
-        if ax is None:
-            ax = axes_or_new(None, figure_size(coloured))
-            ax.figure.canvas.draw()  # the layout decides how wide characters are
-        draw_text(ax, coloured)
-        view = view_row(one, 0, 1).outputs[0]
-        write_title(ax, Captions({}, title, ""), shorten(view.title, 48), f"{headline(view)} ({one.method})")
-        return ax
+        return _titled_input(draw_text(ax, coloured), one, title)
 
     def series(
         self,
@@ -341,16 +420,10 @@ class Plots:
 
         Parameters
         ----------
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
+        output, ax, title
+            See `Plots`.
         channel : name or position
             The first unless given.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-
-        Returns
-        -------
-        Axes
 
         Raises
         ------
@@ -358,7 +431,7 @@ class Plots:
             If the explanation is not of a series by segments, or there is no such channel.
         """
         one = _one_output(self.explanation, output, row=0)
-        return draw_series(one, channel, ax, Captions({}, title, ""))
+        return _titled_input(draw_series(one, channel, ax), one, title)
 
     def image(
         self,
@@ -373,25 +446,19 @@ class Plots:
 
         Parameters
         ----------
-        output : name or position
-            The default is the positive class of two, else the output with the largest prediction.
+        output, ax
+            See `Plots`.
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
         top, sign : int, and "+", "-" or "both"
             Number and sign of the superpixels that are cut out or outlined.
-        ax : matplotlib Axes
-            Axes to draw on; a new figure unless given.
-
-        Returns
-        -------
-        Axes
 
         Raises
         ------
         InputError
             If the explanation is not of an image.
         """
-        refuse_empty(self.explanation)
+        _refuse_empty(self.explanation)
         position = output_position(self.explanation, output)
         axes = axes_or_new(ax, (4.2, 4.6))
         return draw_image(axes, self.explanation, position, kind=kind, top=top, sign=sign)
@@ -405,15 +472,37 @@ class Plots:
         sign: str = "both",
     ) -> Figure:
         """Draw the image, and beside it one picture an output; see :meth:`image`."""
-        refuse_empty(self.explanation)
+        _refuse_empty(self.explanation)
         chosen = slice(None) if outputs is None else outputs
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
         return side_by_side(self.explanation, positions, kind=kind, top=top, sign=sign)
 
+    def _canvas(self, options: Options) -> Canvas:
+        features = self.explanation.feature_names
+        if unknown := [name for name in options.get("names") or () if name not in features]:
+            guess = did_you_mean(unknown[0], features)
+            raise InputError(f"names={{{unknown[0]!r}: ...}}: there is no feature {unknown[0]!r}{guess}")
+        return Canvas(**options)
+
+    def _title_row(self, axes: Axes, row: int, view: OutputView, canvas: Canvas) -> None:
+        """Write what is explained, and its row if there are several rows, or the row has a name."""
+        explanation, title = self.explanation, shorten(view.title, 44)
+        if len(explanation) > 1 or explanation.ids != (0,):
+            title = f"{title}, {shorten(row_label(explanation, range(len(explanation))[row]), 24)}"
+        canvas.write_title(axes, title, f"{view.headline} ({'sampled' if view.sampled else 'exact'})")
+
+
+def _refuse_empty(explanation: Explanation) -> None:
+    if explanation.values.size == 0:
+        raise InputError(
+            f"There is nothing to draw: {len(explanation)} rows and "
+            f"{len(explanation.feature_names)} features; draw an explanation that has both"
+        )
+
 
 def _one_output(explanation: Explanation, output: str | int | None, row: int | None = None) -> Explanation:
     """Return one output; by default that with the largest prediction of a row, or of all rows in the mean."""
-    refuse_empty(explanation)
+    _refuse_empty(explanation)
     return explanation[..., output_position(explanation, output, row)]
 
 
@@ -421,65 +510,29 @@ def _one_row(explanation: Explanation, row: int, output: str | int | None) -> Ex
     return _one_output(explanation[row], output, row=0)
 
 
-def _quantity(one: Explanation) -> str:
-    """Return what the effects of an explanation of one output are on."""
-    title = output_title(one, 0)
-    return PREDICTION if title == "prediction" else shorten(title, 24)
+def _feature(explanation: Explanation, feature: str | int) -> int:
+    return int(name_positions(feature, explanation.feature_names, "feature")[0])
 
 
-def _bar(
-    explanation: Explanation,
-    row: int,
-    output: str | int | None,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
-    one = _one_row(explanation, row, output)
-    axes = line_axes(ax, max_features, one)
-    view = view_row(one, 0, max_features).outputs[0]
-    values = np.array([line.drawn for line in view.lines])
-    axes.barh(
-        np.arange(len(values)),
-        np.where(np.isfinite(values), values, np.nan),
-        height=0.68,
-        color=[RAISES if value > 0 else LOWERS for value in values],
-        zorder=2,
-    )
-    if one.method == "sampled":
-        _error_bars(axes, view.lines)
-    name_lines(axes, [captions.condition(line.condition, line.feature) for line in view.lines])
-    signed_frame(axes, captions.with_unit(_bar_label(one, view)))
-    write_title(axes, captions, _row_title(explanation, row, view), f"{headline(view)} ({one.method})")
+def _titled_input(axes: Axes, one: Explanation, title: str | None) -> Axes:
+    view = view_row(one, 0, 1).outputs[0]
+    head = shorten(view.title, 48) if title is None else title
+    wrapped_title(axes, head, f"{view.headline} ({one.method})")
     return axes
 
 
-def _row_title(explanation: Explanation, row: int, view: OutputView) -> str:
-    """Return what is explained, and its row if there are several rows, or the row has a name."""
-    title = shorten(view.title, 44)
-    position = int(np.arange(len(explanation))[row])
-    named = len(explanation) > 1 or explanation.ids != (0,)
-    return f"{title}, {shorten(row_label(explanation, position), 24)}" if named else title
+def _drawn(explanation: Explanation) -> Floats:
+    """Return coefficients (n, d), slopes per standard deviation."""
+    return np.asarray(explanation.values * bar_units(explanation))
 
 
-def _error_bars(axes: Axes, lines: tuple[Line, ...]) -> None:
-    axes.errorbar(
-        [line.drawn for line in lines],
-        np.arange(len(lines)),
-        xerr=[CONFIDENCE * line.drawn_error for line in lines],
-        fmt="none",
-        ecolor=ink(),
-        elinewidth=1.1,
-        capsize=2.5,
-        zorder=3,
-    )
+def _per(explanation: Explanation) -> str:
+    return " per standard deviation" if slope_facts(explanation) else ""
 
 
-def _bar_label(explanation: Explanation, view: OutputView) -> str:
-    errors = ", with 95 % error bars" if explanation.method == "sampled" else ""
-    hidden = f"\n{count(view.omitted, 'smaller one')} not shown" if view.omitted else ""
-    scaled = " per standard deviation" if slope_facts(explanation) else ""
-    return f"coefficient of the surrogate{scaled}{errors}{hidden}"
+# -- the waterfall of one row --------------------------------------------------------------------------------
+
+_REST = "#a8842c"  # the step that no coefficient explains
 
 
 @dataclass(frozen=True)
@@ -489,56 +542,34 @@ class _Step:
     name: str
     start: float
     end: float
-    colour: str = ""
+    colour: str = ""  # "": a level, a value of the model or of the surrogate
 
     @property
     def size(self) -> float:
         return self.end - self.start
 
-    @property
-    def is_level(self) -> bool:
-        """Whether it is a value of the model or of the surrogate, and no step."""
-        return self.colour == ""
 
-
-def _waterfall(
-    explanation: Explanation,
-    row: int,
-    output: str | int | None,
-    ax: Axes | None,
-    max_features: int,
-    captions: Captions,
-) -> Axes:
-    one = _one_row(explanation, row, output)
-    if one.certificates:
-        raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
-    view = view_row(one, 0, len(one.feature_names)).outputs[0]
-    steps = _waterfall_steps(one, view, max_features, captions)
-    axes = axes_or_new(ax, (7.5, 1.4 + 0.34 * len(steps)))
-    _draw_steps(axes, steps)
-    name_lines(axes, [step.name for step in steps])
-    signed_frame(axes, captions.with_unit(view.title), zero=False)
-    write_title(axes, captions, _row_title(explanation, row, view), f"{headline(view)} ({one.method})")
-    return axes
-
-
-def _waterfall_steps(
-    explanation: Explanation, view: OutputView, max_features: int, captions: Captions
-) -> list[_Step]:
+def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
     lacking = {line.feature for line in view.lines if line.data == "missing"}
-    slopes = slope_facts(explanation).items()
-    means = {name: facts["mean"] for name, facts in slopes if name not in lacking}
+    means = {name: facts["mean"] for name, facts in slope_facts(one).items() if name not in lacking}
     # the prediction does not depend on a feature whose coefficient is unknown
     lines = [line for line in view.lines if not np.isnan(line.value)]
     at = view.intercept + sum(line.value * means.get(line.feature, 0.0) for line in lines)
-    parts = [(_part(line, explanation, means), line) for line in lines]
-    parts.sort(key=lambda pair: -abs(pair[0]))
     steps = [_Step("surrogate at the means" if means else "intercept", at, at)]
+    parts = [
+        # a slope times the distance from the mean
+        (line.value * (float(one.data[0, line.position]) - means[line.feature]), line)
+        if line.feature in means
+        else (line.value, line)
+        for line in lines
+    ]
+    parts.sort(key=lambda pair: -abs(pair[0]))
     for size, line in parts[:max_features]:
-        steps.append(_moved(captions.condition(line.condition, line.feature), at, at + size))
+        steps.append(_Step(canvas.condition(line), at, at + size, sign_colour(size)))
         at += size
     if len(parts) > max_features:
-        steps.append(_moved(count(len(parts) - max_features, "smaller one"), at, view.surrogate))
+        rest = count(len(parts) - max_features, "smaller one")
+        steps.append(_Step(rest, at, view.surrogate, sign_colour(view.surrogate - at)))
     return [
         *steps,
         _Step("surrogate", view.surrogate, view.surrogate),
@@ -547,43 +578,223 @@ def _waterfall_steps(
     ]
 
 
-# The step that no coefficient explains
-_REST = "#a8842c"
-
-
-def _moved(name: str, start: float, end: float) -> _Step:
-    return _Step(name, start, end, RAISES if end > start else LOWERS)
-
-
-def _part(line: Line, explanation: Explanation, means: Mapping[str, float]) -> float:
-    """Return a feature's contribution: its coefficient, or a slope times the distance from the mean."""
-    if line.feature not in means:
-        return line.value
-    return line.value * (float(explanation.data[0, line.position]) - means[line.feature])
-
-
 def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
     ends = [end for step in steps for end in (step.start, step.end)]
     low, high = min(ends), max(ends)
     room = (high - low) or 1.0
     # sums and what is added to them have the same decimals, by the largest that is added
-    added = max((abs(step.size) for step in steps if not step.is_level), default=0.0)
-    numbers = [step.end if step.is_level else step.size for step in steps]
-    texts = signed_column(numbers, significant=3, size=added or None)
+    added = max((abs(step.size) for step in steps if step.colour), default=0.0)
+    shown = [step.size if step.colour else step.end for step in steps]
+    texts = signed_column(shown, significant=3, size=added or None)
     for i, (step, text) in enumerate(zip(steps, texts, strict=True)):
-        if step.is_level:
-            axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
-        else:
+        if step.colour:
             axes.barh(i, step.size, left=step.start, height=0.66, color=step.colour, zorder=2)
+        else:
+            axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
         if i + 1 < len(steps):
             axes.plot([step.end] * 2, [i, i + 1], color=ink(), linewidth=0.6, alpha=0.5, zorder=1)
-        axes.text(
-            max(step.start, step.end) + 0.02 * room,
-            i,
-            text.removeprefix("+") if step.is_level else text,
-            va="center",
-            fontsize=9,
-            fontweight="bold" if step.is_level else "normal",
-            zorder=4,
-        )
+        written = text if step.colour else text.removeprefix("+")
+        weight = "normal" if step.colour else "bold"
+        x = max(step.start, step.end) + 0.02 * room
+        axes.text(x, i, written, va="center", fontsize=9, fontweight=weight, zorder=4)
     axes.set_xlim(low - 0.04 * room, high + 0.2 * room)
+
+
+# -- many rows -----------------------------------------------------------------------------------------------
+
+_LOW, _HIGH = 0.1, 0.9  # quantiles over rows
+_FITS = 200  # rows whose R² is computed: their median hardly changes with more
+_LABELLED = 30  # rows that are named under a heat map
+
+
+def _mean_bar(one: Explanation, max_features: int, canvas: Canvas) -> Axes:
+    """Draw mean |coefficient| over rows, with whiskers from the 10 % to the 90 % quantile."""
+    axes = canvas.line_axes(one, max_features)
+    sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
+    order = by_size(sizes.mean(axis=0))[:max_features]
+    low, high = np.quantile(sizes[:, order], [_LOW, _HIGH], axis=0)
+    lines = np.arange(len(order))
+    axes.barh(lines, sizes.mean(axis=0)[order], height=0.66, color=FULL, alpha=0.75, zorder=2)
+    axes.hlines(lines, low, high, color=ink(), linewidth=1.2, zorder=3)
+    axes.scatter([*low, *high], [*lines, *lines], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
+    name_lines(axes, [canvas.feature(one.feature_names[j]) for j in order])
+    label = f"mean |coefficient|{_per(one)} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
+    signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
+    canvas.write_title(axes, *_rows_title(one))
+    return axes
+
+
+def _omitted(explanation: Explanation, shown: int) -> str:
+    hidden = len(explanation.feature_names) - shown
+    return f"\n{count(hidden, 'smaller one')} not shown" if hidden else ""
+
+
+def _rows_title(explanation: Explanation) -> tuple[str, ...]:
+    """Return what is explained, and the median R² of some rows."""
+    n = len(explanation)
+    title = f"{shorten(output_title(explanation, 0), 36)}, {count(n, 'row')} ({explanation.method})"
+    some = explanation[:: max(1, -(-n // _FITS))].fidelity
+    fits = some[np.isfinite(some)]
+    return (title, f"median R² {number(float(np.median(fits)), 2)}") if fits.size else (title,)
+
+
+def _category_dots(axes: Axes, x: Floats, heights: Floats, cells: Objects) -> dict[str, float]:
+    """Draw dots in one colour a category, and return where the middle of each frequent one is."""
+    groups, others = frequent(cells, len(COLOURS) - 2)
+    axes.scatter(x[others], heights[others], s=14, color=UNKNOWN, linewidths=0, zorder=2)
+    for _, colour, rows in groups:
+        axes.scatter(x[rows], heights[rows], s=14, color=colour, linewidths=0, zorder=3)
+    return {name: float(np.median(x[rows])) for name, _, rows in groups}
+
+
+def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
+    """Write the categories under their dots, none over another."""
+    from matplotlib.patheffects import withStroke
+
+    low, high = axes.get_xlim()
+    texts = [shorten(name, 16) for name in middles]
+    # of all letters that fit beside the names of features
+    letter = (high - low) / (12.0 * max(1.0, width_of(axes) - 2.5))
+    gap = letter * (max(map(len, texts)) + 1)
+    most = max(1, int((high - low) / gap))
+    places = spread_labels([*middles.values()][:most], gap)
+    legible = [withStroke(linewidth=2.5, foreground=axes.get_facecolor())]  # over other columns' dots
+    for text, place, colour in zip(texts, places, COLOURS, strict=False):
+        written = axes.text(
+            place, line + 0.45, text, color=colour, fontsize=8, ha="center", va="center", parse_math=False
+        )
+        written.set(path_effects=legible, zorder=4)
+
+
+def _coloured_dots(axes: Axes, x: Floats, y: Floats, cells: Objects, name: str) -> None:
+    """Draw dots in the colours of another column's values, and say which."""
+    if not _has_texts(cells):
+        dots = number_dots(axes, x, y, numbers(cells), 18)
+        if dots is not None:
+            colour_bar(axes, dots, shorten(name, 40))
+        return
+    groups, others = frequent(cells, len(COLOURS) - 1)
+    if others.any():
+        groups.append(("others", UNKNOWN, others))
+    for label, colour, rows in groups:
+        axes.scatter(x[rows], y[rows], s=18, color=colour, linewidths=0, label=shorten(label, 24), zorder=3)
+    legend(axes, title=shorten(name, 30), title_fontsize=9)
+
+
+def _has_texts(cells: Objects) -> bool:
+    """Whether a column holds categories: no cell is a number, and some cell is not missing."""
+    if cells.dtype != object:
+        return False
+    present = [value for value in cells.tolist() if not is_missing(value)]
+    return bool(present) and all(isinstance(value, str | bool) for value in present)
+
+
+def _places(cells: Objects) -> tuple[Floats, list[str]]:
+    """Return positions along x, and names of categories, [] for numbers; missing ones lie at the left."""
+    if not _has_texts(cells):
+        values = numbers(cells)
+        present = values[~np.isnan(values)]
+        low, span = (present.min(), np.ptp(present)) if present.size else (0.0, 0.0)
+        return np.where(np.isnan(values), low - 0.1 * (span or 1.0), values), []
+    names = [cell(value) for value in cells.tolist()]
+    levels = sorted(set(names))
+    codes = np.array([levels.index(name) for name in names], dtype=float)
+    # a sequence that fills the room evenly: no draw, so that pictures are the same every time
+    return codes + 0.5 * ((np.arange(len(codes)) * 0.6180339887) % 1.0 - 0.5), levels
+
+
+# -- whole effects -------------------------------------------------------------------------------------------
+
+_MOST_CELLS = 24
+_COLUMNS = 3
+# Letters of a title, and of the labels of cells side by side, in an inch of the picture
+_LETTERS_PER_INCH, _LABELS_PER_INCH = 12.5, 9.0
+_CELLS_PER_INCH = 4.5  # cells side by side, in an inch of a picture among others
+_PREDICTION = "the prediction"  # what an effect is on, if that has no other name
+
+
+def _quantity(one: Explanation) -> str:
+    title = output_title(one, 0)
+    return _PREDICTION if title == "prediction" else shorten(title, 24)
+
+
+def draw_effect(
+    effect: Effect,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    unit: str = "",
+    quantity: str = _PREDICTION,
+) -> Axes:
+    """Draw one effect on a quantity: a bar a cell, wider for frequent cells, the row's cell in colour."""
+    most = max(4, _MOST_CELLS if ax is None else int(_CELLS_PER_INCH * width_of(ax)))
+    order = np.argsort(-np.asarray(effect.masses), kind="stable").tolist()
+    chosen = sorted([effect.current, *(b for b in order if b != effect.current)][:most])
+    current = chosen.index(effect.current)
+    values, errors, masses = (
+        np.asarray(array, dtype=float)[chosen]
+        for array in (effect.values, effect.standard_errors, effect.masses)
+    )
+    axes = axes_or_new(ax, (max(4.2, 1.6 + 0.75 * len(chosen)), 3.4))
+    positions = np.arange(len(chosen))
+    widths = 0.2 + 0.72 * masses / masses.max() if masses.max() > 0 else np.full(len(chosen), 0.8)
+    colours = [sign_colour(values[b]) if b == current else QUIET for b in positions]
+    axes.bar(positions, values, width=widths, color=colours, zorder=2)
+    if (errors > 0).any():
+        error_bars(axes, positions, values, yerr=CONFIDENCE * errors, capsize=2.5)
+    axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
+    plain_frame(axes, 9)
+    axes.grid(axis="x", visible=False)
+    labels = [shorten(without_name(effect.cells[b], effect.feature), 32) for b in chosen]
+    axes.set_xticks(positions, labels=labels, fontsize=8.5, parse_math=False)
+    if sum(map(len, labels)) > _LABELS_PER_INCH * width_of(axes):
+        turn(axes)
+    axes.get_xticklabels()[current].set_fontweight("bold")
+    if len(chosen) < len(effect.cells):
+        rarer = count(len(effect.cells) - len(chosen), "rarer cell")
+        axes.set_xlabel(f"{rarer} not shown", fontsize=8.5)
+    axes.margins(y=0.12)
+    axes.set_ylabel(f"effect on {quantity}{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
+    value = f": {difference(float(values[current]))} in the row's cell"
+    room = max(12, int(_LETTERS_PER_INCH * width_of(axes)) - len(value))
+    set_title(axes, (shorten(effect.feature, room) if title is None else title) + value, 10)
+    return axes
+
+
+def draw_effects(
+    effects: Sequence[Effect],
+    axes: Sequence[Axes] | None = None,
+    *,
+    unit: str = "",
+    quantity: str = _PREDICTION,
+) -> Sequence[Axes]:
+    """Draw effects side by side with one scale, the largest first, and return their axes."""
+    order = sorted(effects, key=lambda effect: -float(np.ptp(effect.values)))
+    # as few lines of pictures as `_COLUMNS` allow, all about full
+    lines = -(-len(order) // _COLUMNS)
+    columns = -(-len(order) // lines)
+    if axes is None:
+        axes = _grid(len(order), lines, columns)
+    for effect, ax in zip(order, axes, strict=False):
+        draw_effect(effect, ax, unit=unit, quantity=quantity)
+    drawn = axes[: len(order)]
+    low, high = min(ax.get_ylim()[0] for ax in drawn), max(ax.get_ylim()[1] for ax in drawn)
+    turned = any(label.get_rotation() for ax in drawn for label in ax.get_xticklabels())
+    for k, ax in enumerate(drawn):
+        ax.set_ylim(low, high)
+        if k % columns:
+            ax.set_ylabel("")
+        if turned:
+            turn(ax)
+    return axes
+
+
+def _grid(pictures: int, lines: int, columns: int) -> Sequence[Axes]:
+    from matplotlib import pyplot as plt
+
+    size = (min(10.8, 5.4 * columns), 2.9 * lines)
+    figure, grid = plt.subplots(lines, columns, figsize=size, layout="constrained", squeeze=False)
+    panels = list(grid.ravel())
+    for unused in panels[pictures:]:
+        figure.delaxes(unused)
+    return panels[:pictures]

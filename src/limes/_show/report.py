@@ -27,9 +27,9 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,25 +39,25 @@ from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
-from limes._explanation.fields import is_missing
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
     fit_remark,
     headlined_rule,
     is_poor,
     meaning,
+    method_line,
     output_title,
+    row_label,
     row_warnings,
     shown_outputs,
     slope_deviations,
     slope_facts,
     with_outputs,
 )
-from limes._explanation.wording import cell, one_line
-from limes._show.diagnosis import also, by_kind
-from limes._show.html import facts_of, method_of, photo_of, render, template_text, tinted_image, title_of
-from limes._show.series import drawn_lanes
-from limes._show.texts import pieces
+from limes._explanation.wording import cell, is_missing, one_line
+from limes._show.diagnostics import also, by_kind
+from limes._show.html import facts_of, photo_of, render, template_text, tinted_image, title_of
+from limes._show.inputs import drawn_lanes, pieces
 from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
 
@@ -65,17 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # In the order in which they are run
-_SCRIPTS = (
-    "data.js",
-    "wording.js",
-    "drawing.js",
-    "items.js",
-    "row.js",
-    "compare.js",
-    "overview.js",
-    "list.js",
-    "report.js",
-)
+_SCRIPTS = ("data", "wording", "drawing", "items", "row", "compare", "overview", "list", "report")
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
@@ -97,27 +87,19 @@ def page(
             raise InputError(f"{option} must be True, False or None, got {value!r}")
     if title is not None and not isinstance(title, str):
         raise InputError(f"title must be a text, got {title!r}")
-    _check_models(models)
+    pair = isinstance(models, tuple | list) and len(models) == 2
+    if not pair or not all(isinstance(name, str) for name in models) or models[0] == models[1]:
+        raise InputError(f"models={models!r}: pass two different names, of this model and of the other")
     _check(explanations)
     packer = Packer()
-    content = {
-        "title": one_line(title) if title is not None else None,
-        "explanations": [
-            _explanation_content(
-                each,
-                packer,
-                name=name,
-                diagnosis=_diagnosis(each, diagnosis if each is explanation else bool(diagnosis), progress),
-                bandwidths=bandwidths,
-                effects=effects,
-                progress=progress,
-            )
-            for each, name in zip(explanations, models, strict=False)
-        ],
-    }
-    if bandwidths:
-        _refuse_missing(content)
-    return _rendered(content, packer)
+    contents = []
+    for each, name in zip(explanations, models, strict=False):
+        result = _diagnosis(each, diagnosis if each is explanation else bool(diagnosis), progress)
+        contents.append(_Content(each, packer, progress).content(name, result, bandwidths, effects))
+        if bandwidths and "missing" in contents[-1]["curves"]:
+            raise InputError(f"bandwidths=True: {contents[-1]['curves']['missing']}")
+    head = None if title is None else one_line(title)
+    return _rendered({"title": head, "explanations": contents}, packer)
 
 
 def _rendered(content: dict[str, Any], packer: Packer) -> str:
@@ -132,13 +114,13 @@ def _rendered(content: dict[str, Any], packer: Packer) -> str:
             "style": Markup(style),  # noqa: S704
             "script_hash": _hash(script),
             "style_hash": _hash(style),
-            "content": Markup(json_text(content)),  # noqa: S704 - escaped there
+            "content": Markup(_escaped_json(content)),  # noqa: S704
             "numbers": packer.text(),
         },
     )
 
 
-def json_text(content: Any) -> str:
+def _escaped_json(content: Any) -> str:
     """Return JSON that HTML parsers cannot read as markup."""
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
@@ -146,8 +128,8 @@ def json_text(content: Any) -> str:
 
 @cache
 def _script() -> str:
-    """Return the script: its files within one function, so that they leave no names behind."""
-    body = "\n".join(template_text(f"report/{name}") for name in _SCRIPTS)
+    # its files within one function, so that they leave no names behind
+    body = "\n".join(template_text(f"report/{name}.js") for name in _SCRIPTS)
     return f"(() => {{\n'use strict';\n{body}\n}})();"
 
 
@@ -169,12 +151,6 @@ def _diagnosis(explanation: Explanation, wanted: bool | Diagnosis, progress: boo
     return diagnose(explanation, progress=progress) if wanted else None
 
 
-def _check_models(models: Sequence[str]) -> None:
-    pair = isinstance(models, tuple | list) and len(models) == 2
-    if not pair or not all(isinstance(name, str) for name in models) or models[0] == models[1]:
-        raise InputError(f"models={models!r}: pass two different names, of this model and of the other")
-
-
 def _check(explanations: Sequence[Explanation]) -> None:
     """Check that there are rows, and that two models explain the same ones."""
     first, *others = explanations
@@ -184,9 +160,10 @@ def _check(explanations: Sequence[Explanation]) -> None:
         if not isinstance(other, Explanation):
             raise InputError(f"other is of type {type(other).__name__}: pass an explanation by another model")
         if other.ids != first.ids:
+            initial = repr(other.ids[0]) if len(other) else "missing"
             raise InputError(
-                f"other explains other rows ({len(other):,}, the first is {_first(other)}; here "
-                f"{len(first):,}, the first is {_first(first)}): explain the same rows with both models, "
+                f"other explains other rows ({len(other):,}, the first is {initial}; here "
+                f"{len(first):,}, the first is {first.ids[0]!r}): explain the same rows with both models, "
                 "with the same ids="
             )
         if other.output_names != first.output_names:
@@ -194,16 +171,6 @@ def _check(explanations: Sequence[Explanation]) -> None:
                 f"other has the outputs {list(other.output_names)}, this explanation "
                 f"{list(first.output_names)}: compare explanations of the same outputs"
             )
-
-
-def _first(explanation: Explanation) -> str:
-    return repr(explanation.ids[0]) if len(explanation) else "missing"
-
-
-def _refuse_missing(content: dict[str, Any]) -> None:
-    for each in content["explanations"]:
-        if "missing" in each["curves"]:
-            raise InputError(f"bandwidths=True: {each['curves']['missing']}")
 
 
 # -- the content of one explanation -------------------------------------------------------------------------
@@ -220,244 +187,203 @@ _FEW_VALUES = 256
 _WHOLE_32, _WHOLE_64 = 2**24, 2**53
 
 
-def _explanation_content(
-    explanation: Explanation,
-    packer: Packer,
-    *,
-    name: str,
-    diagnosis: Diagnosis | None,
-    bandwidths: bool | None,
-    effects: bool | None,
-    progress: bool,
-) -> dict[str, Any]:
-    outputs = shown_outputs(explanation)
-    quick = explanation.fit is not None and explanation.fit.is_quick
-    few = len(explanation) <= (MOST_ROWS if quick else MOST_SLOW_ROWS)
-    curves = (
-        bandwidth_curves(explanation, outputs, progress=progress)
-        if (few if bandwidths is None else bandwidths)
-        else "Its bandwidth cannot be moved: the report was written without other bandwidths."
-    )
-    return {
-        "name": one_line(name),
-        "title": title_of(explanation),
-        "method": method_of(explanation),
-        "meaning": meaning(explanation),
-        "sampled": explanation.method == "sampled",
-        "facts": facts_of(explanation),
-        "rows": len(explanation),
-        "ids": _ids(explanation, packer),
-        "features": [one_line(feature) for feature in explanation.feature_names],
-        "outputs": [output_title(explanation, k) for k in outputs],
-        **_numbers(explanation, outputs, packer),
-        **_slopes(explanation, packer),
-        "remarks": _remarks(explanation, outputs, packer),
-        "warnings": packer.coded_lists([row_warnings(explanation, i) for i in range(len(explanation))]),
-        "conditions": _conditions(explanation, packer),
-        "data": [_column(explanation, j, packer) for j in range(len(explanation.feature_names))],
-        "effects": _effects(explanation, outputs, packer, wanted=effects, few=few, progress=progress),
-        "curves": _curve_content(curves, packer),
-        "rules": [
-            [headlined_rule(facts), list(certificate_sentences(facts))] for facts in explanation.certificates
-        ],
-        "findings": None if diagnosis is None else _findings(diagnosis, packer),
-        "item": _item(explanation, outputs),
-    }
+@dataclass(frozen=True, eq=False)
+class _Content:
+    """One explanation as the page stores it; its arrays are in the packer."""
 
+    explanation: Explanation
+    packer: Packer
+    progress: bool
 
-def _ids(explanation: Explanation, packer: Packer) -> Any:
-    """Return numbers of rows without other names, else texts."""
-    ids = explanation.ids
-    if all(type(label) is int and abs(label) < _WHOLE_64 for label in ids):
-        return {"numbers": packer.add(np.array(ids, dtype=np.float64), "f8")}
-    return {"texts": [f"row {label}" if isinstance(label, int) else one_line(str(label)) for label in ids]}
+    def content(
+        self, name: str, diagnosis: Diagnosis | None, bandwidths: bool | None, effects: bool | None
+    ) -> dict[str, Any]:
+        e = self.explanation
+        outputs = shown_outputs(e)
+        few = len(e) <= (MOST_ROWS if e.fit is not None and e.fit.is_quick else MOST_SLOW_ROWS)
+        rules = [(headlined_rule(facts), certificate_sentences(facts)) for facts in e.certificates]
+        return {
+            "name": one_line(name),
+            "title": title_of(e),
+            "method": method_line(e),
+            "meaning": meaning(e),
+            "sampled": e.method == "sampled",
+            "facts": facts_of(e),
+            "rows": len(e),
+            "ids": self._ids(),
+            "features": [one_line(feature) for feature in e.feature_names],
+            "outputs": [output_title(e, k) for k in outputs],
+            **self._numbers(outputs),
+            **self._slopes(),
+            "remarks": self._remarks(outputs),
+            "warnings": self.packer.coded_lists([row_warnings(e, i) for i in range(len(e))]),
+            "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
+            "data": [self._column(j) for j in range(len(e.feature_names))],
+            "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None),
+            "curves": self._curves(outputs, few if bandwidths is None else bandwidths),
+            "rules": rules,
+            "findings": None if diagnosis is None else self._findings(diagnosis),
+            "item": self._item(outputs),
+        }
 
+    def _ids(self) -> Any:
+        """Return numbers of rows without other names, else texts."""
+        ids = self.explanation.ids
+        if all(type(label) is int and abs(label) < _WHOLE_64 for label in ids):
+            return {"numbers": self.packer.add(np.array(ids, dtype=np.float64), "f8")}
+        return {"texts": [row_label(self.explanation, i) for i in range(len(ids))]}
 
-def _numbers(explanation: Explanation, outputs: list[int], packer: Packer) -> dict[str, Any]:
-    def rows_last(array: Any) -> Any:
-        chosen = with_outputs(array, explanation)[..., outputs]
-        return packer.numbers(np.moveaxis(chosen, (0, -1), (-1, 0)))
+    def _numbers(self, outputs: list[int]) -> dict[str, Any]:
+        e = self.explanation
 
-    errors = explanation.standard_errors
-    fit_errors = explanation.fidelity_errors
-    return {
-        "values": rows_last(explanation.values),
-        "errors": rows_last(errors) if errors.any() else None,
-        "intercepts": rows_last(explanation.intercepts),
-        "predictions": rows_last(explanation.predictions),
-        "surrogates": rows_last(explanation.surrogate_predictions),
-        "fidelity": rows_last(explanation.fidelity),
-        "fidelityErrors": rows_last(fit_errors) if fit_errors.any() else None,
-    }
+        def rows_last(array: Any) -> Any:
+            chosen = with_outputs(array, e)[..., outputs]
+            return self.packer.numbers(np.moveaxis(chosen, (0, -1), (-1, 0)))
 
+        return {
+            "values": rows_last(e.values),
+            "errors": rows_last(e.standard_errors) if e.standard_errors.any() else None,
+            "intercepts": rows_last(e.intercepts),
+            "predictions": rows_last(e.predictions),
+            "surrogates": rows_last(e.surrogate_predictions),
+            "fidelity": rows_last(e.fidelity),
+            "fidelityErrors": rows_last(e.fidelity_errors) if e.fidelity_errors.any() else None,
+        }
 
-def _slopes(explanation: Explanation, packer: Packer) -> dict[str, Any]:
-    """Return deviations and means of columns that have slopes, NaN for others; None where none has."""
-    facts = slope_facts(explanation)
-    if not facts:
-        return {"deviations": None, "means": None}
-    means = [facts[name]["mean"] if name in facts else np.nan for name in explanation.feature_names]
-    return {"deviations": packer.numbers(slope_deviations(explanation)), "means": packer.numbers(means)}
+    def _slopes(self) -> dict[str, Any]:
+        """Return deviations and means of columns that have slopes, NaN for others; None where none has."""
+        facts = slope_facts(self.explanation)
+        if not facts:
+            return {"deviations": None, "means": None}
+        means = [facts[name]["mean"] if name in facts else np.nan for name in self.explanation.feature_names]
+        deviations = self.packer.numbers(slope_deviations(self.explanation))
+        return {"deviations": deviations, "means": self.packer.numbers(means)}
 
+    def _remarks(self, outputs: list[int]) -> dict[str, Any]:
+        """Return how little surrogates capture, in words, and whether that is a warning."""
+        e = self.explanation
+        fidelity, errors = (
+            with_outputs(array, e)[:, outputs].T.ravel().tolist() for array in (e.fidelity, e.fidelity_errors)
+        )
+        return self.packer.coded(
+            (fit_remark(r2, error, can_diagnose=False), is_poor(r2, error))
+            for r2, error in zip(fidelity, errors, strict=True)
+        )
 
-def _remarks(explanation: Explanation, outputs: list[int], packer: Packer) -> dict[str, Any]:
-    """Return how little surrogates capture, in words, and whether that is a warning."""
-    fidelity, errors = (
-        with_outputs(array, explanation)[:, outputs].T.ravel().tolist()
-        for array in (explanation.fidelity, explanation.fidelity_errors)
-    )
-    return packer.coded(
-        (fit_remark(r2, error, can_diagnose=False), is_poor(r2, error))
-        for r2, error in zip(fidelity, errors, strict=True)
-    )
+    def _column(self, j: int) -> dict[str, Any]:
+        """Return the values of a column: as numbers, or as texts, each once."""
+        column = self.explanation.data[:, j].tolist()
+        values = [None if is_missing(value) else value for value in column]
+        present = [value for value in values if value is not None]
+        numeric = all(
+            type(value) is float or (type(value) is int and abs(value) < _WHOLE_64) for value in present
+        )
+        slope = self.explanation.feature_names[j] in slope_facts(self.explanation)
+        if numeric and (slope or len(set(present)) > _FEW_VALUES):
+            floats = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+            whole = max((abs(v) for v in present if isinstance(v, int) or v.is_integer()), default=0)
+            add = partial(self.packer.add, kind="f8") if whole >= _WHOLE_32 else self.packer.numbers
+            return {"numbers": add(floats)}
+        # 1 and True are equal, but are written differently
+        pairs = ((type(value).__name__, value) for value in values)
+        return self.packer.coded(pairs, lambda pair: cell(pair[1]))
 
+    def _effects(self, outputs: list[int], wanted: bool, *, limited: bool) -> Any:
+        """Return the whole effect of every column, cell by cell; None where columns have none."""
+        e, packer = self.explanation, self.packer
+        if e.fit is None or not e.fit.has_curves:
+            return None
+        n, d = e.values.shape[:2]
+        counts = [len(effect.cells) for effect in e[:1, :, outputs].effects[:d]]
+        if not wanted or (limited and n * len(outputs) * sum(counts) > _MOST_EFFECTS):
+            return {"missing": "The report was written without the whole effects of columns."}
+        values = np.full((len(outputs), sum(counts), n), np.nan)
+        errors, current = np.zeros_like(values), np.zeros((d, n), dtype=np.int64)
+        texts: list[list[tuple[str, ...]]] = [[] for _ in range(d)]
+        places = np.cumsum([0, *counts])
+        with progress_bar(n, "effects", unit="rows", shown=self.progress) as bar:
+            for start in range(0, n, _BLOCK):
+                block = e[start : start + _BLOCK, :, outputs].effects
+                for position, effect in enumerate(block):
+                    row, rest = divmod(position, d * len(outputs))
+                    k, j = divmod(rest, d)
+                    cells = slice(places[j], places[j] + counts[j])
+                    values[k, cells, start + row] = effect.values
+                    errors[k, cells, start + row] = effect.standard_errors
+                    current[j, start + row] = effect.current
+                    if k == 0:
+                        texts[j].append(effect.cells)
+                bar.update(len(block) // (d * len(outputs)))
+        # as shares of the row's largest; NaN has an infinite error
+        scale = np.abs(np.nan_to_num(values)).max(axis=1, keepdims=True)
+        finite = np.where(np.isfinite(errors), errors, np.nan)
+        limits = np.clip(np.nan_to_num(finite), 0.0, 4.0 * scale)
+        # texts of slopes' cells may be too many
+        few = sum(len(cells) for column in texts for cells in set(column)) <= _MOST_CELL_TEXTS
+        return {
+            "counts": counts,
+            "current": packer.codes(current),
+            "cells": [packer.coded(column, lambda cells: [*map(one_line, cells)]) for column in texts]
+            if few
+            else None,
+            "scales": packer.numbers(scale),
+            "values": packer.shares(values, scale),
+            "errors": packer.shares(limits, scale) if (finite > 0).any() else None,
+        }
 
-def _conditions(explanation: Explanation, packer: Packer) -> list[dict[str, Any]]:
-    columns = zip(*explanation.conditions, strict=True) if len(explanation) else ()
-    coded = [packer.coded(column) for column in columns]
-    return [{**column, "entries": [one_line(text) for text in column["entries"]]} for column in coded]
+    def _curves(self, outputs: list[int], wanted: bool) -> dict[str, Any]:
+        curves: BandwidthCurves | str = (
+            "Its bandwidth cannot be moved: the report was written without other bandwidths."
+        )
+        if wanted:
+            curves = bandwidth_curves(self.explanation, outputs, progress=self.progress)
+        if isinstance(curves, str):
+            return {"missing": curves}
+        return {
+            "bandwidths": self.packer.add(curves.bandwidths, "f8"),
+            "current": curves.current,
+            "rank": len(curves.basis),
+            "basis": self.packer.add(curves.basis, "f8"),
+            "step": curves.step,
+            "weights": self.packer.integers(curves.weights.transpose(3, 2, 1, 0)),
+            "scales": self.packer.numbers(curves.scales.T),
+            "error": curves.error,
+        }
 
-
-def _column(explanation: Explanation, j: int, packer: Packer) -> dict[str, Any]:
-    """Return the values of a column: as numbers, or as texts, each once."""
-    column = explanation.data[:, j].tolist()
-    values = [None if is_missing(value) else value for value in column]
-    present = [value for value in values if value is not None]
-    numeric = all(type(value) in (int, float) and not _too_long(value) for value in present)
-    slope = explanation.feature_names[j] in slope_facts(explanation)
-    if numeric and (slope or len(set(present)) > _FEW_VALUES):
-        floats = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-        whole = max((abs(v) for v in present if isinstance(v, int) or v.is_integer()), default=0)
-        return {"numbers": packer.add(floats, "f8") if whole >= _WHOLE_32 else packer.numbers(floats)}
-    # 1 and True are equal, but are written differently
-    coded = packer.coded((type(value).__name__, value) for value in values)
-    return {**coded, "entries": [cell(value) for _, value in coded["entries"]]}
-
-
-def _too_long(value: float) -> bool:
-    return isinstance(value, int) and abs(value) >= _WHOLE_64
-
-
-def _effects(
-    explanation: Explanation,
-    outputs: list[int],
-    packer: Packer,
-    *,
-    wanted: bool | None,
-    few: bool,
-    progress: bool,
-) -> Any:
-    """Return the whole effect of every column, cell by cell; None where columns have none."""
-    if explanation.fit is None or not explanation.fit.has_curves:
-        return None
-    d = len(explanation.feature_names)
-    counts = [len(effect.cells) for effect in explanation[:1, :, outputs].effects[:d]]
-    few = few and len(explanation) * len(outputs) * sum(counts) <= _MOST_EFFECTS
-    if not (few if wanted is None else wanted):
-        return {"missing": "The report was written without the whole effects of columns."}
-    return _effect_numbers(explanation, outputs, counts, packer, progress=progress)
-
-
-def _effect_numbers(
-    explanation: Explanation, outputs: list[int], counts: list[int], packer: Packer, *, progress: bool
-) -> dict[str, Any]:
-    n, d = explanation.values.shape[:2]
-    values = np.full((len(outputs), sum(counts), n), np.nan)
-    errors, current = np.zeros_like(values), np.zeros((d, n), dtype=np.int64)
-    texts: list[list[tuple[str, ...]]] = [[] for _ in range(d)]
-    places = np.cumsum([0, *counts])
-    with progress_bar(n, "effects", unit="rows", shown=progress) as bar:
-        for start in range(0, n, _BLOCK):
-            block = explanation[start : start + _BLOCK, :, outputs].effects
-            for position, effect in enumerate(block):
-                row, rest = divmod(position, d * len(outputs))
-                k, j = divmod(rest, d)
-                cells = slice(places[j], places[j] + counts[j])
-                values[k, cells, start + row] = effect.values
-                errors[k, cells, start + row] = effect.standard_errors
-                current[j, start + row] = effect.current
-                if k == 0:
-                    texts[j].append(effect.cells)
-            bar.update(len(block) // (d * len(outputs)))
-    return {
-        "counts": counts,
-        "current": packer.codes(current),
-        "cells": _cell_texts(texts, packer),
-        **_scaled(values, errors, packer),
-    }
-
-
-def _cell_texts(texts: list[list[tuple[str, ...]]], packer: Packer) -> Any:
-    """Return the cells of each column in words; None if they are too many, as those of slopes may be."""
-    if sum(len(cells) for column in texts for cells in set(column)) > _MOST_CELL_TEXTS:
-        return None
-    coded = [packer.coded(column) for column in texts]
-    return [
-        {**column, "entries": [[one_line(text) for text in cells] for cells in column["entries"]]}
-        for column in coded
-    ]
-
-
-def _scaled(values: Floats, errors: Floats, packer: Packer) -> dict[str, Any]:
-    """Store effects and their errors as shares of the row's largest; NaN has an infinite error."""
-    scale = np.abs(np.nan_to_num(values)).max(axis=1, keepdims=True)
-    finite = np.where(np.isfinite(errors), errors, np.nan)
-    limits = np.clip(np.nan_to_num(finite), 0.0, 4.0 * scale)
-    return {
-        "scales": packer.numbers(scale),
-        "values": packer.shares(values, scale),
-        "errors": packer.shares(limits, scale) if (finite > 0).any() else None,
-    }
-
-
-def _curve_content(curves: BandwidthCurves | str, packer: Packer) -> dict[str, Any]:
-    if isinstance(curves, str):
-        return {"missing": curves}
-    return {
-        "bandwidths": packer.add(curves.bandwidths, "f8"),
-        "current": curves.current,
-        "rank": len(curves.basis),
-        "basis": packer.add(curves.basis, "f8"),
-        "step": curves.step,
-        "weights": packer.integers(curves.weights.transpose(3, 2, 1, 0)),
-        "scales": packer.numbers(curves.scales.T),
-        "error": curves.error,
-    }
-
-
-def _findings(diagnosis: Diagnosis, packer: Packer) -> dict[str, Any]:
-    """Return verdicts, and findings one a kind; advice is stored once."""
-    advice: dict[str, int] = {}
-    rows = [
-        [
-            (
-                finding.severity,
-                finding.kind,
-                one_line(f"{finding.sentence} {also(others)}" if others else finding.sentence),
-                advice.setdefault(one_line(finding.advice), len(advice)),
-            )
-            for finding, others in by_kind(row.findings)
+    def _findings(self, diagnosis: Diagnosis) -> dict[str, Any]:
+        """Return verdicts, and findings one a kind; advice is stored once."""
+        advice: dict[str, int] = {}
+        rows = [
+            [
+                (
+                    finding.severity,
+                    finding.kind,
+                    one_line(f"{finding.sentence} {also(others)}" if others else finding.sentence),
+                    advice.setdefault(one_line(finding.advice), len(advice)),
+                )
+                for finding, others in by_kind(row.findings)
+            ]
+            for row in diagnosis.rows
         ]
-        for row in diagnosis.rows
-    ]
-    verdicts = [(one_line(row.verdict), row.explanation.title) for row in diagnosis.rows]
-    return {"verdicts": packer.coded(verdicts), "found": packer.coded_lists(rows), "advice": list(advice)}
+        verdicts = [(one_line(row.verdict), row.explanation.title) for row in diagnosis.rows]
+        coded = {"verdicts": self.packer.coded(verdicts), "found": self.packer.coded_lists(rows)}
+        return {**coded, "advice": list(advice)}
 
-
-def _item(explanation: Explanation, outputs: list[int]) -> dict[str, Any] | None:
-    """Return the text, image or series that is explained, None for tables."""
-    if len(explanation) != 1:
-        return None
-    photo = photo_of(explanation)
-    if photo:
-        photo |= {"outlines": photo["outlines"].paths}
-    item = {
-        "text": [[piece.text, piece.feature] for piece in pieces(explanation, 0, outputs[0])],
-        "photo": photo,
-        "tints": [tinted_image(explanation, 0, k) for k in outputs],
-        "lanes": [drawn_lanes(explanation, 0, k) for k in outputs],
-    }
-    return item if item["text"] or item["photo"] or any(item["lanes"]) else None
+    def _item(self, outputs: list[int]) -> dict[str, Any] | None:
+        """Return the text, image or series that is explained, None for tables."""
+        e = self.explanation
+        if len(e) != 1:
+            return None
+        photo = photo_of(e)
+        if photo:
+            photo |= {"outlines": photo["outlines"].paths}
+        item = {
+            "text": [[piece.text, piece.feature] for piece in pieces(e, 0, outputs[0])],
+            "photo": photo,
+            "tints": [tinted_image(e, 0, k) for k in outputs],
+            "lanes": [drawn_lanes(e, 0, k) for k in outputs],
+        }
+        return item if item["text"] or item["photo"] or any(item["lanes"]) else None
 
 
 # -- numbers -------------------------------------------------------------------------------------------------
@@ -479,7 +405,6 @@ class Packer:
         self._size = 0
 
     def add(self, array: NDArray[Any], kind: str) -> Reference:
-        """Store an array as numbers of a kind, such as "f4", "i2" or "u1", and return its reference."""
         numbers = np.ascontiguousarray(array, dtype=f"<{kind}").reshape(-1)
         planes = numbers.view(np.uint8).reshape(numbers.size, numbers.itemsize).T
         reference = {"at": self._size, "type": kind, "size": int(numbers.size)}
@@ -488,35 +413,31 @@ class Packer:
         return reference
 
     def numbers(self, array: Any) -> Reference:
-        """Store numbers, as float32 if their sizes allow it."""
         floats = np.asarray(array, dtype=np.float64)
         sizes = np.abs(floats[np.isfinite(floats) & (floats != 0)])
         narrow = bool(((sizes > _SMALLEST) & (sizes < _LARGEST)).all())
         return self.add(floats, "f4" if narrow else "f8")
 
     def codes(self, codes: Any) -> Reference:
-        """Store whole numbers that are not negative."""
         integers = np.asarray(codes, dtype=np.int64)
         largest = int(integers.max(initial=0))
         return self.add(integers, "u1" if largest < 2**8 else "u2" if largest < 2**16 else "u4")
 
     def integers(self, integers: Floats) -> Reference:
-        """Store whole numbers, as int16 if they are small."""
         return self.add(integers, "i2" if np.abs(integers).max(initial=0.0) < 2**15 else "i4")
 
     def shares(self, array: Floats, scale: Floats) -> Reference:
-        """Store numbers as shares of a scale, which broadcasts to them; NaN stays NaN."""
-        steps = quantised(array, scale)
+        """Store numbers as shares of a scale, which broadcasts to them; a scale of 0 belongs to zeros."""
+        steps = np.rint(array / np.where(scale > 0, scale, 1.0) / STEP)
         return self.add(np.where(np.isfinite(steps), steps, NOT_A_NUMBER), "i2")
 
-    def coded(self, entries: Iterable[Hashable]) -> dict[str, Any]:
-        """Store each distinct entry once, in the order of first appearance, and codes."""
+    def coded(self, entries: Iterable[Hashable], write: Callable[[Any], Any] | None = None) -> dict[str, Any]:
+        """Store codes, and each distinct entry once, as it is written, in the order of first appearance."""
         places: dict[Hashable, int] = {}
         codes = [places.setdefault(entry, len(places)) for entry in entries]
-        return {"entries": list(places), "codes": self.codes(codes)}
+        return {"entries": [*map(write, places)] if write else list(places), "codes": self.codes(codes)}
 
     def coded_lists(self, lists: Sequence[Sequence[Hashable]]) -> dict[str, Any]:
-        """Store a list of entries for each row."""
         return {
             **self.coded(entry for entries in lists for entry in entries),
             "counts": self.codes([len(entries) for entries in lists]),
@@ -524,11 +445,6 @@ class Packer:
 
     def text(self) -> str:
         return base64.b64encode(zlib.compress(b"".join(self._parts), _LEVEL)).decode("ascii")
-
-
-def quantised(array: Floats, scale: Floats) -> Floats:
-    """Return array / (scale · STEP), rounded; a scale of 0 belongs to numbers that are 0."""
-    return np.asarray(np.rint(array / np.where(scale > 0, scale, 1.0) / STEP))
 
 
 # -- coefficients at other bandwidths ------------------------------------------------------------------------
@@ -540,45 +456,32 @@ _COARSEST = 1.0 / 2048.0
 _ROWS = 2000
 
 
+# Where all coefficients of a row are below this share of its largest at any bandwidth, that judges errors
+_NOTHING = 1e-3
+
+# Curves over ν are smooth and alike. Divided by each row's largest coefficient, curves C (n d, G) on a grid
+# of G bandwidths lie near a space of few dimensions, spanned by the first eigenvectors V of CᵀC:
+#
+#     β_ij(ν_g) ≈ scale_i · step · Σ_r c_ijr V_rg,    c = C Vᵀ / step, rounded to whole numbers.
+#
+# Forests on 20 columns take six of 25 dimensions. Features that are slopes count per standard deviation.
+
+
 @dataclass(frozen=True, eq=False)
 class BandwidthCurves:
-    r"""Coefficients of n rows, d features and k outputs at other bandwidths, in little space.
+    """Coefficients of n rows, d features and k outputs at other bandwidths, in little space."""
 
-    Curves over ν are smooth and alike. Divided by each row's largest coefficient, curves C (n d, G) on a grid
-    of G bandwidths lie near a space of few dimensions, spanned by the first eigenvectors V of CᵀC:
-
-        β_ij(ν_g) ≈ scale_i · step · Σ_r c_ijr V_rg,    c = C Vᵀ / step, rounded to whole numbers.
-
-    Forests on 20 columns take six of 25 dimensions. Dimensions are added, and then the step is halved, until
-    the largest error is within ``TOLERANCE``, as a share of the row's largest coefficient at the same
-    bandwidth.
-
-    Features that are slopes count per standard deviation.
-
-    Attributes
-    ----------
-    bandwidths, current
-        Bandwidths (G,), and the position of the explainer's.
-    basis : (r, G)
-    step
-    weights : (n, d, k, r)
-        Whole numbers of steps.
-    scales : (n, k)
-    error
-        Largest error, as a share of the row's largest coefficient at the same bandwidth.
-    """
-
-    bandwidths: Floats
-    current: int
-    basis: Floats
+    bandwidths: Floats  # (G,)
+    current: int  # position of the explainer's
+    basis: Floats  # (r, G)
     step: float
-    weights: Floats
-    scales: Floats
-    error: float
+    weights: Floats  # (n, d, k, r), whole numbers of steps
+    scales: Floats  # (n, k)
+    error: float  # the largest, as a share of the row's largest coefficient at the same bandwidth
 
     @classmethod
     def fitted(cls, bandwidths: Floats, current: int, values: Floats) -> BandwidthCurves:
-        """Compress values (n, d, k, G) with as few dimensions as the tolerance allows."""
+        """Compress values (n, d, k, G): add dimensions, then halve the step, until `TOLERANCE` is met."""
         scales = np.abs(values).max(axis=(1, 3), initial=0.0)
         scale = np.where(scales > 0, scales, 1.0)
         shares = values / scale[:, None, :, None]
@@ -603,18 +506,11 @@ class BandwidthCurves:
         return cls(bandwidths, current, basis, step, steps, scales, error(step * steps, basis))
 
 
-# Where all coefficients of a row are below this share of its largest at any bandwidth, that judges errors
-_NOTHING = 1e-3
-
-
 @one_blas_thread()
 def bandwidth_curves(
     explanation: Explanation, outputs: list[int], *, progress: bool
 ) -> BandwidthCurves | str:
-    """Return the curves of all rows and some outputs, or why they are missing, as a sentence.
-
-    The model is not called: only explanations of models that were read have curves.
-    """
+    """Return the curves of all rows and some outputs, or why they are missing: the model is not called."""
     explainer = explanation.explainer
     if explanation.certificates:
         return "A rule has no bandwidth."
@@ -638,7 +534,8 @@ def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> 
             rows = explanation[start : start + _ROWS]
             columns = []
             for output in outputs:
-                context = _context(rows, output)
+                chosen = np.full(len(rows), output)
+                context = rows.explainer.diagnostic_context(rows, output=chosen, calls=None)
                 if not isinstance(context.source, ExactSource):
                     return (
                         "Its bandwidth cannot be moved: other bandwidths would need more calls of the model."
@@ -652,7 +549,3 @@ def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> 
     if not np.isfinite(values).all():
         return "Its bandwidth cannot be moved: some coefficients are not finite at other bandwidths."
     return BandwidthCurves.fitted(bandwidths, current, values)
-
-
-def _context(rows: Explanation, output: int) -> Any:
-    return rows.explainer.diagnostic_context(rows, output=np.full(len(rows), output), calls=None)

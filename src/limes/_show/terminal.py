@@ -1,9 +1,9 @@
-"""An explanation in the terminal: a table of one row, a line in words; and rich's output as plain text."""
+"""Tables in the terminal: explanations, cards, whole effects; and the output of rich as plain text."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from functools import singledispatch
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -13,30 +13,29 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from limes._explanation.drawing import Card
+from limes._explanation.fit import Effect, Effects, Interaction
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
     Line,
     OutputView,
     RowView,
-    coefficient_texts,
-    headline,
     left_out,
     main_output,
     meaning,
-    method_line,
     output_title,
     row_label,
     view_row,
 )
-from limes._explanation.wording import count, one_line, shorten
-from limes._show.texts import pieces, shortened
+from limes._explanation.wording import count, estimates, one_line, shorten, signed_column
+from limes._show.inputs import largest_size, pieces, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from limes._arrays import Floats
     from limes._explanation import Explanation
-    from limes._explanation.drawing import Card
-    from limes._show.texts import Piece
+    from limes._show.inputs import Piece
 
 
 # For terminals and files that cannot encode them
@@ -67,7 +66,6 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def drawn_card(card: Card) -> Group:
-    """Return the card for rich to print."""
     parts: list[Any] = [Text(one_line(card.title), style="bold")]
     if card.subtitle:
         parts.append(Text(one_line(card.subtitle)))
@@ -81,6 +79,8 @@ def drawn_card(card: Card) -> Group:
         parts.append(table)
     return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
 
+
+# -- explanations --------------------------------------------------------------------------------------------
 
 MAX_FEATURES = 10
 MAX_OUTPUTS = 4
@@ -113,54 +113,40 @@ def _shade(piece: Piece) -> str:
     """Return a style: strong words on their colour, weaker ones written in it, the weakest plain."""
     if piece.strength < _WEAK:
         return ""
-    colour = _RAISES if piece.value > 0 else _LOWERS
+    colour = _colour(piece.value)
     return f"bold #000000 on {colour}" if piece.strength >= _STRONG else colour
 
 
+def _colour(value: float) -> str:
+    if value == 0 or np.isnan(value):
+        return ""
+    return _RAISES if value > 0 else _LOWERS
+
+
 def table(explanation: Explanation, width: int) -> Group:
-    """Return header, table and remarks of the first row, for rich to print."""
+    """Return header, table and remarks of the first row."""
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    sampled = explanation.method == "sampled"
     view = view_row(explanation, 0, max_features=explanation.values.shape[1])
-    columns = _fitting([_Column.from_output(output, sampled=sampled) for output in view.outputs], width)
-    body = (
-        _single(columns[0].output, sampled=sampled, bars=width >= _ROOM_FOR_BARS)
-        if len(columns) == 1
-        else _several(columns)
-    )
-    return Group(*_header(explanation, view, columns), body, *_remarks(explanation, view, columns))
+    columns = _fitting([_Column(output) for output in view.outputs], width)
+    shown = [column.output for column in columns]
+    body = _single(shown[0], bars=width >= _ROOM_FOR_BARS) if len(columns) == 1 else _several(columns)
+    return Group(*_header(explanation, view, shown), body, *_remarks(explanation, view, shown))
 
 
-@dataclass(frozen=True)
 class _Column:
-    """One output with its numbers in words, by position of the feature."""
+    """One output, and its coefficients and errors in words by position of the feature."""
 
-    output: OutputView
-    lines: dict[int, Line]
-    coefficients: dict[int, str]
-    errors: dict[int, str]
-
-    @classmethod
-    def from_output(cls, output: OutputView, *, sampled: bool) -> _Column:
-        positions = [line.position for line in output.lines]
-        texts = coefficient_texts(output.lines, sampled=sampled, significant=3)
-        coefficients, errors = [text for text, _ in texts], [f" {e}" if e else "" for _, e in texts]
-        return cls(
-            output,
-            dict(zip(positions, output.lines, strict=True)),
-            dict(zip(positions, coefficients, strict=True)),
-            dict(zip(positions, errors, strict=True)),
-        )
-
-    @property
-    def title(self) -> str:
-        return shorten(self.output.title, 16 if any(self.errors.values()) else 11)
-
-    @property
-    def width(self) -> int:
-        cells = (len(self.coefficients[j]) + len(self.errors[j]) for j in self.lines)
-        return max(len(self.title), *cells) if self.lines else len(self.title)
+    def __init__(self, output: OutputView) -> None:
+        texts = output.texts(significant=3)
+        self.output = output
+        self.lines = {line.position: line for line in output.lines}
+        self.texts = {
+            position: (text, f" {error}" if error else "")
+            for position, (text, error) in zip(self.lines, texts, strict=True)
+        }
+        self.title = shorten(output.title, 16 if any(error for _, error in texts) else 11)
+        self.width = max(len(self.title), *(len(text + error) for text, error in self.texts.values()), 0)
 
 
 def _fitting(columns: list[_Column], width: int) -> list[_Column]:
@@ -175,29 +161,29 @@ def _fitting(columns: list[_Column], width: int) -> list[_Column]:
     return [columns[k] for k in sorted(chosen)]
 
 
-def _header(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
-    for output in (column.output for column in columns):
+def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:
+    for output in outputs:
         # "prediction: prediction 199.6" says nothing: a single unnamed output is named by its row
         title = f"row {explanation.ids[0]}" if output.title == "prediction" else output.title
-        yield Text.assemble((shorten(title, 40), "bold"), f": {headline(output)}")
+        yield Text.assemble((shorten(title, 40), "bold"), f": {output.headline}")
     if view.rule:
         yield Text(view.rule, style="bold")
-    yield Text(method_line(explanation, view.calls, view.shared_calls), style="dim")
+    yield Text(view.method, style="dim")
 
 
-def _single(output: OutputView, *, sampled: bool, bars: bool) -> Table:
+def _single(output: OutputView, *, bars: bool) -> Table:
     lines = output.lines[:MAX_FEATURES]
     grid = _grid()
     grid.add_column("coefficient", justify="right", no_wrap=True)
-    if sampled:
+    if output.sampled:
         grid.add_column("± std. error", no_wrap=True)
     if bars:
         grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
-    reach = max((abs(v) for line in lines if np.isfinite(v := line.drawn)), default=0.0)
-    for line, (text, uncertain) in zip(lines, coefficient_texts(lines, sampled=sampled), strict=True):
+    reach = largest_size([line.drawn for line in lines])
+    for line, (text, uncertain) in zip(lines, output.texts(most=MAX_FEATURES), strict=True):
         cells = [Text(text, style=_colour(line.value))]
-        cells += [Text(uncertain)] if sampled else []
-        cells += [signed_bar(line.drawn, reach)] if bars else []
+        cells += [Text(uncertain)] if output.sampled else []
+        cells += [_signed_bar(line.drawn, reach)] if bars else []
         grid.add_row(*_labels(line), *cells)
     return grid
 
@@ -206,17 +192,13 @@ def _several(columns: list[_Column]) -> Table:
     grid = _grid()
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
-    for j in _largest_positions(columns):
-        cells = [Text.assemble((c.coefficients[j], _colour(c.lines[j].value)), c.errors[j]) for c in columns]
-        grid.add_row(*_labels(columns[0].lines[j]), *cells)
-    return grid
-
-
-def _largest_positions(columns: list[_Column]) -> list[int]:
-    """Return the features with the largest coefficients of any of the outputs."""
+    # the features with the largest coefficients of any of the outputs
     sizes = np.abs([[column.lines[j].value for j in sorted(column.lines)] for column in columns])
     largest = np.where(np.isnan(sizes), -np.inf, sizes).max(axis=0)
-    return [int(j) for j in by_size(largest)[:MAX_FEATURES]]
+    for j in by_size(largest)[:MAX_FEATURES].tolist():
+        cells = [Text.assemble((c.texts[j][0], _colour(c.lines[j].value)), c.texts[j][1]) for c in columns]
+        grid.add_row(*_labels(columns[0].lines[j]), *cells)
+    return grid
 
 
 def _grid() -> Table:
@@ -227,20 +209,14 @@ def _grid() -> Table:
 
 
 def _labels(line: Line) -> tuple[Text, Text]:
-    # Only these two shrink in a narrow terminal; numbers are never cut.
+    # only these two shrink in a narrow terminal; numbers are never cut
     return (
         Text(shorten(line.condition, 48), no_wrap=True, overflow="ellipsis"),
         Text(shorten(line.data, 16), no_wrap=True, overflow="ellipsis"),
     )
 
 
-def _colour(value: float) -> str:
-    if value == 0 or np.isnan(value):
-        return ""
-    return _RAISES if value > 0 else _LOWERS
-
-
-def signed_bar(value: float, reach: float) -> Text:
+def _signed_bar(value: float, reach: float) -> Text:
     """Return a bar to the left of a line for values below 0, to its right above; ``reach`` fills a side."""
     share = abs(value) / reach if reach and np.isfinite(value) else 0.0
     full, half = divmod(round(2 * _HALF_BAR * share), 2)
@@ -249,11 +225,11 @@ def signed_bar(value: float, reach: float) -> Text:
     return Text.assemble((left.rjust(_HALF_BAR), _LOWERS), ("│", "dim"), (right.ljust(_HALF_BAR), _RAISES))
 
 
-def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) -> Iterator[Text]:
+def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
-    for output in (column.output for column in columns):
-        named = f"{output.title}: " if len(columns) > 1 else ""
+    for output in outputs:
+        named = f"{output.title}: " if len(outputs) > 1 else ""
         if output.fits_poorly:
             yield Text(f"! {named}{output.remark}", style="bold yellow")
         elif output.remark:
@@ -261,12 +237,12 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
     for sentence in view.certificate:
         yield Text(sentence)
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
-    hidden = len(columns[0].lines) - MAX_FEATURES
+    hidden = len(outputs[0].lines) - MAX_FEATURES
     if hidden > 0:
         yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
-    if len(columns) < len(view.outputs):
+    if len(outputs) < len(view.outputs):
         yield Text(
-            f"{len(columns)} of {len(view.outputs)} outputs, with the largest predictions; "
+            f"{len(outputs)} of {len(view.outputs)} outputs, with the largest predictions; "
             "any other: explanation[..., name]",
             style="dim",
         )
@@ -275,3 +251,109 @@ def _remarks(explanation: Explanation, view: RowView, columns: list[_Column]) ->
     if len(explanation) > 1:
         first = row_label(explanation, 0)
         yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")
+
+
+# -- whole effects -------------------------------------------------------------------------------------------
+
+_MOST_LINES = 30
+
+
+@singledispatch
+def effect_card(effects: Effect | Effects | Interaction) -> Card:
+    """Return numbers, bars and their meaning."""
+    raise NotImplementedError(type(effects).__name__)
+
+
+@effect_card.register
+def _(effect: Effect) -> Card:
+    reach = largest_size(effect.values)
+    sampled = bool(effect.standard_errors.any())
+    texts = _texts(effect.values, effect.standard_errors if sampled else None)
+    lines = zip(effect.cells, effect.masses.tolist(), texts, effect.values.tolist(), strict=True)
+    return Card(
+        title=f"effect of {effect.feature}{_on(effect.output)}: {effect.share:.0%} of the variance",
+        columns=["cell", "mass", "effect", *(["± std. error"] if sampled else []), "", ""],
+        rows=[
+            [
+                cell,
+                f"{mass:.0%}",
+                *(text if sampled else text[:1]),
+                _signed_bar(value, reach).plain,
+                "the row" if b == effect.current else "",
+            ]
+            for b, (cell, mass, text, value) in enumerate(lines)
+        ][:_MOST_LINES],
+        bars=3 + sampled,
+        strong=effect.current if effect.current < _MOST_LINES else None,
+        remarks=("effect: the model's average in the cell, less its average around the row",),
+    )
+
+
+@effect_card.register
+def _(effects: Effects) -> Card:
+    shown = [effect for effect in effects if effect.output in effects.shown_outputs] or [*effects]
+    entries = sorted(shown, key=lambda effect: -np.nan_to_num(effect.share))[:_MOST_LINES]
+    current = np.array([effect.values[effect.current] for effect in entries])
+    reach = max((largest_size(effect.values) for effect in entries), default=0.0)
+    ends = ([end.reduce(effect.values) for effect in entries] for end in (np.fmin, np.fmax))
+    numbers = [[text for text, _ in _texts(np.array(column))] for column in (*ends, current)]
+    rows, names = len({effect.row for effect in effects}), len({effect.feature for effect in effects})
+    outputs = len({effect.output for effect in shown})
+    of_rows = f" around {count(rows, 'row')}" if rows > 1 else ""
+    on_output = _on(shown[0].output) if outputs == 1 and len(shown) < len(effects) else ""
+    hidden = max(0, len(shown) - _MOST_LINES)
+    which = [name for name, number in (("row", rows), ("output", outputs)) if number > 1]
+    return Card(
+        title=f"whole effects of {count(names, 'column')}{on_output}{of_rows}, those that explain most first",
+        columns=[*which, "column", "share", "lowest", "highest", "at the row", ""],
+        rows=[
+            [
+                *(str(getattr(effect, name)) for name in which),
+                effect.cells[effect.current],
+                f"{effect.share:.1%}",
+                *texts,
+                _signed_bar(value, reach).plain,
+            ]
+            for effect, texts, value in zip(
+                entries, zip(*numbers, strict=True), current.tolist(), strict=True
+            )
+        ],
+        bars=5 + len(which),
+        remarks=(
+            "share: of the model's variance around the row",
+            "lowest, highest: of the effects of the column's cells",
+            *([f"{hidden:,} smaller ones are not shown: .effects[i]"] if hidden else []),
+        ),
+    )
+
+
+@effect_card.register
+def _(pair: Interaction) -> Card:
+    first, second = pair.cells
+    texts = iter(_texts(pair.values.reshape(-1)))
+    names = " and ".join(pair.features)
+    return Card(
+        title=f"{names}{_on(pair.output)}: {pair.share:.1%} of the variance beyond their effects",
+        columns=["", *second, ""],
+        rows=[
+            [cell, *(next(texts)[0] for _ in second), "the row" if b == pair.current[0] else ""]
+            for b, cell in enumerate(first)
+        ],
+        strong=pair.current[0],
+        remarks=(f"the row: {first[pair.current[0]]} and {second[pair.current[1]]}",),
+    )
+
+
+def _on(output: str) -> str:
+    return "" if output == "output" else f" on {output}"
+
+
+def _texts(values: Floats, errors: Floats | None = None) -> list[tuple[str, str]]:
+    """Write a column of numbers, with their errors if they have some; "?" for cells with too few rows."""
+    finite = np.isfinite(values)
+    if errors is None:
+        written = [(text, "") for text in signed_column(values[finite].tolist())]
+    else:
+        written = estimates(values[finite].tolist(), errors[finite].tolist())
+    texts = iter(written)
+    return [next(texts) if number else ("?", "") for number in finite.tolist()]

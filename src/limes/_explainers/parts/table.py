@@ -11,8 +11,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Objects, fingerprint
 from limes._explainers.tables.table import Table
-from limes._explanation.fields import is_missing
-from limes._explanation.wording import number
+from limes._explanation.wording import is_missing, number
 from limes.exceptions import InputError
 
 
