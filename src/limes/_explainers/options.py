@@ -55,11 +55,6 @@ class SamplingOptions:
     controls
         Names that ``control`` may take, beside "auto".
 
-    Attributes
-    ----------
-    sampling
-        These options in the form that the sampler takes.
-
     Raises
     ------
     InputError
@@ -74,7 +69,7 @@ class SamplingOptions:
     batch_size: int = 4096
     retry: Retry | None = None
     controls: Sequence[str] = ()
-    sampling: Sampling = field(init=False)
+    sampling: Sampling = field(init=False)  # these options as the sampler takes them
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -96,15 +91,9 @@ class SamplingOptions:
         object.__setattr__(self, "sampling", sampling)
 
     def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
-        """Return the sampler's options with its candidates for the control variate.
+        """The sampler's options with its candidates for the control variate: for "auto" those of ``auto``.
 
-        The candidate is the control that ``control`` names; for "auto" all of ``auto``, or, if that is empty,
-        all that are available.
-
-        Raises
-        ------
-        InputError
-            If ``control="margin"``, and the model has no margin that can be read.
+        If that is empty, all that are available are candidates.
         """
         names = tuple(auto or available) if self.control == "auto" else (self.control,)
         if not available.keys() >= set(names):

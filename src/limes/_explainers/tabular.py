@@ -23,12 +23,19 @@ from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import interrupted, output_positions, reason_of, refused
-from limes._explainers.sampling_warnings import sampling_warnings
+from limes._explainers.results import (
+    OCCURRING,
+    PERTURBED,
+    interrupted,
+    output_positions,
+    reason_of,
+    refused,
+    sampling_warnings,
+)
+from limes._explainers.tables.laws import TabularOptions
+from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
-from limes._explainers.tables.table_laws import TabularOptions
-from limes._explainers.tables.tabular_model import TabularModel
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -204,8 +211,8 @@ class TabularExplainer(Described):
         return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
-        bound = self._model.bound
-        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
+        reading = self._model.bound.reading
+        return {**self._model.provenance, "outputs": ", ".join(reading.outputs), "reason": reading.reason}
 
     @property
     def method(self) -> Method:
@@ -223,7 +230,7 @@ class TabularExplainer(Described):
     @property
     def model_warnings(self) -> tuple[str, ...]:
         """Warnings about the model itself, whatever row is explained: that it is no function."""
-        return repetition_warnings(self._model.bound.spread)
+        return repetition_warnings(self._model.bound.reading.spread)
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
@@ -306,13 +313,15 @@ class TabularExplainer(Described):
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         """Build the explanation of fitted rows: with conditions, warnings and provenance."""
         model, rows, cells, predictions, fitted, row_names = fit
-        names, outputs = model.table.names, model.bound.outputs
+        names, outputs = model.table.names, model.bound.reading.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
             sampling = {}
             if fitted.sampled is not None:
-                options, kind = self._options.sampling.sampling, self._options.table_law.sample
-                sampling = sampling_warnings(fitted, names, outputs, sampling=options, kind=kind)
+                options, kind = self._options, OCCURRING if self._options.is_joint else PERTURBED
+                sampling = sampling_warnings(
+                    fitted, names, outputs, sampling=options.sampling.sampling, kind=kind
+                )
             warnings = model.warnings_of(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
@@ -323,7 +332,7 @@ class TabularExplainer(Described):
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method="exact" if fitted.sampled is None else "sampled",
-            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reason,
+            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason,
             row_warnings=warnings,
             provenance=model.provenance_of(fitted),
             ids=row_names.ids,
@@ -431,7 +440,7 @@ class TabularExplainer(Described):
         return context(
             row_outputs=row_outputs(explanation, output),
             rows=encoded.matrix,
-            positions=output_positions(explanation, output, model.bound.outputs),
+            positions=output_positions(explanation, output, model.bound.reading.outputs),
             predict=model.bound.predict,
             source=source_of(model.bound.expectation),
             bandwidth=float(explanation.provenance["bandwidth"]),
