@@ -1,7 +1,7 @@
 """Explain rows of a table.
 
 All that does not depend on the explained rows is one frozen :class:`TabularModel`. A call takes the present
-one, or makes a new one where the model was fitted again.
+one, or a new one where the model was fitted again.
 """
 
 from __future__ import annotations
@@ -197,13 +197,12 @@ class TabularExplainer(Described):
         self._explained = model
         self._is_reproducible = False
         self._model = TabularModel.fit(model, self._background, self._options)
-        self._suggestion = self._adopted_suggestion() if automatic else None
-
-    def _adopted_suggestion(self) -> DesignSuggestion:
-        """Take the design that fits best at some rows of the background."""
-        suggestion = suggest_design(self, self._background.decode(few_rows(self._background.matrix)[::8]))
-        vars(self).update(vars(self.with_design(**suggestion.options)))
-        return suggestion
+        self._suggestion: DesignSuggestion | None = None
+        if automatic:
+            # the design that fits best at some rows of the background
+            few = self._background.decode(few_rows(self._background.matrix)[::8])
+            suggestion = suggest_design(self, few)
+            vars(self).update(vars(self.with_design(**suggestion.options)), _suggestion=suggestion)
 
     @property
     def suggestion(self) -> DesignSuggestion | None:
@@ -286,7 +285,6 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
-        """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
@@ -311,7 +309,6 @@ class TabularExplainer(Described):
         return TabularFit(model, rows, cells, predictions, fitted, names)
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
-        """Build the explanation of fitted rows: with conditions, warnings and provenance."""
         model, rows, cells, predictions, fitted, row_names = fit
         names, outputs = model.table.names, model.bound.reading.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
@@ -342,10 +339,8 @@ class TabularExplainer(Described):
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
-        """Return the current model, read again after a new fit; the encoded rows; and the predictions there.
-
-        Threads may read a model twice, but each explains all of its rows from one reading.
-        """
+        """The current model, read again after a new fit; the encoded rows; and the predictions there."""
+        # threads may read a model twice, but each explains all of its rows from one reading
         present = self._model
         model, encoded = present.encoded(X, self._errors)
         answers = model.bound.answers(encoded.matrix)
@@ -457,11 +452,11 @@ class TabularExplainer(Described):
 
 
 class TabularFit(NamedTuple):
-    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
+    """Rows that were fitted, of which an explanation is made."""
 
     model: TabularModel
-    rows: Floats
-    cells: Ints
-    predictions: Floats
+    rows: Floats  # (n, d)
+    cells: Ints  # (n, d)
+    predictions: Floats  # (n, ...)
     fitted: Fitted
     names: RowNames

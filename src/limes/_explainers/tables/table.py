@@ -61,7 +61,6 @@ class TableColumn:
 
     @property
     def integer(self) -> bool:
-        """Whether the user stores whole numbers."""
         return not self.categorical and self.dtype.kind in "iu"
 
     @cached_property
@@ -71,7 +70,6 @@ class TableColumn:
 
     @cached_property
     def codes(self) -> dict[Any, float]:
-        """The number of each level in the matrix."""
         return {v: float(i if self.coded else v) for i, v in enumerate(self.levels)}
 
     @cached_property
@@ -80,7 +78,6 @@ class TableColumn:
         return np.array([*self.codes.values()] + [np.nan] * self.missing)
 
     def with_levels(self, new: Sequence[str]) -> TableColumn:
-        """Return a column of texts with further levels, which the background does not have."""
         first, size = len(self.levels), len(new)
         # the cell of missing values comes last
         order = np.array([*range(first), *[0] * size, *range(first, first + self.missing)])
@@ -94,9 +91,13 @@ class TableColumn:
         return replace(self, levels=(*self.levels, *new), template=template)
 
     def new_levels(self, values: Objects) -> list[str]:
-        """Return texts that are no levels, if the column's dtype lists none."""
-        if not self.coded or _lists_levels(self.template) or not any(isinstance(v, str) for v in self.levels):
+        """Texts that are no levels, if the column's dtype lists none."""
+        if not self.coded or not any(isinstance(level, str) for level in self.levels):
             return []
+        if not isinstance(self.template, np.ndarray):
+            dtype = nw.from_native(self.template, series_only=True).dtype
+            if dtype in (nw.Categorical, nw.Enum):
+                return []
         return [
             value
             for value in dict.fromkeys(values.tolist())
@@ -104,14 +105,14 @@ class TableColumn:
         ]
 
     def places(self, values: Floats) -> Ints:
-        """Return the positions of encoded values among `points`."""
+        """Positions of encoded values among `points`."""
         at = np.minimum(np.searchsorted(self.points, values), self.points.size - 1)
         if not np.array_equal(self.points[at], values, equal_nan=True):
             raise InputError(f"column {self.name!r}: the matrix holds a value that is no level")
         return at
 
     def originals(self, values: Floats) -> Objects:
-        """Return the user's own values, None for missing."""
+        """The user's own values, None for missing."""
         if self.categorical:
             levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
             return levels[self.places(values)]
@@ -143,7 +144,7 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
 
 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
-    """Return categories in their order, if the column has any, and the dtype of its numbers."""
+    """Categories in their order, if the column has any, and the dtype of its numbers."""
     native, kind = series.to_native(), series.dtype
     if kind in (nw.Categorical, nw.Enum):
         if series.implementation.is_pandas_like():
@@ -158,7 +159,7 @@ def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
 
 
 def _distinct(values: Objects, name: str) -> tuple[list[Any] | None, bool]:
-    """Return values other than missing, None for a column of numbers; and whether any is missing."""
+    """Values other than missing, None for a column of numbers; and whether any is missing."""
     if values.dtype.kind in "iuf":
         blank = np.isnan(values)
         return [] if blank.all() else None, bool(blank.any())
@@ -181,52 +182,39 @@ def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
 
 
 def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
-    """Return one native cell for every level, or for "a number", and one for a missing value.
-
-    None for numbers of a plain dtype, which need no template.
-    """
-    if column.categorical:
-        rows = np.unique(values, return_index=True)[1]
-    else:
-        rows = np.unique(np.isnan(values), return_index=True)[1]
+    """One native cell for every level, or for "a number", and one for a missing value; None if not needed."""
+    rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
     if isinstance(cells, np.ndarray):
         return cells[rows].astype(object) if cells.dtype.kind in "OU" else None
     native = cells.to_native()
     numpy_backed = isinstance(getattr(native, "dtype", None), np.dtype)
-    plain = native.dtype.kind in "iuf" if numpy_backed else _is_plain(cells)
+    if numpy_backed:
+        plain = native.dtype.kind in "iuf"
+    else:
+        plain = not cells.implementation.is_pandas_like() and cells.null_count() == 0
     return None if plain and not column.categorical else cells[rows].to_native()
-
-
-def _lists_levels(template: Any) -> bool:
-    """Tell whether cells are of a dtype that lists its levels."""
-    if isinstance(template, np.ndarray):
-        return False
-    return nw.from_native(template, series_only=True).dtype in (nw.Categorical, nw.Enum)
-
-
-def _is_plain(series: nw.Series[Any]) -> bool:
-    return not series.implementation.is_pandas_like() and series.null_count() == 0
 
 
 def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
     """Encode one column; raise for the first cell that cannot be encoded."""
     direct = values.dtype.kind in "biuf" and not column.coded
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
-    _refuse(column, values, where=where, bad=np.isinf(floats), why=_always(INFINITE))
+    _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
     if column.integer:
-        _refuse(column, values, where=where, bad=_beyond(values, floats), why=_always(TOO_LARGE))
+        _refuse(column, values, where=where, bad=_beyond(values, floats), why=TOO_LARGE)
     blank = np.isnan(floats)
     if not column.missing:
-        _refuse(column, values, where=where, bad=blank, why=_always(NEWLY_MISSING))
+        _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
     if column.categorical and not column.coded:
         unseen = ~np.isin(floats, column.points) & ~blank
-        _refuse(column, values, where=where, bad=unseen, why=_always(_unseen(column)))
+        _refuse(column, values, where=where, bad=unseen, why=_unseen(column))
     return floats
 
 
 def _beyond(values: Objects, floats: Floats) -> Bools:
-    """Tell which numbers are beyond 2**53; rounded to a float the first beyond it is 2**53 itself."""
+    """Which numbers are beyond 2**53."""
     beyond = np.abs(floats) > EXACT
+    # rounded to a float the first beyond it is 2**53 itself
     for i in np.flatnonzero(np.abs(floats) == EXACT).tolist():
         beyond[i] = abs(values[i]) > int(EXACT)
     return beyond
@@ -242,7 +230,7 @@ def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
     wrong = [value for value, code in codes.items() if code is None]
     if wrong:
         bad = np.array([codes[value] is None for value in cells])
-        why = cache(partial(_unseen, column)) if column.categorical else _always(NO_NUMBER)
+        why = cache(partial(_unseen, column)) if column.categorical else NO_NUMBER
         _refuse(column, values, where=where, bad=bad, why=why)
     return np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
 
@@ -259,7 +247,7 @@ def _code(column: TableColumn, value: Any) -> float | None:
 
 
 def _is_rounded(column: TableColumn, value: Any) -> bool:
-    """Tell whether a value is a float in the place of one of several whole numbers."""
+    """Whether a value is a float in the place of one of several whole numbers."""
     return isinstance(value, float | np.floating) and abs(float(value)) >= EXACT and column.wide
 
 
@@ -268,24 +256,22 @@ def _is_missing(value: Any) -> bool:
 
 
 def _refuse(
-    column: TableColumn, values: Objects, *, where: str, bad: Bools, why: Callable[[Any], str]
+    column: TableColumn, values: Objects, *, where: str, bad: Bools, why: str | Callable[[Any], str]
 ) -> None:
     rows = np.flatnonzero(bad)
     if rows.size:
-        cells = zip(rows.tolist(), values[rows].tolist(), strict=True)
-        errors = {row: f"column {column.name!r}: {_shown(cell)} {why(cell)}" for row, cell in cells}
+        errors = {}
+        for row, value in zip(rows.tolist(), values[rows].tolist(), strict=True):
+            reason = why if isinstance(why, str) else why(value)
+            errors[row] = f"column {column.name!r}: {_shown(value)} {reason}"
         first = int(rows[0])
         raise CellError(f"{where} {first}, {errors[first]}", errors)
 
 
 def _shown(cell: Any) -> str:
-    """Return a cell in an error; a whole number may have thousands of digits."""
+    # a whole number may have thousands of digits
     whole = isinstance(cell, int) and abs(cell) > _LONGEST_WHOLE
     return f"a whole number of {cell.bit_length()} bits" if whole else repr(cell)
-
-
-def _always(text: str) -> Callable[[Any], str]:
-    return lambda cell: text  # noqa: ARG005 - whatever the cell
 
 
 def _unseen(column: TableColumn, value: Any = None) -> str:
@@ -301,7 +287,6 @@ def _unseen(column: TableColumn, value: Any = None) -> str:
 
 
 def unreadable(where: str, dtype: object) -> InputError:
-    """Return the error for a dtype that cannot be explained, with those that can."""
     return InputError(
         f"{where} has dtype {dtype}; numbers, booleans, text and categories can be explained: turn "
         "it into one of these (such as a date into a number of days), or drop it"
@@ -309,7 +294,7 @@ def unreadable(where: str, dtype: object) -> InputError:
 
 
 def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
-    """Return the positions of the columns that an option names; none for None."""
+    """Positions of the columns that an option names; none for None."""
     if chosen is None:
         return set()
     single = isinstance(chosen, str) or not isinstance(chosen, Iterable)
@@ -337,14 +322,14 @@ class FrameConverter:
     labels: Any  # pandas' own index of columns, whose entries need not be strings
 
     def is_like(self, X: Any) -> bool:
-        """Return whether X is a frame of pandas with these columns in this order."""
+        """Whether X is a frame of pandas with these columns in this order."""
         if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
             return False
         return X.columns is self.labels or bool(X.columns.equals(self.labels))
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
-        """Return a frame with the columns' dtypes."""
-        if self.backend.is_pandas() and all(map(_is_usual, columns)):
+        usual = all(c.template is None and c.dtype == np.float64 and not c.categorical for c in columns)
+        if self.backend.is_pandas() and usual:
             frame = self.backend.to_native_namespace().DataFrame
             return frame(matrix, columns=self.labels, copy=True)
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
@@ -369,11 +354,6 @@ class FrameConverter:
         return filled
 
 
-def _is_usual(column: TableColumn) -> bool:
-    """Return whether a column holds plain float64 numbers."""
-    return column.template is None and column.dtype == np.float64 and not column.categorical
-
-
 @dataclass(frozen=True, eq=False)
 class ArrayConverter:
     """Makes numpy arrays like the background."""
@@ -381,13 +361,6 @@ class ArrayConverter:
     dtype: np.dtype[Any]
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
-        """Return an array of the background's dtype.
-
-        Raises
-        ------
-        InputError
-            If float64 does not hold the whole numbers of one column, and another has fractions.
-        """
         if self.dtype.kind in "biuf":
             wide = [column for column in columns if column.coded]
             return self._whole(columns, matrix, wide[0].name) if wide else _narrow(matrix, self.dtype)
@@ -397,7 +370,7 @@ class ArrayConverter:
         return cells.astype(self.dtype)
 
     def _whole(self, columns: tuple[TableColumn, ...], matrix: Floats, wide: str) -> Objects:
-        """Return whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
+        """Whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
         cells = np.empty(matrix.shape, dtype=self.dtype)
         for j, column in enumerate(columns):
             if column.coded:
@@ -429,13 +402,10 @@ class RawTable(NamedTuple):
     keys: list[Hashable] | None  # the user's names; None where columns go by position
     arrays: list[Objects]
     series: list[nw.Series[Any]] | None = None
-    converter: FrameConverter | ArrayConverter | None = (
-        None  # None for a single row, which no background can be
-    )
+    converter: FrameConverter | ArrayConverter | None = None  # None for a single row
 
 
 def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
-    """Put columns into the background's order; refuse missing and unknown ones."""
     missing = [name for name in names if name not in columns]
     extra = [name for name in columns if name not in names]
     if missing:
@@ -447,7 +417,7 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
 
 
 def names_of(raw: RawTable) -> list[str]:
-    """Return names as text; x0, x1, ... if missing."""
+    """Names as text; x0, x1, ... if missing."""
     names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
@@ -490,10 +460,7 @@ def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
 
 
 def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return a pandas frame whose sparse columns are dense, with the same numbers.
-
-    The model gets such frames too: most rows that it is asked about are not sparse.
-    """
+    """A pandas frame whose sparse columns are dense, as most rows that the model is asked about are."""
     frame = table.to_native()
     sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
     if not sparse:
@@ -549,7 +516,7 @@ def _as_array(X: Any) -> Objects:
 
 
 def _lost_digits(array: Objects, X: Any) -> bool:
-    """Tell whether whole numbers of X have lost digits in an array of floats."""
+    """Whether whole numbers of X have lost digits in an array of floats."""
     if array.dtype.kind != "f":
         return False
     with np.errstate(invalid="ignore"):
@@ -582,43 +549,31 @@ def _readable(values: Objects, where: str) -> Objects:
 
 
 def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
-    """Cast back to the user's dtype, unless that would change a whole number."""
+    """Cast back to the user's dtype; whole numbers become floats where the matrix holds others."""
+    # a truncated value is not the one that is explained
     with np.errstate(invalid="ignore", over="ignore"):
         cast = values.astype(dtype)
     return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
 
 
 class EncodedRows(NamedTuple):
-    """Rows that can be explained, as a matrix (m, d), their positions (m,) among all, and the rest.
+    """Rows that can be explained."""
 
-    ``errors`` says for each other position what is wrong.
-    """
-
-    matrix: Floats
-    positions: Ints
-    errors: Mapping[int, str]
+    matrix: Floats  # (m, d)
+    positions: Ints  # (m,) among all rows
+    errors: Mapping[int, str]  # what is wrong at each other position
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A background table: its columns, its float64 matrix, and the encoding and decoding of rows.
-
-    Attributes
-    ----------
-    columns : tuple of TableColumn
-    matrix : array (n, d)
-        The encoded background, read-only.
-    converter : FrameConverter or ArrayConverter
-        Makes tables of the background's kind.
-    """
+    """A background table: its columns, its float64 matrix, and the encoding and decoding of rows."""
 
     columns: tuple[TableColumn, ...]
-    matrix: Floats
-    converter: FrameConverter | ArrayConverter
+    matrix: Floats  # (n, d), read-only
+    converter: FrameConverter | ArrayConverter  # makes tables of the background's kind
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Column names; ``x0``, ``x1``, ... for arrays."""
         return tuple(column.name for column in self.columns)
 
     @property
@@ -633,21 +588,7 @@ class Table:
 
     @classmethod
     def fit(cls, background: Any, *, categorical: Any = None) -> Table:
-        """Learn names, levels and dtypes.
-
-        Parameters
-        ----------
-        background : table or array (n, d)
-            Numbers, booleans, text and categories, in memory.
-        categorical : names or positions, optional
-            Columns of numbers to be taken as categories. Booleans, text and categories always are; so is a
-            column whose values are all missing.
-
-        Raises
-        ------
-        InputError
-            A column that cannot be read, an infinite value, an empty table.
-        """
+        """Learn names, levels and dtypes; ``categorical`` are columns of numbers taken as categories."""
         raw = open_table(background)
         if raw.converter is None or not raw.arrays or not raw.arrays[0].size:
             raise InputError(
@@ -668,13 +609,7 @@ class Table:
         return cls(tuple(columns), matrix, raw.converter)
 
     def held(self, hold: Any) -> tuple[str, ...]:
-        """Return the names of the columns that ``hold`` names, in their order.
-
-        Raises
-        ------
-        InputError
-            If it names no column, or all of them.
-        """
+        """Names of the columns that ``hold`` names, in their order."""
         labels = getattr(self.converter, "labels", None)
         keys = [] if labels is None else [*labels]
         at = column_positions("hold", hold, keys, [*self.names])
@@ -683,7 +618,7 @@ class Table:
         return tuple(self.names[j] for j in sorted(at))
 
     def with_levels_of(self, X: Any) -> Table:
-        """Return the same background with the texts of ``X`` that it does not have as levels without mass."""
+        """The same background with the texts of ``X`` that it does not have as levels without mass."""
         if isinstance(self.converter, ArrayConverter) and self.converter.dtype.kind == "U":
             return self  # it would cut longer texts
         pairs = zip(self.columns, self._aligned(open_table(X)), strict=True)
@@ -694,27 +629,14 @@ class Table:
         return replace(self, columns=tuple(c.with_levels(more) if more else c for c, more in columns))
 
     def with_categories(self, columns: Sequence[int]) -> Table:
-        """Return the same background with further columns of numbers, by position, as categories."""
+        """The same background with further columns of numbers, by position, as categories."""
         if not columns:
             return self
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
         return Table.fit(self.decode(self.matrix), categorical=chosen)
 
     def encode(self, X: Any) -> Floats:
-        """Turn rows into a matrix (m, d).
-
-        Parameters
-        ----------
-        X : table, array, list, mapping or series
-            One row or many, of any kind. Columns are matched by name; where either side has no names, by
-            position.
-
-        Raises
-        ------
-        InputError
-            Columns that do not match; a cell that is infinite, unseen, not a number, or missing where the
-            background has no missing values. Rows are counted from 0.
-        """
+        """Turn one row or many into a matrix (m, d); columns match by name, or else by position."""
         numbers = self._numbers(X)
         if numbers is not None:
             return np.array(numbers, dtype=np.float64, ndmin=2)
@@ -725,13 +647,7 @@ class Table:
         return np.column_stack([encode(column, values) for column, values in pairs])
 
     def encode_good(self, X: Any) -> EncodedRows:
-        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others.
-
-        Raises
-        ------
-        InputError
-            As for `encode`, if columns do not match, or no row is usable.
-        """
+        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others."""
         if self._numbers(X) is not None:
             matrix = self.encode(X)
             return EncodedRows(matrix, np.arange(len(matrix)), {})
@@ -755,7 +671,7 @@ class Table:
                 return EncodedRows(np.column_stack(columns), positions, errors)
 
     def _numbers(self, X: Any) -> Reals | None:
-        """Return X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
+        """X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
         if not self._all_numeric:
             return None
         if isinstance(self.converter, FrameConverter) and self.converter.is_like(X):
@@ -774,15 +690,11 @@ class Table:
         return all(column.dtype == np.float64 for column in self.columns)
 
     def decode(self, matrix: Floats) -> Any:
-        """Turn a matrix (m, d) into a table of the background's kind, names and dtypes.
-
-        A column of whole numbers becomes float64 where the matrix holds other numbers, as a truncated value
-        is not the one that is explained.
-        """
+        """Turn a matrix (m, d) into a table of the background's kind, names and dtypes."""
         return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
 
     def originals(self, matrix: Floats) -> Objects:
-        """Return the user's own values (m, d) for display; None for missing."""
+        """The user's own values (m, d) for display; None for missing."""
         if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves
         pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
@@ -811,23 +723,16 @@ class RowNames(NamedTuple):
     errors: tuple[tuple[Any, str], ...]
 
     def at(self, positions: Ints) -> RowNames:
-        """Return the names of some of the explained rows."""
         return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
 
     def without(self, reasons: Mapping[int, str]) -> RowNames:
-        """Return the names without the rows at these positions, which have an error, with its text."""
+        """The names without the rows at these positions, which have an error, with its text."""
         errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
         return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
 
 
 def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
-    """Name the rows of X, by ``ids`` if they are passed.
-
-    Raises
-    ------
-    InputError
-        If there are not as many names as rows.
-    """
+    """Name the rows of X, by ``ids`` if they are passed."""
     n = len(encoded.positions) + len(encoded.errors)
     if isinstance(ids, str) or not isinstance(ids, Iterable | None):
         raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
@@ -840,7 +745,7 @@ def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
 
 
 def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
-    """Return the names of rows: the index of a pandas frame, the name of a row of one, else positions."""
+    """Names of rows: the index of a pandas frame, the name of a row of one, else positions."""
     index: Any = getattr(X, "index", None)
     if not hasattr(index, "tolist") or isinstance(X, Mapping):
         return tuple(range(rows))
