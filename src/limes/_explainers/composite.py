@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import Any, Never, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects, fingerprint
-from limes._checks import check_choice, did_you_mean, refuse_unknown
+from limes._checks import check_choice, did_you_mean
 from limes._explainers.image import ImagePart
 from limes._explainers.masked import (
-    CONTROLS,
     InputPart,
     InputPiece,
     MaskableModel,
     MaskedExplainer,
     MaskedModel,
 )
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
 from limes._explainers.tables.table import Table
 from limes._explainers.text import TextPart
@@ -30,7 +28,6 @@ from limes._explanation.fields import is_missing
 from limes._explanation.wording import number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._calling.caller import Retry
 from limes.models.forms._base import Form
 
 
@@ -260,6 +257,7 @@ class CompositeInput:
         return picture
 
 
+@takes(MaskedKeywords, max_calls=1024, batch_size=64)
 class CompositeExplainer(MaskedExplainer[CompositeInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 
@@ -323,34 +321,20 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         parts: Mapping[str, Any],
         *,
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1024,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 64,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, CompositeExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        chosen = complete(CompositeExplainer, options)
         by_name = _parts_by_name(parts)
-        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(model, chosen)
         super().__init__(
             model,
             partial(CompositeInput.parse, by_name),
-            options,
+            chosen,
             bandwidth,
             ridge,
             inputs={name: type(part).__name__ for name, part in by_name.items()},
-            link=link,
+            link=chosen["link"],
         )
 
     def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1) -> Any:

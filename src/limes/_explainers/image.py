@@ -22,15 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any, Never, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, first_of_each
-from limes._checks import check_choice, check_count, refuse_unknown, require, unknown_option
-from limes._explainers.masked import CONTROLS, MaskableModel, MaskedExplainer, MaskedModel
-from limes._explainers.options import SamplingOptions
+from limes._checks import check_choice, check_count, require, unknown_option
+from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedModel
+from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
 from limes._explanation.json import labels_to_data_url, to_data_url
@@ -38,7 +37,6 @@ from limes._variance import ROUNDING, r_squared
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.caller import Retry
 from limes.models._calling.hugging_face import adapted
 from limes.models._calling.networks import Preprocess, composer_of, flat, preprocess_like
 from limes.models._images import MaskedImage, changed
@@ -59,6 +57,7 @@ _MOST_NAMED = 3
 _LEAST = 1e-6
 
 
+@takes(MaskedKeywords, max_calls=1000, batch_size=64)
 class ImageExplainer(MaskedExplainer["Photograph"]):
     r"""Explain predictions on images by LIME's limit: with few calls, or exactly.
 
@@ -158,42 +157,27 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         segment_options: Mapping[str, Any] | None = None,
         fill: Any = "mean",
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         preprocess: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1000,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 64,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, ImageExplainer)
+        chosen = complete(ImageExplainer, options)
         segment, self._fills = segmenter(segments, segment_options), _fills(fill)
-        if check_count("max_calls", max_calls) < len(self._fills):
-            raise InputError(
-                f"max_calls={max_calls} is less than a call for each of {len(self._fills)} fills"
-            )
-        calls = max_calls // len(self._fills)
-        options = SamplingOptions(
-            method, tolerance, calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        calls = check_count("max_calls", chosen["max_calls"])
+        if calls < len(self._fills):
+            raise InputError(f"max_calls={calls} is less than a call for each of {len(self._fills)} fills")
+        chosen["max_calls"] = calls // len(self._fills)
         first, preprocess = next(iter(self._fills.values())), _preprocess(preprocess)
-        self._model = MaskableModel.of(adapted(model), output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(adapted(model), chosen)
         super().__init__(
             model,
             partial(Photograph.parse, segment=segment, fill=first, preprocess=preprocess),
-            options,
+            chosen,
             bandwidth,
             ridge,
             segments=_plain(segments),
             fill=_plain(fill) if len(self._fills) == 1 else ", ".join(self._fills),
-            link=link,
+            link=chosen["link"],
         )
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:

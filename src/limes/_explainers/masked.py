@@ -263,10 +263,11 @@ class MaskableModel:
     labels: tuple[str, ...] | None  # names of the answers
 
     @classmethod
-    def of(cls, model: Any, *, output: Any, top: Any, labels: Any, link: Any) -> MaskableModel:
-        """Check the options that explainers take."""
+    def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
+        """Check an explainer's options."""
+        top, labels, link = check_count("top", options["top"]), _labels_of(options["labels"]), options["link"]
         chosen = None if link is None else _LINKS[check_choice("link", link, tuple(_LINKS))]
-        return cls(model, chosen, output, check_count("top", top), _labels_of(labels))
+        return cls(model, chosen, options["output"], top, labels)
 
     @property
     def is_estimator(self) -> bool:
@@ -457,13 +458,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self,
         model: Any,
         parse: Callable[[Any], Item],
-        options: SamplingOptions,
+        options: Mapping[str, Any],
         bandwidth: float,
         ridge: float,
         **provenance: Any,
     ) -> None:
         self._parse = parse
-        self._options = options
+        self._options = SamplingOptions.of(options, CONTROLS)
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
         self._provenance = {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
-from limes._checks import check_choice, check_count, check_seed, check_size
+from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown
 from limes._expectations.controls import Control
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.exceptions import InputError
@@ -90,6 +92,11 @@ class SamplingOptions:
         )
         object.__setattr__(self, "sampling", sampling)
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any], controls: Sequence[str]) -> SamplingOptions:
+        """Take those of an explainer's options that are about sampling."""
+        return cls(**{name: options[name] for name in SamplingKeywords.__annotations__}, controls=controls)
+
     def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
         """The sampler's options with its candidates for the control variate: for "auto" those of ``auto``.
 
@@ -99,6 +106,62 @@ class SamplingOptions:
         if not available.keys() >= set(names):
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
+
+
+class SamplingKeywords(TypedDict, total=False):
+    """The options of `SamplingOptions` that explainers take."""
+
+    method: str
+    tolerance: float | str | None
+    max_calls: int | None
+    control: str
+    rng: int | np.random.Generator | np.random.SeedSequence | None
+    batch_size: int
+    retry: Retry | None
+
+
+class MaskedKeywords(SamplingKeywords, total=False):
+    """The options of explainers of images, series and several inputs."""
+
+    output: Any
+    top: int
+    labels: Sequence[str] | str | Path | None
+    link: str | None
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    **{name: SamplingOptions.__dataclass_fields__[name].default for name in SamplingKeywords.__annotations__},
+    "output": None,
+    "top": 5,
+    "labels": None,
+    "link": None,
+}
+Explainer = TypeVar("Explainer", bound=type)
+
+
+def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
+    """Write options that explainers share into the signature of one, which may have other ``defaults``."""
+
+    def decorate(explainer: Explainer) -> Explainer:
+        init = signature(explainer)
+        own = [option for option in init.parameters.values() if option.kind is not Parameter.VAR_KEYWORD]
+        shared = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default={**_DEFAULTS, **defaults}[name], annotation=kind)
+            for name, kind in get_type_hints(keywords).items()
+        ]
+        explainer.__signature__ = init.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+        return explainer
+
+    return decorate
+
+
+def complete(explainer: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the defaults of options that `takes` wrote into a signature, and refuse unknown ones."""
+    shared = {
+        name: option.default for name, option in signature(explainer).parameters.items() if name in _DEFAULTS
+    }
+    refuse_unknown({name: value for name, value in options.items() if name not in shared}, explainer)
+    return {**shared, **options}
 
 
 def _tolerance(tolerance: Any) -> Tolerance | None:

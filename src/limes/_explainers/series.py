@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Never, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
-from limes._checks import check_choice, check_count, refuse_unknown
-from limes._explainers.masked import CONTROLS, MaskableModel, MaskedExplainer, MaskedModel
-from limes._explainers.options import SamplingOptions
+from limes._checks import check_choice, check_count
+from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedModel
+from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.caller import Retry
 from limes.models._calling.networks import CHANNELS as LAYOUTS
 from limes.models._calling.networks import columns
 from limes.models._images import Switched, changed
@@ -38,6 +36,7 @@ _MANY_CHANNELS = 24
 _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
+@takes(MaskedKeywords, max_calls=1024, batch_size=256)
 class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     r"""Explain predictions on time series, by segments of time or bands of frequencies.
 
@@ -117,36 +116,22 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         channels: str = "together",
         layout: str | None = None,
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1024,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 256,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, SeriesExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        chosen = complete(SeriesExplainer, options)
         self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels, layout=layout)
-        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
+        self._model = MaskableModel.of(model, chosen)
         super().__init__(
             model,
             self._part.parse,
-            options,
+            chosen,
             bandwidth,
             ridge,
             segments=segments if isinstance(segments, str) else type(segments).__name__,
             fill=fill if isinstance(fill, str | int | float) else type(fill).__name__,
             channels=channels,
-            link=link,
+            link=chosen["link"],
         )
 
     def __call__(self, series: Any, *, progress: bool = True, workers: int = 1) -> Any:

@@ -10,19 +10,18 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._bars import progress_of
-from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext
 from limes._diagnostics.finding import row_outputs
 from limes._diagnostics.source import source_of
 from limes._expectations.controls import CONTROLS
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
 from limes._explainers.results import (
     OCCURRING,
     PERTURBED,
@@ -46,11 +45,12 @@ from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
-from limes.models._calling.caller import Retry, repetition_warnings
+from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import behind_method
 from limes.models._identity import few_rows
 
 
+@takes(SamplingKeywords)
 class TabularExplainer(Described):
     r"""Explain predictions on a table by LIME's limit: exactly where the model can be read.
 
@@ -165,18 +165,11 @@ class TabularExplainer(Described):
         weights: str = "bins",
         hold: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int | None = None,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 4096,
-        retry: Retry | None = None,
         errors: str = "raise",
-        **unknown: Never,
+        **options: Unpack[SamplingKeywords],
     ) -> None:
-        refuse_unknown(unknown, TabularExplainer)
-        controls, automatic = (*CONTROLS, "margin"), isinstance(bins, str) and bins == "auto"
+        chosen = complete(TabularExplainer, options)
+        automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
@@ -187,9 +180,7 @@ class TabularExplainer(Described):
             bandwidth=bandwidth,
             weights=weights,
             ridge=check_size("ridge", ridge, zero=True),
-            sampling=SamplingOptions(
-                method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
-            ),
+            sampling=SamplingOptions.of(chosen, (*CONTROLS, "margin")),
             hold=self._background.held(hold),
             by_predict=passed is not model and passed.__name__ == "predict",
         )

@@ -11,25 +11,23 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Never, TypeAlias, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from limes._arrays import Ints
-from limes._checks import refuse_unknown
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.masked import (
     CHECKED_ROWS,
-    CONTROLS,
     MaskedExplainer,
     MaskedModel,
 )
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.reading import check_agreement, subset_rows
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
-from limes.models._calling.caller import ModelCaller, Retry
+from limes.models._calling.caller import ModelCaller
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
 from limes.models._documents import Document, TextModel, transform
@@ -40,6 +38,7 @@ from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.readers.sklearn_text import text_form, word_normalizer, word_rows
 
 
+@takes(SamplingKeywords, max_calls=4096)
 class TextExplainer(MaskedExplainer[Document]):
     r"""Explain predictions on texts by LIME's limit: exactly where the model can be read.
 
@@ -138,19 +137,9 @@ class TextExplainer(MaskedExplainer[Document]):
         bandwidth: float = BANDWIDTH,
         output: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 4096,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 4096,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[SamplingKeywords],
     ) -> None:
-        refuse_unknown(unknown, TextExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        chosen = complete(TextExplainer, options)
         spans, grouping = splitter(split), Grouping.of(group, ignore)
         user_model, model = model, adapted(model)
         bag, replacement = check_bag(bag), check_mask(mask, model)
@@ -164,7 +153,7 @@ class TextExplainer(MaskedExplainer[Document]):
         super().__init__(
             user_model,
             partial(parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping),
-            options,
+            chosen,
             bandwidth,
             ridge,
             answer=self._output.method or "call",
