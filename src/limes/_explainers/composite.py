@@ -18,7 +18,6 @@ from limes._explainers.masked import (
     InputPiece,
     MaskableModel,
     MaskedExplainer,
-    MaskedModel,
 )
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
@@ -69,7 +68,6 @@ class TablePart:
 
     @cached_property
     def typical(self) -> Floats:
-        """What hidden columns show, encoded, (columns,)."""
         return np.array([self._typical(column, j) for j, column in enumerate(self._table.matrix.T)])
 
     @cached_property
@@ -108,7 +106,6 @@ class TablePart:
 
 
 def _same(values: Floats, other: Any) -> Bools:
-    """Where two encoded values are the same, as two missing ones are."""
     return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
 
 
@@ -194,7 +191,6 @@ class CompositeInput:
 
     @cached_property
     def ends(self) -> dict[str, tuple[int, int]]:
-        """The first feature of each part, and the one behind its last."""
         ends = list(accumulate((len(piece.names) for piece in self.pieces.values()), initial=0))
         return dict(zip(self.pieces, pairwise(ends), strict=True))
 
@@ -365,9 +361,6 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         if isinstance(inputs, list | tuple):
             return self._explain_each(inputs, progress=progress, workers=workers)
         return self._explain(inputs, progress=progress)
-
-    def _bind(self, item: CompositeInput) -> MaskedModel:
-        return self._model.bind(item, self._features)
 
 
 def _changes(piece: InputPiece) -> Bools:

@@ -1,8 +1,7 @@
 """Explain images, whose superpixels are shown or filled, with one fill or several.
 
-An image is grey, RGB or RGBA, of whole numbers or fractions; anything else is refused. A segmentation, chosen
-by name, by labels or as a callable, is a function of an RGB image (H, W, 3) of numbers between 0 and 1. A
-fill is a function (image, labels) -> an image of the same shape and type.
+An image is grey, RGB or RGBA, of whole numbers or fractions. A segmentation by name is a function of an RGB
+image (H, W, 3) of numbers between 0 and 1.
 
 The surrogate of several fills is that of images of which each shows one of m fills, drawn at random. f_i is
 the model over z with fill i, and β_i, ρ_i its surrogate and R². As z and the fill are independent, Cov(z, f)
@@ -28,7 +27,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, first_of_each
 from limes._checks import check_choice, check_count, require, unknown_option
-from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedModel
+from limes._explainers.masked import MaskableModel, MaskedExplainer
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
@@ -48,6 +47,10 @@ MEANING = "change of the surrogate when the superpixel is shown against when it 
 _ONE_SUPERPIXEL = (
     "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
     "segments"
+)
+# What an average of explanations does not have
+_NOT_AVERAGED: dict[str, Any] = dict.fromkeys(
+    ("shares", "share_errors", "controls", "effective_rows", "explainer", "fit")
 )
 # Coefficients of two fills differ where zero is this many standard errors away from both, on other sides
 _CERTAIN = 2.0
@@ -213,18 +216,16 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         return self._explain_each(several, progress=progress, workers=workers)
 
     def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
-        """Explain an image; with several fills, the average over them."""
         explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
-        items = {name: item.with_fill(fill) for name, fill in self._fills.items()}
+        shown, labels = item.image.shown, item.image.labels
+        fills = {name: filled(fill, shown, labels) for name, fill in self._fills.items()}
+        items = {name: replace(item, image=replace(item.image, fill=fill)) for name, fill in fills.items()}
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
-
-    def _bind(self, item: Photograph) -> MaskedModel:
-        return self._model.bind(item, self._features)
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
@@ -281,10 +282,10 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
     """Average explanations of one image by fills; the design is that of its superpixels."""
     by_fill = list(parts.values())
     first = by_fill[0]
-    values, errors = (
-        np.stack([getattr(one, name) for one in by_fill]) for name in ("values", "standard_errors")
-    )
+    values = np.stack([one.values for one in by_fill])
+    errors = np.stack([one.standard_errors for one in by_fill])
     fidelity, spreads = _fidelity(by_fill, design), values.std(axis=0, ddof=1)
+    zero, surrogate_errors = np.zeros_like(first.predictions), [one.surrogate_errors for one in by_fill]
     sampled = next((one for one in by_fill if one.method == "sampled"), first)
     return replace(
         first,
@@ -292,7 +293,7 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
         standard_errors=_of_mean(errors),
         intercepts=np.mean([one.intercepts for one in by_fill], axis=0),
         surrogate_predictions=np.mean([one.surrogate_predictions for one in by_fill], axis=0),
-        surrogate_errors=_of_mean([_or_zero(one.surrogate_errors, one.predictions) for one in by_fill]),
+        surrogate_errors=_of_mean([zero if e is None else e for e in surrogate_errors]),
         fidelity=fidelity[0],
         fidelity_errors=fidelity[1],
         method=sampled.method,
@@ -306,21 +307,12 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
             "by_fill": {name: one.values[0].tolist() for name, one in parts.items()},
             "fill_spread": spreads[0].tolist(),
         },
-        shares=None,
-        share_errors=None,
-        controls=None,
-        effective_rows=None,
-        explainer=None,
-        fit=None,
+        **_NOT_AVERAGED,
     )
 
 
 def _of_mean(errors: Any) -> Floats:
     return np.asarray(np.sqrt((np.asarray(errors) ** 2).sum(axis=0)) / len(errors))
-
-
-def _or_zero(numbers: Any, like: Floats) -> Floats:
-    return np.zeros_like(like) if numbers is None else np.asarray(numbers)
 
 
 def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tuple[Floats, Floats]:
@@ -343,15 +335,11 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
         total = (variances + shift**2).sum(axis=0)
         return r_squared(total - rest_variance, total, size)[0]
 
-    shares, errors = (
-        np.stack([np.ravel(getattr(one, name)) for one in by_fill])
-        for name in ("fidelity", "fidelity_errors")
-    )
+    shares = np.stack([np.ravel(one.fidelity) for one in by_fill])
+    errors = np.stack([np.ravel(one.fidelity_errors) for one in by_fill])
     best = combined(shares)
-    moved = [
-        combined(shares + np.where(np.arange(len(by_fill))[:, None] == i, errors, 0.0))
-        for i in range(len(by_fill))
-    ]
+    fills = np.arange(len(by_fill))
+    moved = [combined(shares + np.where(fills[:, None] == i, errors, 0.0)) for i in fills]
     return best.reshape(shape), np.sqrt(((np.stack(moved) - best) ** 2).sum(axis=0)).reshape(shape)
 
 
@@ -428,10 +416,6 @@ class Photograph:
         pixels = framing.apply(photo)
         labels = superpixels(segment, pixels)
         return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels), preprocess)
-
-    def with_fill(self, fill: Fill) -> Photograph:
-        image = self.image
-        return replace(self, image=replace(image, fill=filled(fill, image.shown, image.labels)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -580,7 +564,6 @@ def image_conditions(labels: Ints) -> tuple[str, ...]:
 
 
 def image_areas(labels: Ints) -> Objects:
-    """The size of each superpixel in pixels, (1, d)."""
     return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
 
 
@@ -629,7 +612,10 @@ def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
     if isinstance(segments, str):
         check_choice("segments", segments, tuple(_SEGMENTATIONS))
         segment = _SEGMENTATIONS[segments]
-        _check_options(segments, segment, options or {})
+        names = list(inspect.signature(segment).parameters)[1:]
+        for option in options or {}:
+            if option not in names:
+                raise unknown_option(f"segments={segments!r}", option, names)
         return lambda image: segment(rgb(image), **(options or {}))
     if options:
         raise InputError("segment_options go with a segmentation that is named, such as segments='slic'")
@@ -664,13 +650,6 @@ def checked_labels(labels: Any) -> Ints:
     return array.astype(np.int64)
 
 
-def _check_options(name: str, segment: Segment, options: Mapping[str, Any]) -> None:
-    names = list(inspect.signature(segment).parameters)[1:]
-    for option in options:
-        if option not in names:
-            raise unknown_option(f"segments={name!r}", option, names)
-
-
 # -- by name -------------------------------------------------------------------------------------------------
 
 _segmentation = partial(require, "skimage.segmentation", "segments by name (but 'grid')")
@@ -685,35 +664,26 @@ def quickshift(
     seed: int = 0,
 ) -> Ints:
     """Modes of colour and place, with the parameters of ``lime``; the seed breaks ties."""
-    labels: Ints = _segmentation().quickshift(
-        image, ratio=ratio, kernel_size=kernel_size, max_dist=max_dist, sigma=sigma, rng=seed
-    )
-    return labels
+    options = {"ratio": ratio, "kernel_size": kernel_size, "max_dist": max_dist, "sigma": sigma, "rng": seed}
+    return np.asarray(_segmentation().quickshift(image, **options))
 
 
 def slic(image: Floats, n_segments: int = 64, compactness: float = 10.0, sigma: float = 1.0) -> Ints:
-    """K-means of colour and place."""
-    labels: Ints = _segmentation().slic(
-        image, n_segments=n_segments, compactness=compactness, sigma=sigma, start_label=0
-    )
-    return labels
+    options = {"n_segments": n_segments, "compactness": compactness, "sigma": sigma}
+    return np.asarray(_segmentation().slic(image, start_label=0, **options))
 
 
 def felzenszwalb(image: Floats, scale: float = 100.0, sigma: float = 0.5, min_size: int = 200) -> Ints:
-    """Regions grown along a minimum spanning tree."""
-    labels: Ints = _segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size)
-    return labels
+    return np.asarray(_segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size))
 
 
 def watershed(image: Floats, markers: int = 64, compactness: float = 0.001) -> Ints:
     """Basins of the gradient of lightness."""
     gradient = require("skimage.filters", "segments='watershed'").sobel(image.mean(axis=2))
-    labels: Ints = _segmentation().watershed(gradient, markers=markers, compactness=compactness)
-    return labels
+    return np.asarray(_segmentation().watershed(gradient, markers=markers, compactness=compactness))
 
 
 def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
-    """Rectangles of equal size."""
     cells = check_count("rows", rows), check_count("columns", columns)
     down, across = (np.arange(n) * k // n for n, k in zip(image.shape[:2], cells, strict=True))
     return np.asarray(down[:, None] * cells[1] + across)
@@ -760,27 +730,18 @@ def filled(fill: Fill, image: Any, labels: Ints) -> Any:
     whole = np.broadcast_to(
         pixels if pixels.ndim == image.ndim or image.ndim == 3 else pixels.ravel()[0], image.shape
     )
-    return _as(whole, image.dtype)
-
-
-def _as(pixels: Any, kind: np.dtype[Any]) -> Any:
-    """Round numbers to the image's type."""
+    kind = image.dtype
     if kind.kind == "f":
-        return pixels.astype(kind)
+        return whole.astype(kind)
     limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
-    return np.clip(np.rint(pixels), *limits).astype(kind)
-
-
-# -- by name -------------------------------------------------------------------------------------------------
+    return np.clip(np.rint(whole), *limits).astype(kind)
 
 
 def _mean(image: Any, labels: Ints) -> Floats:
-    """Fill every superpixel with its mean colour; one that is plain with the mean colour of the image.
-
-    A plain superpixel is its own mean: it would not be hidden.
-    """
+    """Fill every superpixel with its mean colour; one that is plain with the mean colour of the image."""
     means, planes = mean_colours(image, labels), (labels.size, -1)
     numbers = np.asarray(image, dtype=np.float64).reshape(planes)
+    # a plain superpixel is its own mean: it would not be hidden
     plain = ~changed(numbers, means.reshape(planes), labels.ravel())[labels.ravel()]
     return np.where(plain[:, None], numbers.mean(axis=0), means.reshape(planes)).reshape(image.shape)
 
@@ -799,7 +760,6 @@ def mean_colours(image: Any, labels: Ints) -> Floats:
 
 
 def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
-    """Blur the picture, so that only large shapes are left."""
     from scipy.ndimage import gaussian_filter
 
     sigma = _BLUR * max(image.shape[:2])
@@ -809,18 +769,19 @@ def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
 
 
 def _inpaint(image: Any, labels: Ints) -> Floats:
-    """Continue the surroundings into each superpixel: Laplace's equation, with the pixels around as boundary.
-
-    One sparse system serves all superpixels: neighbours in the same superpixel are both unknown, those in
-    others are boundary values. A superpixel that is the whole image has no surroundings and shows its mean.
-    """
+    """Continue the surroundings into each superpixel by Laplace's equation, with these as boundary."""
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import splu
 
-    if labels.max() == 0:
+    if labels.max() == 0:  # without surroundings
         return mean_colours(image, labels)
     planes = np.asarray(image, dtype=np.float64).reshape(labels.size, -1)
-    first, second = _neighbours(labels.shape)
+    place = np.arange(labels.size).reshape(labels.shape)
+    one = np.concatenate([place[1:].ravel(), place[:, 1:].ravel()])
+    other = np.concatenate([place[:-1].ravel(), place[:, :-1].ravel()])
+    # pairs of pixels that share an edge, both ways
+    first, second = np.concatenate([one, other]), np.concatenate([other, one])
+    # one sparse system: neighbours in the same superpixel are both unknown, others are boundary values
     inside = labels.ravel()[first] == labels.ravel()[second]
     degree = np.bincount(first, minlength=labels.size).astype(np.float64)
     boundary = np.zeros_like(planes)
@@ -833,15 +794,6 @@ def _inpaint(image: Any, labels: Ints) -> Floats:
         )
     )
     return np.asarray(splu(matrix.tocsc()).solve(boundary)).reshape(image.shape)
-
-
-def _neighbours(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """Pairs of pixels that share an edge, both ways."""
-    place = np.arange(shape[0] * shape[1]).reshape(shape)
-    pairs = [(place[1:], place[:-1]), (place[:, 1:], place[:, :-1])]
-    first = np.concatenate([a.ravel() for a, _ in pairs])
-    second = np.concatenate([b.ravel() for _, b in pairs])
-    return np.concatenate([first, second]), np.concatenate([second, first])
 
 
 _FILLS: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}

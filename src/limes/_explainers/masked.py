@@ -143,8 +143,6 @@ class MaskedInput(Input, Protocol):
 
 
 class InputPart(Protocol):
-    """A kind of input."""
-
     def parse(self, raw: Any) -> InputPiece:
         """Take an input apart, or raise an InputError if it is no such input."""
 
@@ -264,7 +262,6 @@ class MaskableModel:
 
     @classmethod
     def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
-        """Check an explainer's options."""
         top, labels, link = check_count("top", options["top"]), _labels_of(options["labels"]), options["link"]
         chosen = None if link is None else _LINKS[check_choice("link", link, tuple(_LINKS))]
         return cls(model, chosen, options["output"], top, labels)
@@ -435,8 +432,6 @@ _LINKS: Mapping[str, Link] = {"softmax": _softmax, "sigmoid": _sigmoid}
 
 
 class FittedItem(NamedTuple, Generic[Item]):
-    """An input, the model bound to it, and its surrogate."""
-
     item: Item
     model: MaskedModel
     predictions: Floats  # (1, ...)
@@ -453,6 +448,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _features: ClassVar[str]
     _meaning: ClassVar[str]  # of a coefficient
     _advice: ClassVar[str]  # where hiding a feature changes nothing
+
+    _model: MaskableModel
 
     def __init__(
         self,
@@ -485,15 +482,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @staticmethod
     @abstractmethod
-    def _design(d: int, bandwidth: float) -> ExchangeableDesign:
-        """The law of removed features."""
+    def _design(d: int, bandwidth: float) -> ExchangeableDesign: ...
 
-    @abstractmethod
-    def _bind(self, item: Item) -> MaskedModel:
-        """Read the model at one input, and compare the form with its answers."""
+    def _bind(self, item: Any) -> MaskedModel:
+        return self._model.bind(item, self._features)
 
     def _remarks(self, item: Item) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses
-        """Warnings that need no model."""
         return ()
 
     def _diagnosable(self, item: Item) -> Any:
@@ -622,7 +616,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     def _fits(self, model: MaskedModel, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
-        """What computes R² of a fit: through the form, if there is one."""
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, self._options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
@@ -653,7 +646,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
 
 def _answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
-    """Whether a model answers the same to an input as before, up to the spread of its answers."""
     if before.shape != predictions.shape:
         return False
     return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)

@@ -143,13 +143,13 @@ def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
     """Write options that explainers share into the signature of one, which may have other ``defaults``."""
 
     def decorate(explainer: Explainer) -> Explainer:
-        init = signature(explainer)
-        own = [option for option in init.parameters.values() if option.kind is not Parameter.VAR_KEYWORD]
+        constructor = signature(explainer)
+        options = [p for p in constructor.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
         shared = [
             Parameter(name, Parameter.KEYWORD_ONLY, default={**_DEFAULTS, **defaults}[name], annotation=kind)
             for name, kind in get_type_hints(keywords).items()
         ]
-        explainer.__signature__ = init.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+        explainer.__signature__ = constructor.replace(parameters=[*options, *shared])  # type: ignore[attr-defined]
         return explainer
 
     return decorate

@@ -143,7 +143,6 @@ def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, dra
 
 
 def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
-    """Draw independent rows of a product design."""
     return lambda count: design.draw(np.random.default_rng(seed).random((count, design.size)))
 
 
@@ -169,7 +168,6 @@ def subset_rows(d: int, rows: int) -> Floats:
 
 
 def even_positions(n: int, most: int) -> Ints:
-    """At most ``most`` of n positions, evenly spread."""
     return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
 
 

@@ -88,7 +88,6 @@ def explain_each(
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
-    """The error for a table that was cut short, with the explanation of the rows so far."""
     count = 0 if partial is None else len(partial)
     state = (
         f"explained so far, in part or in full: {count} of {rows} rows (in this error's partial); a repeated "
@@ -102,7 +101,6 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:
-    """The error for a table of which the expectation refuses rows; others are its ``partial``."""
     row, why = next(iter(refusal.reasons.items()))
     others = len(refusal.reasons) - 1
     more = f", and {others} more rows are refused" if others else ""
@@ -126,7 +124,6 @@ def reason_of(refusals: Mapping[int, str], rows: int) -> str:
 
 
 def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:
-    """Positions of an explanation's chosen outputs among all outputs of the model."""
     unknown = [name for name in explanation.output_names if name not in outputs]
     if unknown:
         raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
@@ -235,7 +232,6 @@ class RowWarnings:
         return tuple(warnings)
 
     def _near(self, rows: Floats, cells: Ints) -> Bools:
-        """Which values (n, d) lie on an edge."""
         down, up = self.crossings.distances(rows, cells)
         return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
 
@@ -320,7 +316,6 @@ def sampling_warnings(
     sampling: Sampling,
     kind: SampleKind = PERTURBED,
 ) -> dict[int, tuple[str, ...]]:
-    """Warnings about the sample behind each row of a sampled model, by row."""
     rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.calls)))
     warnings = {i: tuple(row.warnings()) for i, row in enumerate(rows)}
     return {i: texts for i, texts in warnings.items() if texts}
@@ -368,8 +363,6 @@ def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class _SampledRow:
-    """The sample behind one row, and its surrogate."""
-
     fitted: Fitted
     row: int
     names: Sequence[str]
@@ -425,7 +418,6 @@ class _SampledRow:
             )
 
     def _rare(self) -> Iterator[str]:
-        """Too few rows inform an output."""
         sample, i = self._sample, self.row
         numbers = zip(sample.unlike[i].ravel(), sample.carriers[i].ravel(), strict=True)
         few = [_few(int(unlike), float(carriers), self._answers, self.kind) for unlike, carriers in numbers]
@@ -448,7 +440,6 @@ class _SampledRow:
         return np.asarray(self._sample.unlike[self.row].reshape(-1) > 0)
 
     def _ties(self) -> Iterator[str]:
-        """Coefficients are of uncertain order."""
         values, errors = (
             numbers[self.row].reshape(len(self.names), -1)
             for numbers in (self.fitted.surrogate.coef, self.fitted.surrogate.standard_errors)

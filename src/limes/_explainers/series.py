@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
 from limes._checks import check_choice, check_count
-from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedModel
+from limes._explainers.masked import MaskableModel, MaskedExplainer
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
@@ -164,9 +164,6 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             return self._explain(series, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _bind(self, item: SplitSeries) -> MaskedModel:
-        return self._model.bind(item, self._features)
-
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
         warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
@@ -264,8 +261,6 @@ class SeriesPart:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A series of T steps and C channels."""
-
     values: Floats  # (T, C)
     single: bool  # whether the user's series has no axis of channels
     ticks: tuple[str, ...]  # names of the steps; their positions where the user has none
@@ -317,8 +312,6 @@ def _turned(steps: int, channels: int, layout: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """A series and its parts."""
-
     series: Series
     parts: Segments | Bands
     first: bool = False  # whether the model gets channels before steps
@@ -344,7 +337,6 @@ class SplitSeries:
 
     @property
     def data(self) -> Objects:
-        """How long the parts are, (d,)."""
         steps, spans = len(self.series.ticks), self.parts.spans()
         lengths = [steps] * self.size if spans is None else [sum(e - s for _, s, e in p) for p in spans]
         return np.array([counted(length, "step") for length in lengths], dtype=object)
@@ -355,7 +347,6 @@ class SplitSeries:
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        """The series, and the steps of each condition."""
         spans = self.parts.spans()
         if spans is None:
             return {}
@@ -464,7 +455,6 @@ class Bands:
 
     @property
     def changes(self) -> Bools:
-        """Whether leaving a band out changes the series: not where it has no energy."""
         one = np.zeros(len(self.shown), dtype=np.int64)
         return np.array([changed(self.shown, self.shown - band, one)[0] for band in self.bands])
 
@@ -523,7 +513,6 @@ def checked_labels(labels: Any, steps: int) -> Ints:
 
 
 def _equal(values: Floats, count: int) -> Ints:
-    """Segments of equal length, as near as possible."""
     steps = len(values)
     return np.asarray(np.arange(steps) * min(count, steps) // steps)
 

@@ -144,12 +144,12 @@ class TextExplainer(MaskedExplainer[Document]):
         user_model, model = model, adapted(model)
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
-        self._model = TextModel.from_model(model, vectorizer)
-        self._output = resolve(self._model.head, output)
+        self._text_model = TextModel.from_model(model, vectorizer)
+        self._output = resolve(self._text_model.head, output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         # a known vectorizer takes some words for the same
-        key = word_normalizer(self._model.steps) if bag is True else None
+        key = word_normalizer(self._text_model.steps) if bag is True else None
         super().__init__(
             user_model,
             partial(parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping),
@@ -217,10 +217,11 @@ class TextExplainer(MaskedExplainer[Document]):
         return self
 
     def _bind(self, item: Document) -> MaskedModel:
-        return read_text_model(self._model, self._output, item)
+        return read_text_model(self._text_model, self._output, item)
 
     def _remarks(self, item: Document) -> tuple[str, ...]:
-        cut = self._model.head.truncation(item.text) if isinstance(self._model.head, Estimator) else ""
+        head = self._text_model.head
+        cut = head.truncation(item.text) if isinstance(head, Estimator) else ""
         return tuple(filter(None, (self._remark, *_text_warnings(item), cut)))
 
 
@@ -346,7 +347,6 @@ def check_bag(bag: Any) -> bool | str:
 
 
 def check_mask(mask: Any, model: Any) -> str:
-    """The text in the place of a deleted word, the model's own if ``mask`` is True."""
     if mask is True:
         mask = getattr(model, "mask_token", None)
         if mask is None:
@@ -503,7 +503,6 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _continues(piece: str, rest: str) -> bool:
-    """Whether a sentence continues behind a mark, or an empty line."""
     if _EMPTY_LINE.match(rest):
         return False
     behind = rest.lstrip()[:1]
@@ -524,7 +523,6 @@ class Grouping:
 
     @classmethod
     def of(cls, group: Any, ignore: Any = None) -> Grouping:
-        """Take the options ``group`` and ``ignore``."""
         ignored = _ignored(ignore)
         if group is None:
             return cls(ignored=ignored)
@@ -564,7 +562,6 @@ class Grouping:
         return merged
 
     def name(self, piece: str) -> str | None:
-        """Name of a piece's group, None for a piece by itself."""
         if self.phrases:
             words = _keys(piece)
             return " ".join(words) if words in self.phrases else None
@@ -622,7 +619,6 @@ def _text_warnings(document: Document) -> tuple[str, ...]:
 
 
 def _unsplit(word: str) -> bool:
-    """Whether a word is so long, in a script without spaces, that it is probably several."""
     if len(word) <= _LONG or word.isascii():
         return False
     scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)

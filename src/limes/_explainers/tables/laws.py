@@ -108,7 +108,6 @@ class TabularOptions:
             )
 
     def family(self, product: ProductFamily, background: Floats) -> Family:
-        """Return the designs of a background (N, d), given those with independent columns."""
         if not self.is_joint:
             return product
         most = self.sampling.max_calls or _MOST_ROWS

@@ -251,7 +251,6 @@ class TabularModel:
         return [self.family.at(row) for row in rows], predict
 
     def provenance_of(self, fitted: Fitted) -> dict[str, Any]:
-        """Provenance of an explanation; some rows of a read model may be sampled."""
         if not fitted.refusals:
             return self.provenance
         sampling = self.options.sampling.sampling
@@ -297,7 +296,6 @@ class TabularModel:
         return self._coefficients_under_other_law if self.family.by_cell else None
 
     def _coefficients_under_other_law(self, row: Floats) -> Estimate:
-        """Coefficients (d, k) and their standard errors."""
         rows, other = row[None], self._other
         try:
             fitted = other.pipeline.explain(
@@ -451,7 +449,6 @@ class BoundModel:
         return CHECK_CALLS + (pool.pool_calls if isinstance(pool, SharedAnswers) else 0) if self.asks else 0
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
-        """Ask for all answers that rows share, if they share any."""
         if isinstance(self.expectation, SharedAnswers):
             self.expectation.fill(progress, workers=workers)
 
@@ -481,7 +478,6 @@ class BoundModel:
             raise InputError("the model was fitted again since this explanation: explain the rows again")
 
     def predict_all(self, rows: Floats) -> Floats:
-        """Answers at rows (n, d), in batches."""
         if len(rows) <= _BATCH:
             return self.predict(rows)
         return np.concatenate([self.predict(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
@@ -526,7 +522,6 @@ class _Binding:
         return Probe.of(self.table, self.family.marginals, self.also)
 
     def caller(self, output: Output) -> Predict:
-        """What calls the model with tables like the background."""
         model = self.unbound.model
         return noted(ModelCaller(model, output, self.table.decode), model, output.method)
 

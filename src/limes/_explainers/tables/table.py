@@ -49,8 +49,6 @@ NEWLY_MISSING = (
 
 @dataclass(frozen=True, eq=False)
 class TableColumn:
-    """One column of the background."""
-
     name: str
     categorical: bool
     levels: tuple[Any, ...]  # the user's own values; empty for numbers
@@ -112,7 +110,6 @@ class TableColumn:
         return at
 
     def originals(self, values: Floats) -> Objects:
-        """The user's own values, None for missing."""
         if self.categorical:
             levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
             return levels[self.places(values)]
@@ -196,7 +193,6 @@ def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
 
 
 def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
-    """Encode one column; raise for the first cell that cannot be encoded."""
     direct = values.dtype.kind in "biuf" and not column.coded
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
     _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
@@ -212,7 +208,6 @@ def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
 
 
 def _beyond(values: Objects, floats: Floats) -> Bools:
-    """Which numbers are beyond 2**53."""
     beyond = np.abs(floats) > EXACT
     # rounded to a float the first beyond it is 2**53 itself
     for i in np.flatnonzero(np.abs(floats) == EXACT).tolist():
@@ -316,8 +311,6 @@ def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) 
 
 @dataclass(frozen=True, eq=False)
 class FrameConverter:
-    """Makes dataframes like the background."""
-
     backend: Any  # narwhals.Implementation of the library
     labels: Any  # pandas' own index of columns, whose entries need not be strings
 
@@ -356,8 +349,6 @@ class FrameConverter:
 
 @dataclass(frozen=True, eq=False)
 class ArrayConverter:
-    """Makes numpy arrays like the background."""
-
     dtype: np.dtype[Any]
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
@@ -417,7 +408,6 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
 
 
 def names_of(raw: RawTable) -> list[str]:
-    """Names as text; x0, x1, ... if missing."""
     names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
@@ -426,7 +416,6 @@ def names_of(raw: RawTable) -> list[str]:
 
 
 def open_table(X: Any) -> RawTable:
-    """Read any kind of table or row."""
     if isinstance(X, Mapping):
         return _from_mapping(X)
     if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
@@ -557,8 +546,6 @@ def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
 
 
 class EncodedRows(NamedTuple):
-    """Rows that can be explained."""
-
     matrix: Floats  # (m, d)
     positions: Ints  # (m,) among all rows
     errors: Mapping[int, str]  # what is wrong at each other position
@@ -578,12 +565,10 @@ class Table:
 
     @property
     def schema(self) -> Schema:
-        """The columns as readers of models see them."""
         return Schema(self.names, tuple(c.levels if c.coded else () for c in self.columns))
 
     @cached_property
     def numeric(self) -> Bools:
-        """Which columns hold numbers."""
         return np.array([not column.categorical for column in self.columns])
 
     @classmethod
@@ -694,7 +679,6 @@ class Table:
         return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
 
     def originals(self, matrix: Floats) -> Objects:
-        """The user's own values (m, d) for display; None for missing."""
         if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves
         pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
@@ -717,8 +701,6 @@ class Table:
 
 
 class RowNames(NamedTuple):
-    """Names of explained rows, and of those that have an error, with its text."""
-
     ids: tuple[Any, ...]
     errors: tuple[tuple[Any, str], ...]
 
@@ -726,13 +708,11 @@ class RowNames(NamedTuple):
         return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
 
     def without(self, reasons: Mapping[int, str]) -> RowNames:
-        """The names without the rows at these positions, which have an error, with its text."""
         errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
         return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
 
 
 def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
-    """Name the rows of X, by ``ids`` if they are passed."""
     n = len(encoded.positions) + len(encoded.errors)
     if isinstance(ids, str) or not isinstance(ids, Iterable | None):
         raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
