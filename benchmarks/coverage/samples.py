@@ -10,12 +10,12 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes._explainers.masked_model import CONTROLS, MaskedModel
+from limes._explainers.masked import CONTROLS, MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.sampling_warnings import RARE, sampling_warnings
+from limes._explainers.results import RARE, sampling_warnings
 from limes._pipeline import fitted_at
 from limes._threads import progress_of
-from limes.models.forms._base import BlackBox
+from limes.models._calling.outputs import resolve
 
 # Errors of coefficients, their standard errors, and whether the explanation distrusts them
 Runs = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -53,7 +53,7 @@ def _of_table(
 
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
     design = case.design()
-    model = MaskedModel(case.function, BlackBox(case.function, "a callable"))
+    model = MaskedModel(model=case.function, output=resolve(case.function), ask=case.function)
     options = SamplingOptions("sampled", max_calls=calls, control=control, rng=seed, controls=CONTROLS)
     expectation = model.expectation(design, options)
     prediction = case.function(design.at_instance[None])

@@ -14,18 +14,18 @@ _HOME = {
     "CompositeExplainer": "limes._explainers.composite",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
-    "ImagePart": "limes._explainers.parts.image",
+    "ImagePart": "limes._explainers.image",
     "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
     "Preprocess": "limes.models._images",
     "SeriesExplainer": "limes._explainers.series",
-    "SeriesPart": "limes._explainers.parts.series",
+    "SeriesPart": "limes._explainers.series",
     "SparseExplainer": "limes._rules.explainer",
     "Surrogate": "limes.surrogates._linear",
-    "TablePart": "limes._explainers.parts.table",
+    "TablePart": "limes._explainers.composite",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
-    "TextPart": "limes._explainers.parts.text",
+    "TextPart": "limes._explainers.text",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
@@ -47,16 +47,12 @@ if TYPE_CHECKING:
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
-    from limes._explainers.composite import CompositeExplainer
-    from limes._explainers.image import ImageExplainer
-    from limes._explainers.parts.image import ImagePart
-    from limes._explainers.parts.series import SeriesPart
-    from limes._explainers.parts.table import TablePart
-    from limes._explainers.parts.text import TextPart
-    from limes._explainers.series import SeriesExplainer
+    from limes._explainers.composite import CompositeExplainer, TablePart
+    from limes._explainers.image import ImageExplainer, ImagePart
+    from limes._explainers.series import SeriesExplainer, SeriesPart
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer
-    from limes._explainers.text import TextExplainer
+    from limes._explainers.text import TextExplainer, TextPart
     from limes._explanation import Explanation
     from limes._maple import MapleExplainer
     from limes._pipeline import limit

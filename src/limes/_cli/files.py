@@ -82,9 +82,11 @@ def _load_pickle(path: Path) -> Any:
 
 
 def _load_onnx(path: Path) -> Any:
-    from limes._explainers.parts.image import session_of
-
-    return session_of(path)
+    runtime = require("onnxruntime", "an ONNX model")
+    try:
+        return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load_xgboost(path: Path) -> Any:
@@ -240,3 +242,21 @@ def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> 
         return TabularExplainer(model, background, **options)
     of_rules = {name: value for name, value in options.items() if name != "bins"}
     return SparseExplainer(model, literals=Literals.fit(background, options["bins"]), **of_rules)
+
+
+def read_image(path: Path) -> Any:
+    """Return an image file as an array: grey (H, W), or RGB (H, W, 3), upright."""
+    import numpy as np
+    from PIL import Image, ImageOps
+
+    from limes.models._images import pixels_of
+
+    try:
+        with Image.open(path) as opened:
+            turned = ImageOps.exif_transpose(opened)
+            pixels = pixels_of(turned)
+            if pixels.ndim == 2 and turned.mode != "L":
+                return np.repeat(pixels[..., None], 3, axis=2)
+            return pixels[..., :3] if pixels.ndim == 3 else pixels  # without transparency
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path} could not be read as an image: {error}") from error

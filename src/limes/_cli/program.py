@@ -24,6 +24,7 @@ from limes.exceptions import InputError, LimesError, ModelError
 if TYPE_CHECKING:
     from limes._diagnostics.diagnosis import Diagnosis
     from limes._explanation import Explanation
+    from limes.models._images import Preprocess
     from limes.scale._sources import Source
     from limes.scale._tables import RunSummary
 
@@ -201,10 +202,8 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
     if data is not None:
         return files.read_table(data)
     if image is not None:
-        from limes._explainers.parts.image import read_image
-
         files.check_exists(image)
-        return read_image(image)
+        return files.read_image(image)
     return text if text_file is None else files.read_text(text_file)
 
 
@@ -237,9 +236,8 @@ def _explain_image(
     fitted: Any, image: Any, mean: float, scale: float, options: Mapping[str, Any]
 ) -> Explanation:
     from limes._explainers.image import ImageExplainer
-    from limes._explainers.parts.image import preprocess_of
 
-    preprocess = preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
+    preprocess = _preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):
         typer.secho(
             "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
@@ -249,6 +247,17 @@ def _explain_image(
         )
     explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
     return explanation
+
+
+def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
+    """Return layout and size from the model's input; pixels minus the mean, over the scale."""
+    from limes.models._images import Preprocess, layout
+
+    shape = session.get_inputs()[0].shape
+    channels = layout(shape)
+    sides = shape[2:] if channels == "first" else shape[1:3]
+    fixed = len(sides) == 2 and all(isinstance(side, int) for side in sides)
+    return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)
 
 
 def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:

@@ -2,31 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import Any, Never, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
-from limes import __version__
-from limes._arrays import Bools, Floats, Objects
-from limes._checks import check_choice, did_you_mean, refuse_unknown
-from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
-from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import InputPart, InputPiece
-from limes._explainers.parts.image import ImagePart
-from limes._explainers.parts.series import SeriesPart
-from limes._explainers.parts.text import TextPart
+from limes._arrays import Bools, Floats, Objects, fingerprint
+from limes._checks import check_choice, did_you_mean
+from limes._explainers.image import ImagePart
+from limes._explainers.masked import (
+    InputPart,
+    InputPiece,
+    MaskableModel,
+    MaskedExplainer,
+)
+from limes._explainers.options import MaskedKeywords, complete, takes
+from limes._explainers.series import SeriesPart
+from limes._explainers.tables.table import Table
+from limes._explainers.text import TextPart
+from limes._explanation.wording import is_missing, number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._calling.caller import Retry
 from limes.models.forms._base import Form
 
-_MEANING = "change of the surrogate when the feature is shown against when it is hidden"
+
+@dataclass(frozen=True, kw_only=True)
+class TablePart:
+    """A row of a table, whose columns are features; the model gets a table like the background.
+
+    A hidden column takes its typical value: the median of numbers, the most frequent of all others. Where the
+    row has this value itself, it takes the typical one of the background's other values.
+
+    Parameters
+    ----------
+    background
+        Any table; typical values are learnt from it.
+    categorical
+        As for :class:`limes.TabularExplainer`.
+
+    Raises
+    ------
+    InputError
+        If the background is no table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import limes
+    >>> part = limes.TablePart(background=pd.DataFrame({"age": [30, 40, 50], "city": ["x", "x", "y"]}))
+    >>> part.parse({"age": 60, "city": "y"}).compose([[1, 0]])
+       age city
+    0   60    x
+    """
+
+    background: Any
+    categorical: Any = None
+    _table: Table = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_table", Table.fit(self.background, categorical=self.categorical))
+
+    @cached_property
+    def typical(self) -> Floats:
+        return np.array([self._typical(column, j) for j, column in enumerate(self._table.matrix.T)])
+
+    @cached_property
+    def others(self) -> Floats:
+        """What they show where the row has the typical value; that value itself where there is no other."""
+        others = [
+            column[~_same(column, typical)]
+            for column, typical in zip(self._table.matrix.T, self.typical, strict=True)
+        ]
+        return np.array(
+            [self._typical(c, j) if c.size else self.typical[j] for j, c in enumerate(others)],
+            dtype=np.float64,
+        )
+
+    def _typical(self, values: Floats, column: int) -> float:
+        if self._table.numeric[column]:
+            present = values[~np.isnan(values)]
+            # a middle value that occurs: whole numbers stay whole
+            return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
+        levels, counts = np.unique(values, return_counts=True, equal_nan=True)
+        return float(levels[np.argmax(counts)])
+
+    def parse(self, raw: Any) -> TableRow:
+        """Take one row, ``raw``, apart into its columns.
+
+        Raises
+        ------
+        InputError
+            If it is not one row of such a table.
+        """
+        rows = self._table.encode(raw)
+        if len(rows) != 1:
+            raise InputError(f"a part is one row of a table, got {len(rows)}")
+        hidden = np.where(_same(rows[0], self.typical), self.others, self.typical)
+        return TableRow(self._table, rows[0], hidden)
+
+
+def _same(values: Floats, other: Any) -> Bools:
+    return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
+
+
+@dataclass(frozen=True, eq=False)
+class TableRow:
+    """A row, encoded, and what it shows where columns are hidden."""
+
+    table: Table
+    row: Floats
+    hidden: Floats
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.table.names
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        values = self.table.originals(np.stack([self.row, self.hidden])).T
+        return tuple(
+            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if changes else "")
+            for name, (value, hidden), changes in zip(self.names, values, self.changes.tolist(), strict=True)
+        )
+
+    @property
+    def data(self) -> Objects:
+        return np.asarray(self.table.originals(self.row[None])[0])
+
+    @property
+    def key(self) -> Hashable:
+        return fingerprint(self.row)
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def changes(self) -> Bools:
+        return ~_same(self.row, self.hidden)
+
+    def compose(self, z: Floats) -> Any:
+        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.hidden))
+
+
+def _short(value: Any) -> str:
+    if is_missing(value):
+        return "missing"
+    return number(value) if isinstance(value, float) else str(value)
+
+
 # Kinds that need no options
 _BY_NAME: Mapping[str, type[TextPart] | type[ImagePart] | type[SeriesPart]] = {
     "text": TextPart,
@@ -39,28 +166,35 @@ _BY_CONDITION = ("spans", "superpixels", "stretches")
 
 @dataclass(frozen=True, eq=False)
 class CompositeInput:
-    """The inputs of one prediction, each taken apart.
+    """The inputs of one prediction, each taken apart."""
 
-    Attributes
-    ----------
-    pieces
-        By the names of the parts.
-    kept
-        The features that can be hidden, among those of all parts; None if all can.
-    """
+    pieces: Mapping[str, InputPiece]  # by the names of the parts
+    kept: Bools | None = None  # the features that can be hidden, among those of all parts; None if all can
 
-    pieces: Mapping[str, InputPiece]
-    kept: Bools | None = None
+    @classmethod
+    def parse(cls, parts: Mapping[str, InputPart], raw: Any) -> CompositeInput:
+        if not isinstance(raw, Mapping):
+            raise InputError(f"pass a mapping with the parts {list(parts)}, got {type(raw).__name__}")
+        for name in raw:
+            if name not in parts:
+                raise InputError(f"there is no part {name!r}{did_you_mean(name, parts)}")
+        pieces = {}
+        for name, part in parts.items():
+            if name not in raw:
+                raise InputError(f"the part {name!r} is missing")
+            try:
+                pieces[name] = part.parse(raw[name])
+            except InputError as error:
+                raise InputError(f"part {name!r}: {error}") from None
+        return cls(pieces)
 
     @cached_property
     def ends(self) -> dict[str, tuple[int, int]]:
-        """The first feature of each part, and the one behind its last."""
         ends = list(accumulate((len(piece.names) for piece in self.pieces.values()), initial=0))
         return dict(zip(self.pieces, pairwise(ends), strict=True))
 
     @property
     def size(self) -> int:
-        """Number of features that can be hidden d."""
         return max(end for _, end in self.ends.values()) if self.kept is None else int(self.kept.sum())
 
     @property
@@ -92,11 +226,16 @@ class CompositeInput:
         return replace(self, kept=kept)
 
     def compose(self, z: Floats) -> dict[str, Any]:
-        """Return a batch of each part at rows z (n, d)."""
         if self.kept is not None:
             shown, z = z, np.ones((len(z), self.kept.size))
             z[:, self.kept] = shown
         return {name: piece.compose(z[:, slice(*self.ends[name])]) for name, piece in self.pieces.items()}
+
+    def composer(self, model: Any) -> Callable[[Floats], Any]:  # noqa: ARG002 - no model is an estimator
+        return self.compose
+
+    def over(self, form: Form) -> Form:
+        raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
 
     @property
     def picture(self) -> Mapping[str, Any]:
@@ -113,6 +252,7 @@ class CompositeInput:
         return picture
 
 
+@takes(MaskedKeywords, max_calls=1024, batch_size=64)
 class CompositeExplainer(MaskedExplainer[CompositeInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 
@@ -166,6 +306,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     _kind = "input"
     _several = "inputs"
     _features = "features"
+    _meaning = "change of the surrogate when the feature is shown against when it is hidden"
     _advice = "use another fill or mask, or a background in which these columns vary"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
@@ -175,34 +316,21 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         parts: Mapping[str, Any],
         *,
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1024,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 64,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, CompositeExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
+        chosen = complete(CompositeExplainer, options)
+        by_name = _parts_by_name(parts)
+        self._model = MaskableModel.of(model, chosen)
+        super().__init__(
+            model,
+            partial(CompositeInput.parse, by_name),
+            chosen,
+            bandwidth,
+            ridge,
+            inputs={name: type(part).__name__ for name, part in by_name.items()},
+            link=chosen["link"],
         )
-        self._parts = _parts_by_name(parts)
-        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
-        provenance = {
-            "meaning": _MEANING,
-            "limes": __version__,
-            "model": type(model).__name__,
-            "inputs": {name: type(part).__name__ for name, part in self._parts.items()},
-            "link": link,
-        }
-        super().__init__(options, bandwidth, ridge, provenance)
 
     def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1) -> Any:
         """Explain the inputs of one prediction, or of each of several.
@@ -233,32 +361,9 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             return self._explain_each(inputs, progress=progress, workers=workers)
         return self._explain(inputs, progress=progress)
 
-    def _parse(self, raw: Any) -> CompositeInput:
-        if not isinstance(raw, Mapping):
-            raise InputError(f"pass a mapping with the parts {list(self._parts)}, got {type(raw).__name__}")
-        for name in raw:
-            if name not in self._parts:
-                raise InputError(f"there is no part {name!r}{did_you_mean(name, self._parts)}")
-        pieces = {}
-        for name, part in self._parts.items():
-            if name not in raw:
-                raise InputError(f"the part {name!r} is missing")
-            try:
-                pieces[name] = part.parse(raw[name])
-            except InputError as error:
-                raise InputError(f"part {name!r}: {error}") from None
-        return CompositeInput(pieces)
-
-    def _bind(self, item: CompositeInput) -> MaskedModel:
-        return self._model.bind(item.size, item.compose, _over, self._features)
-
-
-def _over(form: Form) -> Form:
-    raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
-
 
 def _changes(piece: InputPiece) -> Bools:
-    """Return which features change their input when hidden; those of a user's own part are compared."""
+    """Which features change their input when hidden; those of a user's own part are compared."""
     if hasattr(piece, "changes"):
         return piece.changes
     d = len(piece.names)

@@ -1,9 +1,11 @@
-r"""Explain images, with one fill or several.
+"""Explain images, whose superpixels are shown or filled, with one fill or several.
 
-The surrogate of several is that of images of which each shows one of m fills, drawn at random.
+An image is grey, RGB or RGBA, of whole numbers or fractions. A segmentation by name is a function of an RGB
+image (H, W, 3) of numbers between 0 and 1.
 
-f_i is the model over z with fill i, and β_i, ρ_i its surrogate and R². As z and the fill are independent,
-Cov(z, f) is the mean of the fills' own, and so are the coefficients:
+The surrogate of several fills is that of images of which each shows one of m fills, drawn at random. f_i is
+the model over z with fill i, and β_i, ρ_i its surrogate and R². As z and the fill are independent, Cov(z, f)
+is the mean of the fills' own, and so are the coefficients:
 
     β = Σ_i β_i / m,      standard error² = Σ_i error_i² / m²,      spread_j = deviation of β_ij over i,
 
@@ -14,35 +16,47 @@ The spread is no error: it says how much depends on what a superpixel is replace
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any, Never
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from hashlib import blake2b
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from limes import __version__
-from limes._arrays import ROUNDING, Bools, Floats, r_squared
-from limes._checks import check_count, refuse_unknown
-from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
-from limes._explainers.options import SamplingOptions
-from limes._explainers.parts.image import MEANING, Fill, Photograph, filler, range_remark, segmenter
+from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, first_of_each, r_squared
+from limes._checks import check_choice, check_count, require, unknown_option
+from limes._explainers.masked import MaskableModel, MaskedExplainer
+from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
+from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.caller import Retry
 from limes.models._calling.networks import adapted
-from limes.models._images import Preprocess, composer_of, flat, preprocess_like
+from limes.models._images import (
+    Framing,
+    MaskedImage,
+    Preprocess,
+    changed,
+    composer_of,
+    flat,
+    pixels_of,
+    preprocess_like,
+)
 from limes.models.forms._base import Form
 from limes.models.forms._presence import Switches
 
+MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
 _ONE_SUPERPIXEL = (
     "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
     "segments"
+)
+# What an average of explanations does not have
+_NOT_AVERAGED: dict[str, Any] = dict.fromkeys(
+    ("shares", "share_errors", "controls", "effective_rows", "explainer", "fit")
 )
 # Coefficients of two fills differ where zero is this many standard errors away from both, on other sides
 _CERTAIN = 2.0
@@ -52,7 +66,8 @@ _MOST_NAMED = 3
 _LEAST = 1e-6
 
 
-class ImageExplainer(MaskedExplainer[Photograph]):
+@takes(MaskedKeywords, max_calls=1000, batch_size=64)
+class ImageExplainer(MaskedExplainer["Photograph"]):
     r"""Explain predictions on images by LIME's limit: with few calls, or exactly.
 
     The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)², with z_j = 1 if superpixel j is shown, 0 if it
@@ -139,6 +154,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
     _kind = "image"
     _several = "images"
     _features = "superpixels"
+    _meaning = MEANING
     _advice = "use another fill"
     _design = staticmethod(ExchangeableDesign.superpixel_switches)
 
@@ -150,44 +166,28 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         segment_options: Mapping[str, Any] | None = None,
         fill: Any = "mean",
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         preprocess: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1000,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 64,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, ImageExplainer)
-        self._segment, self._fills = segmenter(segments, segment_options), _fills(fill)
-        if check_count("max_calls", max_calls) < len(self._fills):
-            raise InputError(
-                f"max_calls={max_calls} is less than a call for each of {len(self._fills)} fills"
-            )
-        calls = max_calls // len(self._fills)
-        options = SamplingOptions(
-            method, tolerance, calls, control, rng, batch_size, retry, controls=CONTROLS
+        chosen = complete(ImageExplainer, options)
+        segment, self._fills = segmenter(segments, segment_options), _fills(fill)
+        calls = check_count("max_calls", chosen["max_calls"])
+        if calls < len(self._fills):
+            raise InputError(f"max_calls={calls} is less than a call for each of {len(self._fills)} fills")
+        chosen["max_calls"] = calls // len(self._fills)
+        first, preprocess = next(iter(self._fills.values())), _preprocess(preprocess)
+        self._model = MaskableModel.of(adapted(model), chosen)
+        super().__init__(
+            model,
+            partial(Photograph.parse, segment=segment, fill=first, preprocess=preprocess),
+            chosen,
+            bandwidth,
+            ridge,
+            segments=_plain(segments),
+            fill=_plain(fill) if len(self._fills) == 1 else ", ".join(self._fills),
+            link=chosen["link"],
         )
-        self._preprocess = _preprocess(preprocess)
-        name = type(model).__name__
-        model = adapted(model)
-        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
-        provenance = {
-            "meaning": MEANING,
-            "limes": __version__,
-            "model": name,
-            "segments": _plain(segments),
-            "fill": _plain(fill) if len(self._fills) == 1 else ", ".join(self._fills),
-            "link": link,
-        }
-        super().__init__(options, bandwidth, ridge, provenance)
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
         """Explain one image, or each of several.
@@ -222,37 +222,23 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         return self._explain_each(several, progress=progress, workers=workers)
 
     def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
-        """Explain an image; with several fills, the average over them."""
         explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
-        items = {name: item.with_fill(fill) for name, fill in self._fills.items()}
+        shown, labels = item.image.shown, item.image.labels
+        fills = {name: filled(fill, shown, labels) for name, fill in self._fills.items()}
+        items = {name: replace(item, image=replace(item.image, fill=fill)) for name, fill in fills.items()}
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
 
-    def _parse(self, raw: Any) -> Photograph:
-        return Photograph.parse(raw, self._segment, next(iter(self._fills.values())), self._preprocess)
-
-    def _bind(self, item: Photograph) -> MaskedModel:
-        image, preprocess = item.image, self._preprocess
-
-        def over(form: Form) -> Form:
-            # an estimator takes rows of numbers
-            row = flat(image, preprocess)
-            return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
-
-        compose = composer_of(self._model.model, image, preprocess)
-        return self._model.bind(image.size, compose, over, self._features)
-
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
-        return tuple(filter(None, (range_remark(item.photo, self._preprocess), one)))
+        return tuple(filter(None, (range_remark(item.photo, item.preprocess), one)))
 
 
 def _plain(option: Any) -> Any:
-    """Return an option as provenance holds it."""
     return option if isinstance(option, str | int | float) else type(option).__name__
 
 
@@ -268,7 +254,7 @@ def _preprocess(preprocess: Any) -> Preprocess | None:
 
 
 def _as_list(images: Any) -> list[Any] | None:
-    """Return several images as a list, None if it is one image."""
+    """Several images as a list, None if it is one image."""
     if isinstance(images, list | tuple) and any(np.ndim(image) >= 2 for image in images):
         return list(images)
     return list(images) if isinstance(images, np.ndarray) and images.ndim == 4 else None
@@ -278,7 +264,7 @@ def _as_list(images: Any) -> list[Any] | None:
 
 
 def _fills(fill: Any) -> dict[str, Fill]:
-    """Return the option ``fill`` as functions by name: one, or those of a list that is no colour."""
+    """The option ``fill`` as functions by name: one, or those of a list that is no colour."""
     several = isinstance(fill, list | tuple) and any(
         not isinstance(one, int | float | np.number) for one in fill
     )
@@ -302,10 +288,10 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
     """Average explanations of one image by fills; the design is that of its superpixels."""
     by_fill = list(parts.values())
     first = by_fill[0]
-    values, errors = (
-        np.stack([getattr(one, name) for one in by_fill]) for name in ("values", "standard_errors")
-    )
+    values = np.stack([one.values for one in by_fill])
+    errors = np.stack([one.standard_errors for one in by_fill])
     fidelity, spreads = _fidelity(by_fill, design), values.std(axis=0, ddof=1)
+    zero, surrogate_errors = np.zeros_like(first.predictions), [one.surrogate_errors for one in by_fill]
     sampled = next((one for one in by_fill if one.method == "sampled"), first)
     return replace(
         first,
@@ -313,7 +299,7 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
         standard_errors=_of_mean(errors),
         intercepts=np.mean([one.intercepts for one in by_fill], axis=0),
         surrogate_predictions=np.mean([one.surrogate_predictions for one in by_fill], axis=0),
-        surrogate_errors=_of_mean([_or_zero(one.surrogate_errors, one.predictions) for one in by_fill]),
+        surrogate_errors=_of_mean([zero if e is None else e for e in surrogate_errors]),
         fidelity=fidelity[0],
         fidelity_errors=fidelity[1],
         method=sampled.method,
@@ -327,21 +313,12 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
             "by_fill": {name: one.values[0].tolist() for name, one in parts.items()},
             "fill_spread": spreads[0].tolist(),
         },
-        shares=None,
-        share_errors=None,
-        controls=None,
-        effective_rows=None,
-        explainer=None,
-        fit=None,
+        **_NOT_AVERAGED,
     )
 
 
 def _of_mean(errors: Any) -> Floats:
     return np.asarray(np.sqrt((np.asarray(errors) ** 2).sum(axis=0)) / len(errors))
-
-
-def _or_zero(numbers: Any, like: Floats) -> Floats:
-    return np.zeros_like(like) if numbers is None else np.asarray(numbers)
 
 
 def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tuple[Floats, Floats]:
@@ -364,15 +341,11 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
         total = (variances + shift**2).sum(axis=0)
         return r_squared(total - rest_variance, total, size)[0]
 
-    shares, errors = (
-        np.stack([np.ravel(getattr(one, name)) for one in by_fill])
-        for name in ("fidelity", "fidelity_errors")
-    )
+    shares = np.stack([np.ravel(one.fidelity) for one in by_fill])
+    errors = np.stack([np.ravel(one.fidelity_errors) for one in by_fill])
     best = combined(shares)
-    moved = [
-        combined(shares + np.where(np.arange(len(by_fill))[:, None] == i, errors, 0.0))
-        for i in range(len(by_fill))
-    ]
+    fills = np.arange(len(by_fill))
+    moved = [combined(shares + np.where(fills[:, None] == i, errors, 0.0)) for i in fills]
     return best.reshape(shape), np.sqrt(((np.stack(moved) - best) ** 2).sum(axis=0)).reshape(shape)
 
 
@@ -391,3 +364,442 @@ def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) 
             named = ", ".join(first.feature_names[j] for j in worst)
             texts.append(f"the fills do not agree whether these raise or lower the answer: {named}{of}")
     return tuple(texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagePart:
+    """An image, whose superpixels are features; the model gets an array (n, H, W) or (n, H, W, C).
+
+    Parameters
+    ----------
+    segments, segment_options, fill
+        As for :class:`limes.ImageExplainer`.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> part = limes.ImagePart(segments=[[0, 1]], fill=0)
+    >>> part.parse(np.array([[7, 9]])).compose(np.array([[0.0, 1.0]]))
+    array([[[0, 9]]])
+    """
+
+    segments: Any = "quickshift"
+    segment_options: Mapping[str, Any] | None = None
+    fill: Any = "mean"
+
+    def __post_init__(self) -> None:
+        segmenter(self.segments, self.segment_options)
+        filler(self.fill)
+
+    def parse(self, raw: Any) -> Photograph:
+        """Segment an image, ``raw``."""
+        return Photograph.parse(raw, segmenter(self.segments, self.segment_options), filler(self.fill))
+
+
+@dataclass(frozen=True, eq=False)
+class Photograph:
+    """A user's image, the part of it that is explained, and that part with its superpixels."""
+
+    photo: Any
+    framing: Framing
+    image: MaskedImage
+    preprocess: Preprocess | None
+
+    @classmethod
+    def parse(
+        cls, raw: Any, segment: Segment, fill: Fill, preprocess: Preprocess | None = None
+    ) -> Photograph:
+        """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
+        photo = checked_image(raw)
+        range_remark(photo, preprocess)  # refuses before the model is asked
+        framing = (preprocess or Preprocess()).framing(photo)
+        pixels = framing.apply(photo)
+        labels = superpixels(segment, pixels)
+        return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels), preprocess)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return superpixel_names(self.image.size)
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        return image_conditions(self.image.labels)
+
+    @property
+    def data(self) -> Objects:
+        return np.asarray(image_areas(self.image.labels)[0])
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        return image_fingerprint(self.image)
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        return image_picture(self.image, self.conditions) | _photo_picture(self)
+
+    @property
+    def changes(self) -> Bools:
+        return self.image.changes
+
+    def only(self, kept: Bools) -> Photograph:
+        return replace(self, image=self.image.only(kept))
+
+    def compose(self, z: Floats) -> Any:
+        return self.image.images(z)
+
+    @property
+    def size(self) -> int:
+        return self.image.size
+
+    def composer(self, model: Any) -> Callable[[Floats], Any]:
+        return composer_of(model, self.image, self.preprocess)
+
+    def over(self, form: Form) -> Form:
+        row = flat(self.image, self.preprocess)
+        return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
+
+
+# -- pixels --------------------------------------------------------------------------------------------------
+
+_CHANNELS = (1, 3, 4)
+# Shares above 1 that interpolation leaves
+_BRIGHTEST_SHARE = 2.0
+
+
+def checked_image(image: Any) -> Any:
+    """The image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4."""
+    pixels = pixels_of(image)
+    if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:
+        raise InputError(f"an image is an array of numbers, got {type(image).__name__} of {pixels.dtype}")
+    if pixels.ndim not in (2, 3):
+        raise InputError(f"an image is (height, width) or (height, width, channels), got {pixels.shape}")
+    if pixels.ndim == 3 and pixels.shape[2] not in _CHANNELS:
+        first = pixels.shape[0] in _CHANNELS
+        advice = "move them there: np.moveaxis(image, 0, -1)" if first else "pass several images as a list"
+        raise InputError(
+            f"an image has 1, 3 or 4 channels, as its last axis; got shape {pixels.shape}: {advice}"
+        )
+    if pixels.size == 0:
+        raise InputError(f"the image has no pixels: its shape is {pixels.shape}")
+    if not np.isfinite(pixels).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
+        raise InputError(
+            f"the image has {pixels[where]} at row {where[0]}, column {where[1]}: every pixel must be finite"
+        )
+    return np.ascontiguousarray(pixels)
+
+
+def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
+    """A warning about a photograph of another range than the preprocessing is for, or ""."""
+    white = None if preprocess is None else preprocess.white
+    if preprocess is None or white is None:
+        return ""
+    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale}) is for 0 to {white}"
+    low, high, factor = float(photo.min()), float(photo.max()), preprocess.bytes_per_unit(photo.dtype)
+    if photo.dtype.kind == "f" and white == 255 and low >= 0 and 0 < high <= 1:
+        raise InputError(
+            f"the image has floats from {low:.3g} to {high:.3g}, and {passed}: pass 255 * image, or mean and "
+            "scale over 255"
+        )
+    if factor < 1 and 0 < high <= 255:
+        return (
+            f"the image has 16 bits, of which 65535 is white, and its brightest pixel is {high:.0f}: it is "
+            "nearly black; if its white is 255, pass image.astype('uint8')"
+        )
+    if factor != 1:
+        return (
+            f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by "
+            f"{factor.numerator}{'' if factor.denominator == 1 else f'/{factor.denominator}'}"
+        )
+    if high > (white if white > 1 else _BRIGHTEST_SHARE):
+        return f"the image has numbers up to {high:.6g}, and {passed}, as it seems: if so, pass " + (
+            "image / 255, or mean and scale times 255" if white == 1 else f"numbers from 0 to {white}"
+        )
+    return ""
+
+
+def unit(image: Any) -> Floats:
+    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
+    pixels = np.asarray(image, dtype=np.float64)
+    kind = np.asarray(image).dtype
+    if kind.kind in "iu":
+        return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
+    low, high = pixels.min(), pixels.max()
+    if low < 0:
+        return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
+    if high <= 1:
+        return pixels
+    return pixels / 255.0 if high <= 255 else pixels / high
+
+
+def rgb(image: Any) -> Floats:
+    """The image as people see it, (H, W, 3) between 0 and 1; transparent pixels are grey."""
+    pixels = unit(image)
+    if pixels.ndim == 2:
+        pixels = pixels[..., None]
+    if pixels.shape[2] == 1:
+        return np.repeat(pixels, 3, axis=2)
+    if pixels.shape[2] == 3:
+        return pixels
+    opaque = pixels[..., 3:]
+    return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
+
+
+# -- what explanations show ----------------------------------------------------------------------------------
+
+
+def superpixel_names(size: int) -> tuple[str, ...]:
+    return tuple(f"superpixel {j}" for j in range(size))
+
+
+def image_conditions(labels: Ints) -> tuple[str, ...]:
+    """The condition of each superpixel, with the pixel in its middle, (row, column)."""
+    count = np.bincount(labels.ravel())
+    down, across = np.indices(labels.shape)
+    rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
+    return tuple(
+        f"superpixel {j} at ({row:.0f}, {column:.0f}) shown"
+        for j, (row, column) in enumerate(zip(rows, columns, strict=True))
+    )
+
+
+def image_areas(labels: Ints) -> Objects:
+    return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
+
+
+def image_picture(image: MaskedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
+    """What ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
+    return {
+        "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
+        "labels": labels_to_data_url(image.labels),
+        "superpixels": {condition: j for j, condition in enumerate(conditions)},
+    }
+
+
+# The longest side of a photograph that an explanation stores beside the part that is explained
+_LONGEST_SIDE = 512
+
+
+def _photo_picture(photograph: Photograph) -> dict[str, Any]:
+    """The whole photograph and where the explained part is; nothing if that is all of it."""
+    framing = photograph.framing
+    if framing.is_whole and framing.size == framing.photo:
+        return {}
+    share = min(1.0, _LONGEST_SIDE / max(framing.photo))
+    shape = tuple(max(1, round(side * share)) for side in framing.photo)
+    small = Framing.of(framing.photo, (shape[0], shape[1]), "squash").apply(
+        np.rint(255 * rgb(photograph.photo)).astype(np.uint8)
+    )
+    return {
+        "photo": to_data_url(small, lossless=False, largest_png=0),
+        "frame": {"photo": list(framing.photo), "box": list(framing.box), "size": list(framing.size)},
+    }
+
+
+def image_fingerprint(image: MaskedImage) -> tuple[int, ...]:
+    """Whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
+    digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
+    return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))
+
+
+# -- superpixels ---------------------------------------------------------------------------------------------
+
+# the user's image -> labels (H, W)
+Segment: TypeAlias = Callable[[Any], Any]
+
+
+def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
+    if isinstance(segments, str):
+        check_choice("segments", segments, tuple(_SEGMENTATIONS))
+        segment = _SEGMENTATIONS[segments]
+        names = list(inspect.signature(segment).parameters)[1:]
+        for option in options or {}:
+            if option not in names:
+                raise unknown_option(f"segments={segments!r}", option, names)
+        return lambda image: segment(rgb(image), **(options or {}))
+    if options:
+        raise InputError("segment_options go with a segmentation that is named, such as segments='slic'")
+    if callable(segments):
+        return lambda image: segments(image)
+    labels = checked_labels(segments)
+    return lambda image: labels  # noqa: ARG005 - the same for every image
+
+
+def superpixels(segment: Segment, image: Any) -> Ints:
+    """Labels (H, W) from 0 to d - 1, each of which occurs."""
+    labels = checked_labels(segment(image))
+    if labels.shape != image.shape[:2]:
+        raise InputError(
+            f"the segments have shape {labels.shape}, the image is {image.shape[0]} x {image.shape[1]}: pass "
+            "one label per pixel"
+        )
+    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
+
+
+def checked_labels(labels: Any) -> Ints:
+    """Any whole numbers, one per pixel; they need not start at 0 or follow each other."""
+    array = np.asarray(labels)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
+    if array.ndim != 2 or not whole:
+        raise InputError(
+            f"segments must be one of {list(_SEGMENTATIONS)}, a callable image -> labels, or whole numbers "
+            f"(H, W); got {array.dtype} of shape {array.shape}"
+        )
+    return array.astype(np.int64)
+
+
+# -- by name -------------------------------------------------------------------------------------------------
+
+_segmentation = partial(require, "skimage.segmentation", "segments by name (but 'grid')")
+
+
+def quickshift(
+    image: Floats,
+    kernel_size: float = 4.0,
+    max_dist: float = 200.0,
+    ratio: float = 0.2,
+    sigma: float = 0.0,
+    seed: int = 0,
+) -> Ints:
+    """Modes of colour and place, with the parameters of ``lime``; the seed breaks ties."""
+    options = {"ratio": ratio, "kernel_size": kernel_size, "max_dist": max_dist, "sigma": sigma, "rng": seed}
+    return np.asarray(_segmentation().quickshift(image, **options))
+
+
+def slic(image: Floats, n_segments: int = 64, compactness: float = 10.0, sigma: float = 1.0) -> Ints:
+    options = {"n_segments": n_segments, "compactness": compactness, "sigma": sigma}
+    return np.asarray(_segmentation().slic(image, start_label=0, **options))
+
+
+def felzenszwalb(image: Floats, scale: float = 100.0, sigma: float = 0.5, min_size: int = 200) -> Ints:
+    return np.asarray(_segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size))
+
+
+def watershed(image: Floats, markers: int = 64, compactness: float = 0.001) -> Ints:
+    """Basins of the gradient of lightness."""
+    gradient = require("skimage.filters", "segments='watershed'").sobel(image.mean(axis=2))
+    return np.asarray(_segmentation().watershed(gradient, markers=markers, compactness=compactness))
+
+
+def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
+    cells = check_count("rows", rows), check_count("columns", columns)
+    down, across = (np.arange(n) * k // n for n, k in zip(image.shape[:2], cells, strict=True))
+    return np.asarray(down[:, None] * cells[1] + across)
+
+
+_SEGMENTATIONS: Mapping[str, Callable[..., Ints]] = {
+    function.__name__: function for function in (quickshift, slic, felzenszwalb, watershed, grid)
+}
+
+
+# (image (H, W) or (H, W, C), labels (H, W)) -> numbers of the image's shape
+Fill: TypeAlias = Callable[[Any, Ints], Any]
+
+# Of a blurred image: the standard deviation, as a share of the longer side
+_BLUR = 0.05
+
+
+def filler(fill: Any) -> Fill:
+    if isinstance(fill, str):
+        return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
+    if callable(fill):
+        return lambda image, labels: fill(image, labels)
+    constant = pixels_of(fill)
+    if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
+        raise InputError(
+            f"fill must be one of {list(_FILLS)}, a colour, an image, or a callable (image, labels) -> "
+            f"image; got {fill!r}"
+        )
+    return lambda image, labels: constant  # noqa: ARG005 - the same for every image
+
+
+def filled(fill: Fill, image: Any, labels: Ints) -> Any:
+    """The image with every superpixel switched off, in the image's own shape and type."""
+    pixels = np.asarray(fill(image, labels))
+    channels = image.shape[2:] or (1,)
+    colour = pixels.ndim == 0 or pixels.shape == channels
+    if not colour and pixels.shape != image.shape:
+        raise InputError(
+            f"fill has shape {pixels.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
+            f"image of shape {image.shape}"
+        )
+    if pixels.dtype.kind not in "biuf" or not np.isfinite(pixels).all():
+        raise InputError("fill has pixels that are not finite numbers")
+    whole = np.broadcast_to(
+        pixels if pixels.ndim == image.ndim or image.ndim == 3 else pixels.ravel()[0], image.shape
+    )
+    kind = image.dtype
+    if kind.kind == "f":
+        return whole.astype(kind)
+    limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return np.clip(np.rint(whole), *limits).astype(kind)
+
+
+def _mean(image: Any, labels: Ints) -> Floats:
+    """Fill every superpixel with its mean colour; one that is plain with the mean colour of the image."""
+    means, planes = mean_colours(image, labels), (labels.size, -1)
+    numbers = np.asarray(image, dtype=np.float64).reshape(planes)
+    # a plain superpixel is its own mean: it would not be hidden
+    plain = ~changed(numbers, means.reshape(planes), labels.ravel())[labels.ravel()]
+    return np.where(plain[:, None], numbers.mean(axis=0), means.reshape(planes)).reshape(image.shape)
+
+
+def mean_colours(image: Any, labels: Ints) -> Floats:
+    """Fill every superpixel with its mean colour."""
+    place = labels.ravel()
+    planes = np.asarray(image, dtype=np.float64).reshape(place.size, -1)
+    count = np.bincount(place)
+    means = np.stack([np.bincount(place, plane) / count for plane in planes.T], axis=1)
+    # roundings of long sums would tell a large plain superpixel from its mean
+    first = planes[first_of_each(place, count.size)]
+    plain = np.bincount(place, (planes != first[place]).any(axis=1)) == 0
+    means[plain] = first[plain]
+    return means[place].reshape(image.shape)
+
+
+def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
+    from scipy.ndimage import gaussian_filter
+
+    sigma = _BLUR * max(image.shape[:2])
+    return np.asarray(
+        gaussian_filter(np.asarray(image, dtype=np.float64), (sigma, sigma, 0)[: image.ndim], mode="nearest")
+    )
+
+
+def _inpaint(image: Any, labels: Ints) -> Floats:
+    """Continue the surroundings into each superpixel by Laplace's equation, with these as boundary."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import splu
+
+    if labels.max() == 0:  # without surroundings
+        return mean_colours(image, labels)
+    planes = np.asarray(image, dtype=np.float64).reshape(labels.size, -1)
+    place = np.arange(labels.size).reshape(labels.shape)
+    one = np.concatenate([place[1:].ravel(), place[:, 1:].ravel()])
+    other = np.concatenate([place[:-1].ravel(), place[:, :-1].ravel()])
+    # pairs of pixels that share an edge, both ways
+    first, second = np.concatenate([one, other]), np.concatenate([other, one])
+    # one sparse system: neighbours in the same superpixel are both unknown, others are boundary values
+    inside = labels.ravel()[first] == labels.ravel()[second]
+    degree = np.bincount(first, minlength=labels.size).astype(np.float64)
+    boundary = np.zeros_like(planes)
+    np.add.at(boundary, first[~inside], planes[second[~inside]])
+    diagonal = np.arange(labels.size)
+    matrix = coo_array(
+        (
+            np.concatenate([degree, np.full(int(inside.sum()), -1.0)]),
+            (np.concatenate([diagonal, first[inside]]), np.concatenate([diagonal, second[inside]])),
+        )
+    )
+    return np.asarray(splu(matrix.tocsc()).solve(boundary)).reshape(image.shape)
+
+
+_FILLS: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}

@@ -1,33 +1,61 @@
-"""What explainers of texts, images, series and several inputs share: features that are kept or removed.
+"""Explainers of inputs whose features are kept or removed: texts, images, series, several inputs.
 
 The design is a uniform draw of which features are removed (:class:`ExchangeableDesign`); the model is a
-function of rows z (n, d), 1 where a feature is kept (`MaskedModel`). A subclass defines how an input is taken
-apart, and how a model is bound to one.
+function of rows z (n, d), 1 where a feature is kept. It is read if it can be, else asked: about all 2^d rows
+if they are few, about a sample if not. An explainer has a part, which takes an input apart into features (a
+splitter) and says what stands where one is hidden (a filler).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
-from limes._checks import check_count, check_size
+from limes import __version__
+from limes._arrays import Bools, Floats, Ints, Objects
+from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._diagnostics.finding import row_outputs
+from limes._expectations.controls.control import Control, if_better_than_linear, no_control
+from limes._expectations.controls.kernel import switch_kernels
+from limes._expectations.controls.logistic import logistic_control
+from limes._expectations.controls.process import gaussian_process
+from limes._expectations.controls.tables import MarginControl
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.repeated import RepeatedExpectation, repeats_states
 from limes._expectations.sampled import SampledExpectation
-from limes._explainers.masked_model import MaskedModel
-from limes._explainers.options import SamplingOptions
-from limes._explainers.parts import Input
-from limes._explainers.results import UNFINISHED, explain_each, output_positions
-from limes._explainers.sampling_warnings import PERTURBED, sampling_warnings, unchanged_answers
+from limes._explainers.options import REQUESTED, SamplingOptions
+from limes._explainers.reading import (
+    SUBSET_DRAWS,
+    Read,
+    Reading,
+    check_draws,
+    exact_moments,
+    kept_features,
+    margin_of,
+    subset_rows,
+)
+from limes._explainers.results import (
+    PERTURBED,
+    UNFINISHED,
+    explain_each,
+    odd_probabilities,
+    output_positions,
+    sampling_warnings,
+    unchanged_answers,
+)
 from limes._explainers.subset_fits import SubsetFits, fields_of_all, identification_warning, identified
-from limes._explainers.warnings import odd_probabilities
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -36,45 +64,412 @@ from limes._pipeline import Expectation, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
-from limes.exceptions import InputError, Interrupted, ModelError
-from limes.models._calling.caller import CHECK_CALLS, few_subsets, repetition_warnings, spread_of_answers
-from limes.models._identity import REFIT_ROUNDING
+from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
+from limes.models._calling.caller import (
+    CHECK_CALLS,
+    ModelCaller,
+    few_subsets,
+    repetition_warnings,
+    spread_of_answers,
+)
+from limes.models._calling.outputs import Output, add_up_to_one, resolve
+from limes.models._identity import REFIT_ROUNDING, Predict
+from limes.models._images import columns, is_network
+from limes.models._reading import CannotRead, read_output, tolerance_of
+from limes.models.forms._base import Form
+from limes.models.forms._linked import Linked
 
+CONTROLS = ("none", "logistic", "kernel", "process", "margin")
+# Perturbed inputs on which form and model are compared
+CHECKED_ROWS = 16
 # Spreads of a random model's answers by which two of them may differ
 _SPREADS = 3.0
+
+# (n, k) -> (n, k), put on a network's answers
+Link: TypeAlias = Callable[[Floats], Floats]
+
+
+class InputPiece(Protocol):
+    """One input of a kind, taken apart into d features."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, (d,)."""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What holds of the explained input, (d,)."""
+
+    @property
+    def data(self) -> Objects:
+        """What is shown beside each feature, (d,)."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells inputs apart."""
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        """What pictures are drawn from; empty where nothing is drawn."""
+
+    @property
+    def changes(self) -> Bools:
+        """Whether hiding a feature changes the input, (d,)."""
+
+    def compose(self, z: Floats) -> Any:
+        """Return a batch of n inputs at rows z (n, d): 1 shows a feature, 0 hides it."""
+
+
+class Input(InputPiece, Protocol):
+    """A text, an image, a series or several inputs, which an explainer takes."""
+
+    def only(self, kept: Bools) -> Self:
+        """Return it with some of its features; the others are always shown."""
+
+
+class MaskedInput(Input, Protocol):
+    """An input of a model that is called with it, and may be an estimator, which takes rows of numbers."""
+
+    @property
+    def size(self) -> int: ...
+
+    def composer(self, model: Any) -> Callable[[Floats], Any]:
+        """Return what makes a batch for a model of rows z (n, d)."""
+
+    def over(self, form: Form) -> Form:
+        """Return a form over z of an estimator's own, or raise an InputError."""
+
+
+class InputPart(Protocol):
+    def parse(self, raw: Any) -> InputPiece:
+        """Take an input apart, or raise an InputError if it is no such input."""
+
 
 Item = TypeVar("Item", bound=Input)
 
 
+# -- the model -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """An exact expectation whose moments under one design were computed already."""
+
+    expectation: ExactMoments
+    design: ExchangeableDesign
+    computed: Moments
+
+    @property
+    def method(self) -> Literal["exact"]:
+        return "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
+        return self.computed if design is self.design else self.expectation.moments(design, row)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedModel(Reading):
+    """A model bound to one input and read, as a function of rows z."""
+
+    whole: Floats | None = None  # its answer (1, ...) to the whole input, if it was asked already
+    often_linear: bool = False  # so often is a linear fit enough that kernels must predict better to be used
+    default_control: str = "kernel"  # what "auto" takes for models without a margin
+    adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
+    exact: _Verified | None = None  # the form's expectation, once it was verified
+    check_calls: int = 0  # what it cost to know the spread
+
+    def verified(self, design: ExchangeableDesign) -> MaskedModel:
+        """Leave out a form whose exact moments disagree with the form itself."""
+        if self.form is None:
+            return self
+        try:
+            expectation, moments = exact_moments(self.form, design)
+            check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
+        except (NotReadableError, ReadMismatchError) as reason:
+            return replace(self, form=None, reason=str(reason))
+        return replace(self, exact=_Verified(expectation, design, moments))
+
+    def expectation(
+        self, design: ExchangeableDesign, options: SamplingOptions, features: str = "features"
+    ) -> Expectation:
+        """The exact expectation of a verified form, or one that asks the model.
+
+        ``features`` is the word for features in messages of ``method="exact"``.
+        """
+        if self.exact is not None:
+            return self.exact
+        if options.method == "exact" and self.spread > 0.0:
+            raise NotReadableError(
+                f"method='exact' needs a model that answers alike: {repetition_warnings(self.spread)[0]}; or "
+                "use method='auto', with error bars"
+            )
+        if options.method == "exact" and design.states(options.sampling.max_calls) is None:
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
+                f"subsets of d = {design.size} {features} (max_calls). Use method='auto' to sample it, with "
+                "error bars"
+            )
+        controls: dict[str, Control] = {
+            "none": no_control,
+            "logistic": logistic_control,
+            "kernel": if_better_than_linear(switch_kernels) if self.often_linear else switch_kernels,
+            "process": gaussian_process,
+        }
+        if self.margin is not None:
+            exact = exact_expectation(self.margin, ExchangeableDesign)
+            controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
+        # others take some tenths of a second, and are hardly better than a margin
+        auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
+        sampling = replace(options.with_controls(controls, auto), spread=self.spread)
+        if self.spread > 0.0 and repeats_states(design, sampling.max_calls):
+            return RepeatedExpectation(self.ask, sampling)
+        return SampledExpectation(self.ask, sampling)
+
+    @property
+    def why_sampled(self) -> str:
+        return self.reason if self.form is None else REQUESTED
+
+    @classmethod
+    def read(cls, read: Read, unread: Mapping[str, Any] | None = None, **facts: Any) -> MaskedModel:
+        """Read a model; ``facts`` are fields, ``unread`` those of a model without a form."""
+        model = cls.of(read, **facts)
+        if model.form is None:
+            margin = margin_of(model.model, model.output, read)
+            return replace(model, margin=margin, **(unread or {}))
+        return replace(model, margin=model.form.margin) if isinstance(model.form, Linked) else model
+
+    def checked(
+        self, rows: Floats, answers: Floats, where: Callable[[int], str], ask: Predict | None = None
+    ) -> MaskedModel:
+        """Leave out a form that does not answer as the model does at rows; ``ask`` is then the model's."""
+        try:
+            return self.compared(rows, answers, where)
+        except ReadMismatchError as mismatch:
+            return replace(self.unread(str(mismatch)), ask=ask or self.ask)
+
+
+@dataclass(frozen=True)
+class MaskableModel:
+    """A model, and which of its answers are explained; ``bind`` makes a `MaskedModel` of one input."""
+
+    model: Any
+    link: Link | None  # put on its answers
+    output: Any
+    top: int  # how many answers are explained if no output is named
+    labels: tuple[str, ...] | None  # names of the answers
+
+    @classmethod
+    def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
+        top, labels, link = check_count("top", options["top"]), _labels_of(options["labels"]), options["link"]
+        chosen = None if link is None else _LINKS[check_choice("link", link, tuple(_LINKS))]
+        return cls(model, chosen, options["output"], top, labels)
+
+    @property
+    def is_estimator(self) -> bool:
+        """Whether it has methods and classes, as scikit-learn's models have, and takes rows of numbers."""
+        return columns(self.model) is not None
+
+    def bind(self, item: MaskedInput, features: str) -> MaskedModel:
+        """Ask the model about an input, read it, and compare the form with its answers."""
+        output = resolve(self.model, self.output if self.is_estimator else None)
+        if self.link is not None and output.method == "predict_proba":
+            raise InputError(
+                "link= turns logits into probabilities, and this model answers probabilities already (by "
+                "predict_proba): leave link out"
+            )
+        everything = _LinkedModel(ModelCaller(self.model, output, item.composer(self.model)), self.link, None)
+        whole = everything(np.ones((1, item.size)))
+        adds_up = self.link is _softmax or (self.link is None and add_up_to_one(self.model, output))
+        output, names = self._chosen(output, whole)
+        caller = replace(everything.caller, output=replace(output, columns=None))
+        ask = _LinkedModel(caller, self.link, output.columns)
+
+        def read(wanted: Output) -> Form:
+            form = read_output(self.model, wanted)
+            if self.link is not None:
+                raise CannotRead("a link is put on the model's answers, which is no sum of effects")
+            return item.over(form)
+
+        bound = MaskedModel.read(
+            read,
+            # a Gaussian process is cheap next to a forward pass
+            {"default_control": "process"} if is_network(self.model) else {},
+            model=self.model,
+            output=output,
+            ask=ask,
+            tolerance=tolerance_of(self.model),
+            outputs=names,
+            adds_up=adds_up and len(names) == np.size(whole),
+        )
+        if bound.form is None:
+            return bound
+        rows = subset_rows(item.size, CHECKED_ROWS)
+        return bound.checked(
+            rows, ask(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
+        )
+
+    def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
+        """The output with the explained columns of the answers (1, ...), and their names."""
+        if output.columns is not None:
+            return output, self._names_of_columns(output, np.atleast_1d(output.columns), whole)
+        if whole.ndim == 1:
+            if self.labels is not None:
+                _check_labels(self.labels, 1)
+            return output, self.labels or output.names(())
+        if self.labels is not None:
+            _check_labels(self.labels, whole.shape[1])
+        names = self.labels or output.names(whole.shape[1:])
+        wanted = None if self.is_estimator else self.output
+        if wanted is None and len(names) <= self.top:
+            return replace(output, labels=names), names
+        positions = _positions(wanted, names, whole[0], self.top)
+        chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
+        return replace(output, columns=positions, labels=chosen_names), chosen_names
+
+    def _names_of_columns(self, output: Output, columns: Ints, whole: Floats) -> tuple[str, ...]:
+        """Names of chosen columns: labels name these alone, or all classes of the estimator."""
+        if self.labels is None:
+            return output.names(whole.shape[1:])
+        if len(self.labels) == len(getattr(self.model, "classes_", ())):
+            return tuple(self.labels[k] for k in columns.tolist())
+        _check_labels(self.labels, columns.size)
+        return self.labels
+
+
+@dataclass(frozen=True)
+class _LinkedModel:
+    """Answers of a model at rows z (n, d), after the link: all of them, or some columns."""
+
+    caller: ModelCaller
+    link: Link | None
+    columns: int | list[int] | None
+
+    def __call__(self, z: Floats) -> Floats:
+        try:
+            answers = self.caller(z)
+        except ModelError as error:
+            # buffers are used again: the error keeps a copy
+            error.batch = error.batch.clone() if hasattr(error.batch, "clone") else deepcopy(error.batch)
+            raise
+        answers = answers if self.link is None else self.link(answers)
+        return answers if self.columns is None else np.ascontiguousarray(answers[:, self.columns])
+
+
+def _labels_of(labels: Any) -> tuple[str, ...] | None:
+    """Names of classes, from a list, or from a text file with one per line."""
+    if labels is None:
+        return None
+    if isinstance(labels, str | Path):
+        path = Path(labels)
+        try:
+            labels = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"labels: {path} could not be read: {error}") from None
+    if not isinstance(labels, Sequence | np.ndarray) or not len(labels):
+        raise InputError(f"labels must be a list of names, or a text file of one a line; got {labels!r}")
+    names = [str(label).strip() for label in labels]
+    counts = Counter(names)
+    return tuple(f"{name} ({k})" if counts[name] > 1 else name for k, name in enumerate(names))
+
+
+def _check_labels(labels: tuple[str, ...], answers: int) -> None:
+    if len(labels) != answers:
+        first = f", the first of them {labels[0]!r}" if labels else ""
+        raise InputError(
+            f"there are {len(labels)} labels{first}, and the model gives {answers} answers: pass one name "
+            "per answer, in their order; a first name of no class, such as background, may have to go "
+            "(labels[1:], or --skip-labels 1 on the command line)"
+        )
+
+
+def _positions(output: Any, names: Sequence[str], answers: Floats, top: int) -> int | list[int]:
+    """Positions of the explained answers: those that ``output`` names, else the ``top`` largest."""
+    if output is None:
+        return [int(k) for k in np.argsort(-answers, kind="stable")[:top]]
+    if isinstance(output, list | tuple | np.ndarray):
+        if not len(output):
+            raise InputError("output=[] asks for no class at all")
+        return [_position(one, names) for one in output]
+    return _position(output, names)
+
+
+def _position(output: Any, names: Sequence[str]) -> int:
+    whole = isinstance(output, int | np.integer) and not isinstance(output, bool)
+    if whole and 0 <= output < len(names):
+        return int(output)
+    if str(output) in names:
+        return list(names).index(str(output))
+    close = get_close_matches(str(output), names, n=1)
+    advice = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InputError(
+        f"output={output!r} is not among the model's {len(names)} answers{advice}; pass a name of labels=, "
+        "or a position counted from 0"
+    )
+
+
+def _softmax(answers: Floats) -> Floats:
+    if answers.ndim == 1 or answers.shape[1] == 1:
+        raise InputError(
+            "link='softmax' needs several answers for each input; the model gives one, of which the softmax "
+            "is always 1: pass link='sigmoid'"
+        )
+    powers = np.exp(answers - answers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _sigmoid(answers: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(answers))
+
+
+_LINKS: Mapping[str, Link] = {"softmax": _softmax, "sigmoid": _sigmoid}
+
+
+# -- the explainers ------------------------------------------------------------------------------------------
+
+
 class FittedItem(NamedTuple, Generic[Item]):
-    """An input, the model bound to it, its predictions (1, ...) and its surrogate.
-
-    ``changes`` (d,) are the features of the surrogate, None if it has them all.
-    """
-
     item: Item
     model: MaskedModel
-    predictions: Floats
+    predictions: Floats  # (1, ...)
     fitted: Fitted
-    changes: Bools | None = None
+    changes: Bools | None = None  # (d,) the features of the surrogate, None if it has them all
 
 
 class MaskedExplainer(Described, ABC, Generic[Item]):
-    """Explains an input: binds the model to it, fits, and makes the explanation."""
+    """Explains an input: takes it apart, binds the model to it, fits, and makes the explanation."""
 
+    # words for an input, for several, and for features
     _kind: ClassVar[str]
     _several: ClassVar[str]
     _features: ClassVar[str]
-    # where hiding a feature changes nothing
-    _advice: ClassVar[str]
+    _meaning: ClassVar[str]  # of a coefficient
+    _advice: ClassVar[str]  # where hiding a feature changes nothing
+
+    _model: MaskableModel
 
     def __init__(
-        self, options: SamplingOptions, bandwidth: float, ridge: float, provenance: Mapping[str, Any]
+        self,
+        model: Any,
+        parse: Callable[[Any], Item],
+        options: Mapping[str, Any],
+        bandwidth: float,
+        ridge: float,
+        **provenance: Any,
     ) -> None:
-        self._options = options
+        self._parse = parse
+        self._options = SamplingOptions.of(options, CONTROLS)
         self._bandwidth = check_bandwidth(bandwidth)
         self._ridge = check_size("ridge", ridge, zero=True)
-        self._provenance = {**provenance, "bandwidth": float(bandwidth), "ridge": self._ridge}
+        self._provenance = {
+            "meaning": self._meaning,
+            "limes": __version__,
+            "model": type(model).__name__,
+            **provenance,
+            "bandwidth": float(bandwidth),
+            "ridge": self._ridge,
+        }
         # whether the model is a function, known from the first input that it was asked about
         self._repetition: LRUCache[None, float] = LRUCache(1)
         # answers and predictions of inputs whose explanation was cut short; the same call continues from them
@@ -85,23 +480,16 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @staticmethod
     @abstractmethod
-    def _design(d: int, bandwidth: float) -> ExchangeableDesign:
-        """Return the law of removed features."""
+    def _design(d: int, bandwidth: float) -> ExchangeableDesign: ...
 
-    @abstractmethod
-    def _parse(self, raw: Any) -> Item:
-        """Take a user's input apart into its features, or raise an InputError."""
-
-    @abstractmethod
-    def _bind(self, item: Item) -> MaskedModel:
-        """Read the model at one input, and compare the form with its answers."""
+    def _bind(self, item: Any) -> MaskedModel:
+        return self._model.bind(item, self._features)
 
     def _remarks(self, item: Item) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses
-        """Return warnings that need no model."""
         return ()
 
     def _diagnosable(self, item: Item) -> Any:
-        """Return the object whose ``diagnostic_context`` diagnoses call."""
+        """The object whose ``diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
 
     @one_blas_thread()
@@ -113,7 +501,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             raise Interrupted(text, None) from stop
 
     def _changes(self, item: Item) -> Bools:
-        """Return which features have a coefficient: those whose hiding changes the input."""
+        """Which features have a coefficient: those whose hiding changes the input."""
         return item.changes
 
     def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
@@ -122,23 +510,22 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several inputs, all of which are parsed before the first is explained."""
+        items = []
+        for i, raw in enumerate(several):
+            try:
+                items.append(self._parse(raw))
+            except InputError as error:
+                raise InputError(f"{self._kind} {i}: {error}") from None
         return explain_each(
-            [self._numbered(raw, i) for i, raw in enumerate(several)],
+            items,
             partial(self._explain_item, progress=False),
             progress=progress,
             workers=check_count("workers", workers),
             name=self._several,
         )
 
-    def _numbered(self, raw: Any, place: int) -> Item:
-        try:
-            return self._parse(raw)
-        except InputError as error:
-            raise InputError(f"{self._kind} {place}: {error}") from None
-
     @one_blas_thread()
     def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
-        """Fit the surrogate of one input; `_to_explanation` makes the explanation."""
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
@@ -163,7 +550,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _bound(
         self, item: Item, changes: Bools | None
     ) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
-        """Return the names and the law of the features that change the input, and the model of them."""
+        """The names and the law of the features that change the input, and the model of them."""
         names = item.names
         if changes is not None:
             kept = identified(changes)
@@ -175,7 +562,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         return names, design, self._repeated(model, design) if model.exact is None else model
 
     def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
-        """Return the model with the spread of its answers; the first one is asked for it."""
+        """The model with the spread of its answers; the first one is asked for it."""
         calls = 0
 
         def check() -> float:
@@ -215,7 +602,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             conditions=(item.conditions,),
             data=item.data[None],
             method="exact" if exact else "sampled",
-            reason=(enumerated if fitted.calls.any() else "") if exact else model.reason,
+            reason=(enumerated if fitted.calls.any() else "") if exact else model.why_sampled,
             row_warnings=(repetition_warnings(model.spread) + warnings + self._remarks(item),),
             provenance={
                 **self._provenance,
@@ -227,7 +614,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     def _fits(self, model: MaskedModel, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
-        """Return what computes R² of a fit: through the form, if there is one."""
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, self._options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
@@ -247,7 +633,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             row_outputs=row_outputs(explanation, output),
             rows=np.ones((1, d)),
             positions=output_positions(explanation, output, model.outputs),
-            predict=model.predict or model.ask,
+            predict=model.predict,
             source=source_of(model.expectation(design, self._options, self._features)),
             bandwidth=float(explanation.provenance["bandwidth"]),
             ridge=float(explanation.provenance["ridge"]),
@@ -258,7 +644,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
 
 def _answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
-    """Return whether a model answers the same to an input as before, up to the spread of its answers."""
     if before.shape != predictions.shape:
         return False
     return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
@@ -274,6 +659,5 @@ class ExplainedItem(Generic[Item]):
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
-        """Return what ``limes.diagnose`` examines."""
         explainer = self.explainer
         return explainer._diagnostic_context(self.item, explanation, output, calls)  # noqa: SLF001 - part of it

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
-from limes._checks import check_choice, check_count, check_seed, check_size
+from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown
 from limes._expectations.controls import Control
 from limes._expectations.sampling import Sampling, Tolerance
 from limes.exceptions import InputError
@@ -55,11 +57,6 @@ class SamplingOptions:
     controls
         Names that ``control`` may take, beside "auto".
 
-    Attributes
-    ----------
-    sampling
-        These options in the form that the sampler takes.
-
     Raises
     ------
     InputError
@@ -74,7 +71,7 @@ class SamplingOptions:
     batch_size: int = 4096
     retry: Retry | None = None
     controls: Sequence[str] = ()
-    sampling: Sampling = field(init=False)
+    sampling: Sampling = field(init=False)  # these options as the sampler takes them
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -95,21 +92,76 @@ class SamplingOptions:
         )
         object.__setattr__(self, "sampling", sampling)
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any], controls: Sequence[str]) -> SamplingOptions:
+        """Take those of an explainer's options that are about sampling."""
+        return cls(**{name: options[name] for name in SamplingKeywords.__annotations__}, controls=controls)
+
     def with_controls(self, available: Mapping[str, Control], auto: Sequence[str] = ()) -> Sampling:
-        """Return the sampler's options with its candidates for the control variate.
+        """The sampler's options with its candidates for the control variate: for "auto" those of ``auto``.
 
-        The candidate is the control that ``control`` names; for "auto" all of ``auto``, or, if that is empty,
-        all that are available.
-
-        Raises
-        ------
-        InputError
-            If ``control="margin"``, and the model has no margin that can be read.
+        If that is empty, all that are available are candidates.
         """
         names = tuple(auto or available) if self.control == "auto" else (self.control,)
         if not available.keys() >= set(names):
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
+
+
+class SamplingKeywords(TypedDict, total=False):
+    """The options of `SamplingOptions` that explainers take."""
+
+    method: str
+    tolerance: float | str | None
+    max_calls: int | None
+    control: str
+    rng: int | np.random.Generator | np.random.SeedSequence | None
+    batch_size: int
+    retry: Retry | None
+
+
+class MaskedKeywords(SamplingKeywords, total=False):
+    """The options of explainers of images, series and several inputs."""
+
+    output: Any
+    top: int
+    labels: Sequence[str] | str | Path | None
+    link: str | None
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    **{name: SamplingOptions.__dataclass_fields__[name].default for name in SamplingKeywords.__annotations__},
+    "output": None,
+    "top": 5,
+    "labels": None,
+    "link": None,
+}
+Explainer = TypeVar("Explainer", bound=type)
+
+
+def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
+    """Write options that explainers share into the signature of one, which may have other ``defaults``."""
+
+    def decorate(explainer: Explainer) -> Explainer:
+        constructor = signature(explainer)
+        options = [p for p in constructor.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        shared = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default={**_DEFAULTS, **defaults}[name], annotation=kind)
+            for name, kind in get_type_hints(keywords).items()
+        ]
+        explainer.__signature__ = constructor.replace(parameters=[*options, *shared])  # type: ignore[attr-defined]
+        return explainer
+
+    return decorate
+
+
+def complete(explainer: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the defaults of options that `takes` wrote into a signature, and refuse unknown ones."""
+    shared = {
+        name: option.default for name, option in signature(explainer).parameters.items() if name in _DEFAULTS
+    }
+    refuse_unknown({name: value for name, value in options.items() if name not in shared}, explainer)
+    return {**shared, **options}
 
 
 def _tolerance(tolerance: Any) -> Tolerance | None:

@@ -1,18 +1,35 @@
-"""From computed rows to results: several inputs, partial results, fields of an explanation."""
+"""From computed rows to results: several inputs, partial results, and the warnings that explanations carry.
+
+Warnings cost next to nothing: arrays decide which rows have one, and sentences are written for those alone.
+``limes.diagnose`` looks closer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from threading import Event
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limes._arrays import Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints
+from limes._diagnostics.tables import Crossings
+from limes._expectations.moments import SampleStatistics
+from limes._expectations.sampling import Sampling
+from limes._expectations.trust import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
+from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
-from limes._fitted import RefusedRowsError
+from limes._explanation.wording import CONFIDENCE
+from limes._fitted import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers, progress_of
 from limes.exceptions import InputError, Interrupted, ModelError
+
+if TYPE_CHECKING:
+    from limes._explainers.tables.table import Table
+    from limes.designs._product import ProductFamily
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
@@ -24,7 +41,7 @@ Result = TypeVar("Result")
 def compute_each(
     items: Sequence[Item], compute: Callable[[Item], Result], *, progress: Progress, workers: int = 1
 ) -> tuple[list[Result | None], BaseException | None]:
-    """Return a result per item, None for those that were not finished, and the error that ended it, if any.
+    """A result per item, None for those that were not finished, and the error that ended it, if any.
 
     ``workers`` items are computed at the same time, each in its own thread; the first one before all others,
     so that what is learnt at it is the same however many there are.
@@ -54,15 +71,7 @@ def explain_each(
     workers: int = 1,
     name: str,
 ) -> list[Explanation]:
-    """Explain several texts or images; after a failure the explanations so far are the error's ``partial``.
-
-    Raises
-    ------
-    ModelError
-        If the model fails.
-    Interrupted
-        If the user stops it.
-    """
+    """Explain several texts or images; after a failure those so far are the error's ``partial``."""
     results, error = compute_each(items, explain, progress=progress_of(shown=progress), workers=workers)
     explanations = [result for result in results if result is not None]
     if error is None:
@@ -77,7 +86,6 @@ def explain_each(
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
-    """Return the error for a table that was cut short, with the explanation of the rows so far."""
     count = 0 if partial is None else len(partial)
     state = (
         f"explained so far, in part or in full: {count} of {rows} rows (in this error's partial); a repeated "
@@ -91,7 +99,6 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:
-    """Return the error for a table of which the expectation refuses rows; others are its ``partial``."""
     row, why = next(iter(refusal.reasons.items()))
     others = len(refusal.reasons) - 1
     more = f", and {others} more rows are refused" if others else ""
@@ -104,7 +111,7 @@ def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation 
 
 
 def reason_of(refusals: Mapping[int, str], rows: int) -> str:
-    """Return why some rows of a read model are sampled; "" if none is."""
+    """Why some rows of a read model are sampled; "" if none is."""
     if not refusals:
         return ""
     first = next(iter(refusals.values()))
@@ -115,8 +122,357 @@ def reason_of(refusals: Mapping[int, str], rows: int) -> str:
 
 
 def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:
-    """Return the positions of an explanation's chosen outputs among all outputs of the model."""
     unknown = [name for name in explanation.output_names if name not in outputs]
     if unknown:
         raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
     return np.array([outputs.index(explanation.output_names[k]) for k in output])
+
+
+# Start of the warning about a row of a read model that was sampled
+SAMPLED_ALONE = "sampled, as its expectation is not exact"
+
+# -- rows of a table -----------------------------------------------------------------------------------------
+
+# Standard deviations: a row so near to an edge is on it
+_ON_THE_EDGE = 1e-4
+# Share of the row's largest coefficient above which a coefficient is large
+_LARGE = 0.2
+# Columns outside of their range that have a sentence each
+_LISTED = 3
+# Rows looked at together: their distances fit the processor's memory
+_BLOCK = 10_000
+# An R² below the first, by the second number of standard errors, is poor
+POOR, _SURE = 0.1, 2.0
+
+_ON_EDGE = (
+    "{} = {:.6g} lies on an edge of its bin: an arbitrarily small change of the value gives another "
+    "explanation; limes.diagnose shows it"
+)
+_FAR = (
+    "the surrogate misses the prediction by more than all its coefficients together: do not derive the "
+    "prediction from them; limes.diagnose says more"
+)
+_POOR = (
+    "the surrogate explains less than a tenth of the model's variance around the row (R² below 0.1): its "
+    "coefficients are averages and do not describe the model there; limes.diagnose says more"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RowWarnings:
+    """Warnings about rows of a table, by what is ordinary in its background."""
+
+    names: tuple[str, ...]
+    numeric: Bools  # (d,) which columns hold numbers
+    low: Floats  # (d,) smallest background value
+    high: Floats
+    crossings: Crossings  # distances of values from the edges of their bins
+    fixed: tuple[str, ...]  # warnings about every row
+    adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
+
+    @classmethod
+    def from_background(
+        cls, table: Table, family: ProductFamily, units: Floats, *, adds_up: bool
+    ) -> RowWarnings:
+        values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
+        laws = family.marginals
+        slopes, held = (
+            np.zeros(len(laws), dtype=np.bool_) if chosen is None else chosen
+            for chosen in (family.slopes, family.held)
+        )
+        binned = ~slopes & np.array([law.cells.count > 1 for law in laws])
+        return cls(
+            names=table.names,
+            numeric=table.numeric,
+            low=values.min(axis=0).filled(np.nan),
+            high=values.max(axis=0).filled(np.nan),
+            crossings=Crossings.learn(laws, table.matrix, binned, units),
+            fixed=tuple(
+                f"{name} does not vary in the background (it has one cell): its coefficient is 0"
+                for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
+                if law.is_point or (law.cells.count == 1 and not slope and not keeps)
+            ),
+            adds_up=adds_up,
+        )
+
+    def of_rows(
+        self,
+        rows: Floats,
+        cells: Ints,
+        fitted: Fitted,
+        predictions: Floats,
+        sampling: Mapping[int, tuple[str, ...]],
+    ) -> tuple[tuple[str, ...], ...]:
+        """Warnings of rows (n, d) with their cells, those of ``sampling`` among them."""
+        outside = self.numeric & ((rows < self.low) | (rows > self.high))
+        near = np.concatenate(
+            [self._near(rows[i : i + _BLOCK], cells[i : i + _BLOCK]) for i in range(0, len(rows), _BLOCK)]
+        )
+        if near.any():
+            # where the coefficient is large its bin matters
+            coef = np.abs(fitted.surrogate.coef)
+            size = coef.reshape(*coef.shape[:2], -1).max(axis=2)
+            near &= size >= _LARGE * size.max(axis=1, keepdims=True)
+        far, poor = _far(fitted, predictions), _poor(fitted)
+        warnings = [self.fixed] * len(rows)
+        remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
+        odd = odd_probabilities(predictions) if self.adds_up else {}
+        for i in sorted({*remarkable.tolist(), *odd, *sampling}):
+            warnings[i] = (
+                *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
+                *(_ON_EDGE.format(self.names[j], rows[i, j]) for j in np.flatnonzero(near[i])),
+                *((_FAR,) if far[i] else ()),
+                *((_POOR,) if poor[i] else ()),
+                *odd.get(i, ()),
+                *sampling.get(i, ()),
+                *self.fixed,
+            )
+        return tuple(warnings)
+
+    def _near(self, rows: Floats, cells: Ints) -> Bools:
+        down, up = self.crossings.distances(rows, cells)
+        return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
+
+    def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[str]:
+        for j in columns[:_LISTED]:
+            value, low, high = number_texts([row[j], self.low[j], self.high[j]])
+            yield (
+                f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
+                "it is explained as if it lay in the outermost bin"
+            )
+        if len(columns) > _LISTED:
+            others = ", ".join(self.names[j] for j in columns[_LISTED:])
+            yield f"{len(columns) - _LISTED} more columns lie outside the background's range: {others}"
+
+
+def _far(fitted: Fitted, predictions: Floats) -> Bools:
+    """Rows (n,) where the surrogate misses the prediction by more than its coefficients together."""
+    n = len(predictions)
+    missed = np.abs(predictions - fitted.at_instance).reshape(n, -1)
+    reach = np.abs(fitted.surrogate.coef).reshape(n, fitted.surrogate.coef.shape[1], -1).sum(axis=1)
+    size = np.maximum(np.abs(predictions), np.abs(fitted.at_instance)).reshape(n, -1)
+    far = (missed > reach) & (missed > ROUNDING * size)  # a model that does not vary is met but for rounding
+    return np.asarray(far.any(axis=1) & (reach > 0).any(axis=1))
+
+
+def _poor(fitted: Fitted) -> Bools:
+    """Rows (n,) whose R² was estimated, and is poor in every output."""
+    n = len(fitted.calls)
+    if fitted.sampled is None:
+        return np.zeros(n, dtype=np.bool_)
+    upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors
+    return np.asarray((upper.reshape(n, -1) < POOR).all(axis=1))
+
+
+# -- predictions --------------------------------------------------------------------------------------------
+
+# Rounding that a sum of probabilities is allowed
+_PROBABILITY = 1e-3
+
+
+def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
+    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
+    if predictions.ndim == 1 or predictions.shape[1] < 2:
+        return {}
+    total = predictions.sum(axis=1)
+    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
+    return {
+        int(i): (
+            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
+            "probabilities of classes would add up to 1. They are explained as they are; check the model",
+        )
+        for i in np.flatnonzero(odd)
+    }
+
+
+# -- samples -------------------------------------------------------------------------------------------------
+
+# Features that people look at
+_LOOKED_AT = 5
+# Part of every warning that standard errors are not to be believed
+RARE = "standard errors are not to be trusted"
+
+
+@dataclass(frozen=True)
+class SampleKind:
+    """What a sample consists of, what makes it larger, and what an undetermined coefficient is, in words."""
+
+    rows: str
+    more: str
+    undetermined: str
+
+
+PERTURBED = SampleKind("perturbed rows", "raise max_calls", "the control variate's guess")
+OCCURRING = SampleKind("background rows", "use a larger background", "0, the smallest that fits")
+
+
+def sampling_warnings(
+    fitted: Fitted,
+    names: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    sampling: Sampling,
+    kind: SampleKind = PERTURBED,
+) -> dict[int, tuple[str, ...]]:
+    rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.calls)))
+    warnings = {i: tuple(row.warnings()) for i, row in enumerate(rows)}
+    return {i: texts for i, texts in warnings.items() if texts}
+
+
+def unchanged_answers(
+    fitted: Fitted, predictions: Floats, outputs: Sequence[str], kind: SampleKind
+) -> tuple[str, ...]:
+    """A sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated."""
+    if fitted.moments.unlike is None:
+        return ()
+    calls = int(fitted.calls[0])
+    sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
+    # the input itself is one of the rows, without weight where the design always removes some feature
+    weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
+    everywhere = (
+        f"the model answered the same in all {calls:,} {kind.rows}, so that all coefficients are 0: check "
+        "that it receives what is explained"
+    )
+    elsewhere = (
+        f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
+        "so that all coefficients are 0: take fewer, larger features"
+    )
+    unlike = fitted.moments.unlike.ravel().tolist()
+    return _by_output(
+        [
+            everywhere if rows == 0 else elsewhere if rows == 1 and alone else ""
+            for rows, alone in zip(unlike, weightless.tolist(), strict=True)
+        ],
+        outputs,
+    )
+
+
+def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
+    """Sentences about outputs, "" for none; outputs with the same one share it."""
+    owners: dict[str, list[str]] = {}
+    for sentence, output in zip(sentences, outputs, strict=True):
+        if sentence:
+            owners.setdefault(sentence, []).append(output)
+    return tuple(
+        f"{sentence} (output {', '.join(its)})" if len(outputs) > 1 else sentence
+        for sentence, its in owners.items()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _SampledRow:
+    fitted: Fitted
+    row: int
+    names: Sequence[str]
+    outputs: Sequence[str]
+    sampling: Sampling
+    kind: SampleKind
+
+    def warnings(self) -> Iterator[str]:
+        refusal = self.fitted.refusals.get(self.row, "")
+        if refusal:
+            yield f"{SAMPLED_ALONE}: {refusal}"
+        yield from self._shortfall()
+        yield from self._few_rows()
+        yield from self._rare()
+        yield from self._unseen()
+        yield from self._ties()
+
+    @cached_property
+    def _sample(self) -> SampleStatistics:
+        assert self.fitted.sampled is not None  # noqa: S101 - exact rows have no such warnings
+        return self.fitted.sampled
+
+    @cached_property
+    def _answers(self) -> int:
+        """Answers of the model that the row rests on, shared with other rows or its own."""
+        return int(self.fitted.calls[self.row] + self.fitted.shared[self.row])
+
+    def _shortfall(self) -> Iterator[str]:
+        calls, sampling, excess = self._answers, self.sampling, float(self._sample.excess[self.row])
+        if sampling.tolerance is not None and excess > 1:
+            needed = f"; about {calls * excess**2:,.0f} would be needed: {self.kind.more}"
+            yield (
+                f"the tolerance is not met: after the model's answers to {calls:,} {self.kind.rows} the "
+                f"largest error is {excess:.3g} times what is allowed{needed if np.isfinite(excess) else ''}"
+            )
+        elif self.fitted.cut_short[self.row]:
+            most = sampling.max_shared if self.fitted.shared[self.row] else sampling.max_calls
+            yield f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on"
+
+    def _few_rows(self) -> Iterator[str]:
+        """Hardly any row of the sample counts, or features change together in all that do."""
+        effective = float(self._sample.effective[self.row])
+        if effective < FEW_ROWS * (len(self.names) + 1):
+            yield (
+                f"only about {effective:.0f} {self.kind.rows} count around this row, for {len(self.names)} "
+                f"coefficients: {self.kind.more}, or widen the bandwidth"
+            )
+        together = np.flatnonzero(self._sample.collinear[self.row]).tolist()
+        if together:
+            yield (
+                f"{', '.join(self.names[j] for j in together)}: collinear, their conditions change together "
+                "in all rows that count; the coefficients of least norm are shown, and others fit as well"
+            )
+
+    def _rare(self) -> Iterator[str]:
+        sample, i = self._sample, self.row
+        numbers = zip(sample.unlike[i].ravel(), sample.carriers[i].ravel(), strict=True)
+        few = [_few(int(unlike), float(carriers), self._answers, self.kind) for unlike, carriers in numbers]
+        yield from _by_output(few, self.outputs)
+
+    def _unseen(self) -> Iterator[str]:
+        """Features hardly changed in the sample of outputs whose answers differ."""
+        errors = self.fitted.surrogate.standard_errors[self.row].reshape(len(self.names), -1)
+        blind = np.isinf(errors)[:, self._differ].any(axis=1)
+        if blind.any():
+            unchanged = ", ".join(self.names[j] for j in np.flatnonzero(blind).tolist())
+            yield (
+                f"{unchanged}: hardly changed in the sample; the coefficient is {self.kind.undetermined}, "
+                f"and its error cannot be estimated: {self.kind.more}"
+            )
+
+    @property
+    def _differ(self) -> Bools:
+        """Which outputs had answers that differ, (k,)."""
+        return np.asarray(self._sample.unlike[self.row].reshape(-1) > 0)
+
+    def _ties(self) -> Iterator[str]:
+        values, errors = (
+            numbers[self.row].reshape(len(self.names), -1)
+            for numbers in (self.fitted.surrogate.coef, self.fitted.surrogate.standard_errors)
+        )
+        sentences = [""] * len(self.outputs)
+        for k in np.flatnonzero(self._differ).tolist():
+            if tied := _tied(values[:, k], errors[:, k]):
+                pairs = "; ".join(f"{self.names[a]} and {self.names[b]}" for a, b in tied)
+                sentences[k] = (
+                    f"the order is not certain, coefficients are equal within their errors: {pairs}"
+                )
+        yield from _by_output(sentences, self.outputs)
+
+
+def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
+    if unlike == 0:
+        return (
+            f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
+            f"may have been missed, so that {RARE}; {kind.more}, or widen the bandwidth"
+        )
+    if unlike < ENOUGH_ANSWERS:
+        return (
+            f"the model answered the same in all but {unlike} of {calls:,} {kind.rows}: {RARE}; {kind.more}"
+        )
+    if carriers < ENOUGH_CARRIERS:
+        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; {kind.more}"
+    return ""
+
+
+def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:
+    """Neighbours among the largest coefficients whose sizes differ by less than their errors."""
+    order = np.argsort(-np.abs(values), kind="stable")[: _LOOKED_AT + 1]
+    size = np.abs(values)
+    return [
+        (int(a), int(b))
+        for a, b in pairwise(order)
+        if size[a] - size[b] < CONFIDENCE * np.hypot(errors[a], errors[b])
+    ]

@@ -1,31 +1,41 @@
-"""Explain series."""
+"""Explain series, whose segments of time or bands of frequencies are shown or hidden.
+
+A segmentation is a function (values (T, C), count) -> labels (T,) that do not decrease; a fill is a function
+(values (T, C), labels (T,)) -> numbers (T, C).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Never
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from limes import __version__
-from limes._checks import refuse_unknown
-from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import CONTROLS, MaskableModel, MaskedModel
-from limes._explainers.options import SamplingOptions
-from limes._explainers.parts.series import SeriesPart, SplitSeries
+from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
+from limes._checks import check_choice, check_count
+from limes._explainers.masked import MaskableModel, MaskedExplainer
+from limes._explainers.options import MaskedKeywords, complete, takes
+from limes._explanation.wording import count as counted
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._calling.caller import Retry
-from limes.models._images import columns
+from limes.models._algebra import over_switches
+from limes.models._images import CHANNELS as LAYOUTS
+from limes.models._images import Switched, changed, columns
+from limes.models.forms._base import Form, Linear
+from limes.models.forms._linked import Linked
+from limes.models.forms._presence import Switches
 
-_MEANING = "change of the surrogate when the segment is shown against when it is hidden"
 # Recordings have fewer channels as a rule, and series more steps
 _MANY_CHANNELS = 24
 _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
-class SeriesExplainer(MaskedExplainer[SplitSeries]):
+@takes(MaskedKeywords, max_calls=1024, batch_size=256)
+class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     r"""Explain predictions on time series, by segments of time or bands of frequencies.
 
     The surrogate g = β₀ + Σ_j β_j z_j minimises E_w (f - g)², with z_j = 1 if segment j is shown, 0 if it is
@@ -90,6 +100,7 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
     _kind = "series"
     _several = "series"
     _features = "segments"
+    _meaning = "change of the surrogate when the segment is shown against when it is hidden"
     _advice = "use another fill, or fewer bands"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
@@ -103,36 +114,23 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
         channels: str = "together",
         layout: str | None = None,
         bandwidth: float = BANDWIDTH,
-        output: Any = None,
-        top: int = 5,
-        labels: Sequence[str] | str | Path | None = None,
-        link: str | None = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 1024,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 256,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[MaskedKeywords],
     ) -> None:
-        refuse_unknown(unknown, SeriesExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        chosen = complete(SeriesExplainer, options)
         self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels, layout=layout)
-        self._model = MaskableModel.of(model, output=output, top=top, labels=labels, link=link)
-        provenance = {
-            "meaning": _MEANING,
-            "limes": __version__,
-            "model": type(model).__name__,
-            "segments": segments if isinstance(segments, str) else type(segments).__name__,
-            "fill": fill if isinstance(fill, str | int | float) else type(fill).__name__,
-            "channels": channels,
-            "link": link,
-        }
-        super().__init__(options, bandwidth, ridge, provenance)
+        self._model = MaskableModel.of(model, chosen)
+        super().__init__(
+            model,
+            self._part.parse,
+            chosen,
+            bandwidth,
+            ridge,
+            segments=segments if isinstance(segments, str) else type(segments).__name__,
+            fill=fill if isinstance(fill, str | int | float) else type(fill).__name__,
+            channels=channels,
+            link=chosen["link"],
+        )
 
     def __call__(self, series: Any, *, progress: bool = True, workers: int = 1) -> Any:
         """Explain one series, or each of several.
@@ -164,20 +162,6 @@ class SeriesExplainer(MaskedExplainer[SplitSeries]):
             return self._explain(series, progress=progress)
         return self._explain_each(several, progress=progress, workers=workers)
 
-    def _parse(self, raw: Any) -> SplitSeries:
-        return self._part.parse(raw)
-
-    def _bind(self, item: SplitSeries) -> MaskedModel:
-        model, numbers = self._model.model, item.series.values.size
-        wanted = columns(model)
-        if wanted is not None and wanted != numbers:
-            raise InputError(
-                f"{type(model).__name__} was fitted on {wanted} numbers, and the series has {numbers}: pass "
-                "series of the length and channels that it was fitted on"
-            )
-        compose = item.compose if wanted is None else item.rows
-        return self._model.bind(item.size, compose, item.over, self._features)
-
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
         warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
@@ -197,3 +181,411 @@ def _as_list(series: Any, fitted_on: int | None) -> list[Any] | None:
     if isinstance(series, list | tuple) and any(np.ndim(one) >= 1 for one in series):
         return list(series)
     return list(series) if isinstance(series, np.ndarray) and series.ndim == 3 else None
+
+
+Segment: TypeAlias = Callable[[Floats, int], Ints]
+Fill: TypeAlias = Callable[[Floats, Ints], Floats]
+
+FREQUENCY = "frequency"
+CHANNELS = ("together", "apart")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesPart:
+    """A series, whose segments or bands are features; the model gets an array (n, T) or (n, T, C).
+
+    Parameters
+    ----------
+    segments, count, fill, channels, layout
+        As for :class:`limes.SeriesExplainer`.
+
+    Raises
+    ------
+    InputError
+        If an option is not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> part = limes.SeriesPart(count=2, fill=0.0)
+    >>> part.parse([1.0, 2.0, 3.0, 4.0]).compose(np.array([[0.0, 1.0]]))
+    array([[0., 0., 3., 4.]])
+    """
+
+    segments: Any = "equal"
+    count: int = 10
+    fill: Any = "mean"
+    channels: str = "together"
+    layout: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("channels", self.channels, CHANNELS)
+        if self.layout is not None:
+            check_choice("layout", self.layout, LAYOUTS)
+        check_count("count", self.count)
+        if self._in_bands and not (isinstance(self.fill, str) and self.fill == "mean"):
+            raise InputError(
+                "fill goes with segments of time: a band of frequencies that is hidden is left out"
+            )
+        filler(self.fill)
+        if not self._in_bands:
+            segmenter(self.segments)
+
+    @property
+    def _in_bands(self) -> bool:
+        return isinstance(self.segments, str) and self.segments == FREQUENCY
+
+    def parse(self, raw: Any) -> SplitSeries:
+        """Take a series, ``raw``, apart.
+
+        Raises
+        ------
+        InputError
+            If it is no series; if channels are to be separate features, and it has no axis of channels.
+        """
+        series = Series.parse(raw, self.layout)
+        values, apart, first = series.values, self.channels == "apart", self.layout == "first"
+        if apart and not series.channels:
+            raise InputError("channels='apart' needs a series (T, channels), or a frame")
+        if self._in_bands:
+            return SplitSeries(series, Bands.split(values, self.count, apart=apart), first)
+        labels = segmenter(self.segments)(values, self.count)
+        fill = filler(self.fill)(values, labels)
+        channels = np.arange(values.shape[1]) if apart else np.zeros(values.shape[1], dtype=np.int64)
+        labels_of_numbers = labels[:, None] + channels * (labels.max() + 1)
+        return SplitSeries(series, Segments(values, fill, labels_of_numbers), first)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    values: Floats  # (T, C)
+    single: bool  # whether the user's series has no axis of channels
+    ticks: tuple[str, ...]  # names of the steps; their positions where the user has none
+    channels: tuple[str, ...]  # names of the channels; () where there is one without a name
+
+    @classmethod
+    def parse(cls, raw: Any, layout: str | None = None) -> Series:
+        """Take an array (T,) or (T, C), a pandas Series or a frame with a column a channel."""
+        values = np.asarray(raw)
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"a series is numbers, (T,) or (T, channels); got {values.dtype}")
+        if values.ndim not in (1, 2) or not values.size:
+            raise InputError(
+                f"a series is (T,) or (T, channels), got shape {values.shape}; pass several series as a list"
+            )
+        table = values.astype(np.float64).reshape(len(values), -1)
+        if table.shape[0] < table.shape[1] and layout != "last":
+            raise InputError(_turned(*table.shape, layout))
+        if not np.isfinite(table).all():
+            step, channel = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
+            raise InputError(
+                f"the series has {table[step, channel]} at step {step}, channel {channel}: fill gaps first"
+            )
+        index = getattr(raw, "index", None)
+        names = range(len(table)) if index is None or callable(index) else index
+        labels = getattr(raw, "columns", None)
+        channels = range(table.shape[1]) if labels is None else labels
+        return cls(
+            table,
+            single=values.ndim == 1,
+            ticks=tuple(str(name) for name in names),
+            channels=() if values.ndim == 1 else tuple(str(name) for name in channels),
+        )
+
+
+def _turned(steps: int, channels: int, layout: str | None) -> str:
+    shape = f"the series has shape ({steps}, {channels}), which is (steps, channels): "
+    if layout == "first":
+        return (
+            f"{shape}pass series.T if it is (channels, steps); layout='first' is how the model gets it, and "
+            "series are passed as (steps, channels)"
+        )
+    rows = "series[0] if it is one" if steps == 1 else f"list(numpy.asarray(series)) if it is {steps} series"
+    return (
+        f"{shape}pass series.T if it is (channels, steps), and layout='first' if the model takes (n, "
+        f"channels, steps); {rows} of {channels} steps; or layout='last' if it has more channels than steps"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SplitSeries:
+    series: Series
+    parts: Segments | Bands
+    first: bool = False  # whether the model gets channels before steps
+
+    @property
+    def size(self) -> int:
+        return self.parts.size
+
+    @property
+    def changes(self) -> Bools:
+        return self.parts.changes
+
+    def only(self, kept: Bools) -> SplitSeries:
+        return replace(self, parts=self.parts.only(kept))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return self.parts.names(self.series)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return tuple(f"{name} shown" for name in self.names)
+
+    @property
+    def data(self) -> Objects:
+        steps, spans = len(self.series.ticks), self.parts.spans()
+        lengths = [steps] * self.size if spans is None else [sum(e - s for _, s, e in p) for p in spans]
+        return np.array([counted(length, "step") for length in lengths], dtype=object)
+
+    @property
+    def key(self) -> bytes:
+        return blake2b(self.series.values.tobytes() + repr(self.names).encode(), digest_size=16).digest()
+
+    @property
+    def picture(self) -> Mapping[str, Any]:
+        spans = self.parts.spans()
+        if spans is None:
+            return {}
+        return {
+            "series": {
+                "values": self.series.values.T.tolist(),
+                "ticks": list(self.series.ticks),
+                "channels": list(self.series.channels),
+            },
+            "stretches": dict(zip(self.conditions, [[list(s) for s in part] for part in spans], strict=True)),
+        }
+
+    def compose(self, z: Floats) -> Any:
+        """Series at rows z (n, d) for a function or a network, (n, T), (n, T, C) or (n, C, T)."""
+        return np.ascontiguousarray(self._in_axes_of_model(self.parts.batch(z)))
+
+    def composer(self, model: Any) -> Callable[[Floats], Any]:
+        wanted, numbers = columns(model), self.series.values.size
+        if wanted is None:
+            return self.compose
+        if wanted != numbers:
+            raise InputError(
+                f"{type(model).__name__} was fitted on {wanted} numbers, and the series has {numbers}: pass "
+                "series of the length and channels that it was fitted on"
+            )
+        return lambda z: self.compose(z).reshape(len(z), -1)
+
+    def over(self, form: Form) -> Form:
+        return self.parts.over(form, self._in_axes_of_model)
+
+    def _in_axes_of_model(self, batch: Any) -> Any:
+        """Arrays (..., T, C) in the axes that the model takes."""
+        if self.series.single:
+            return batch[..., 0]
+        return np.swapaxes(batch, -1, -2) if self.first else batch
+
+
+class Segments(Switched):
+    """Steps (T, C) that are shown, or replaced by their fill, with labels (T, C)."""
+
+    def batch(self, z: Floats) -> Floats:
+        return np.asarray(np.where(z[:, self.labels] > 0, self.shown, self.fill))
+
+    def over(self, form: Form, lay_out: Any) -> Form:
+        shown, fill, labels = (lay_out(array).ravel() for array in (self.shown, self.fill, self.labels))
+        return over_switches(form, Switches(shown, fill, labels))
+
+    def names(self, series: Series) -> tuple[str, ...]:
+        return tuple(_name(series, spans, self.labels.shape[1]) for spans in self.spans())
+
+    def spans(self) -> list[list[tuple[int, int, int]]]:
+        """(channel, start, end) of the steps of each segment."""
+        spans: list[list[tuple[int, int, int]]] = [[] for _ in range(self.size)]
+        for channel, labels in enumerate(self.labels.T):
+            starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
+            for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(labels)], strict=True):
+                spans[labels[start]].append((channel, start, end))
+        return spans
+
+
+def _name(series: Series, spans: Sequence[tuple[int, int, int]], channels: int) -> str:
+    _, start, end = spans[0]
+    first, last = series.ticks[start], series.ticks[end - 1]
+    steps = first if first == last else f"{first} to {last}"
+    if len({channel for channel, _, _ in spans}) == channels:
+        return steps
+    return f"{series.channels[spans[0][0]]}, {steps}"
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Bands of frequencies that are added to the series' mean, or left out."""
+
+    shown: Floats  # (T, C) the series
+    mean: Floats  # (T, C)
+    bands: Floats  # (d, T, C)
+    edges: tuple[int, ...]  # where bands begin and end, in multiples of 1/T
+    apart: (
+        bool  # whether bands are hidden in each channel by itself: all channels of the first band come first
+    )
+
+    @classmethod
+    def split(cls, values: Floats, count: int, *, apart: bool) -> Bands:
+        """Split a series (T, C) into at most ``count`` bands.
+
+        They hold equally many frequencies, as near as possible, and add up with the mean to the series.
+        """
+        frequencies = len(values) // 2
+        count = max(1, min(count, frequencies))
+        # among the frequencies 0, 1/T, 2/T, ..., of which the first is the mean
+        edges = [1 + frequencies * band // count for band in range(count + 1)]
+        spectrum = np.fft.rfft(values, axis=0)
+        bands = np.zeros((count, *values.shape))
+        for band, first, last in zip(bands, edges[:-1], edges[1:], strict=True):
+            part = np.zeros_like(spectrum)
+            part[first:last] = spectrum[first:last]
+            band[:] = np.fft.irfft(part, n=len(values), axis=0)
+        if apart:
+            bands = (bands[:, None] * np.eye(values.shape[1])[:, None]).reshape(-1, *values.shape)
+        mean = np.broadcast_to(values.mean(axis=0), values.shape)
+        return cls(values, mean, bands, tuple(edges), apart)
+
+    @property
+    def size(self) -> int:
+        return len(self.bands)
+
+    @property
+    def changes(self) -> Bools:
+        one = np.zeros(len(self.shown), dtype=np.int64)
+        return np.array([changed(self.shown, self.shown - band, one)[0] for band in self.bands])
+
+    def only(self, kept: Bools) -> Bands:
+        return replace(self, bands=self.bands[kept])
+
+    def batch(self, z: Floats) -> Floats:
+        batch = self.mean + np.tensordot(z, self.bands, axes=1)
+        batch[(z > 0).all(axis=1)] = self.shown  # without roundings
+        return np.asarray(batch)
+
+    def over(self, form: Form, lay_out: Any) -> Form:
+        if isinstance(form, Linked):
+            return replace(form, margin=self.over(form.margin, lay_out))
+        if not isinstance(form, Linear):
+            raise InputError(f"a {type(form).__name__} is read over segments, but not over frequency bands")
+        mean, bands = lay_out(self.mean).ravel(), lay_out(self.bands).reshape(self.size, -1)
+        return Linear(bands @ form.coef, form.intercept + mean @ form.coef)
+
+    def names(self, series: Series) -> tuple[str, ...]:
+        steps = len(series.ticks)
+        ends = [(start, end - 1) for start, end in zip(self.edges[:-1], self.edges[1:], strict=True)]
+        names = [
+            f"{first / steps:.3g}{'' if first == last else f' to {last / steps:.3g}'} cycles a step"
+            for first, last in ends
+        ]
+        return tuple(
+            [f"{channel}, {name}" for name in names for channel in series.channels] if self.apart else names
+        )
+
+    def spans(self) -> None:
+        """A band is in all steps."""
+
+
+# -- by name -------------------------------------------------------------------------------------------------
+
+
+def segmenter(segments: Any) -> Segment:
+    if isinstance(segments, str):
+        return _SEGMENTATIONS[check_choice("segments", segments, tuple(_SEGMENTATIONS))]
+    if callable(segments):
+        return lambda values, count: checked_labels(segments(values), len(values))  # noqa: ARG005
+    return lambda values, count: checked_labels(segments, len(values))  # noqa: ARG005
+
+
+def checked_labels(labels: Any, steps: int) -> Ints:
+    """Whole numbers, one a step, as labels from 0 to d - 1."""
+    array = np.asarray(labels)
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
+    if array.shape != (steps,) or not whole:
+        raise InputError(
+            f"segments must be one of {[*_SEGMENTATIONS, FREQUENCY]}, a callable series -> labels, or a "
+            f"whole number a step; got {array.dtype} of shape {array.shape} for {steps} steps"
+        )
+    return np.unique(array, return_inverse=True)[1].astype(np.int64)
+
+
+def _equal(values: Floats, count: int) -> Ints:
+    steps = len(values)
+    return np.asarray(np.arange(steps) * min(count, steps) // steps)
+
+
+def _change_points(values: Floats, count: int) -> Ints:
+    """Segments that vary least: Ward's clusters of neighbouring steps, in units of each channel's spread."""
+    from scipy.sparse import diags_array
+    from sklearn.cluster import AgglomerativeClustering
+
+    steps = len(values)
+    if count >= steps:
+        return np.arange(steps)
+    spread = values.std(axis=0)
+    scaled = values / np.where(spread > 0, spread, 1.0)
+    path = diags_array([np.ones(steps - 1)], offsets=[1], shape=(steps, steps)).tocsr()
+    clusters = AgglomerativeClustering(min(count, steps), connectivity=path + path.T).fit_predict(scaled)
+    # numbered in the order of time
+    return np.cumsum(np.diff(clusters, prepend=clusters[0]) != 0)
+
+
+_SEGMENTATIONS: Mapping[str, Segment] = {"equal": _equal, "changepoint": _change_points}
+
+
+def filler(fill: Any) -> Fill:
+    if isinstance(fill, str):
+        return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
+    if callable(fill):
+        return lambda values, labels: _shaped(fill(values, labels), values)
+    return lambda values, labels: _shaped(fill, values)  # noqa: ARG005 - the same for every segment
+
+
+def _shaped(fill: Any, values: Floats) -> Floats:
+    numbers = np.asarray(fill)
+    if numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
+        raise InputError(f"fill must be one of {list(_FILLS)}, finite numbers, or a callable; got {fill!r}")
+    if numbers.shape == values.shape[:1]:
+        numbers = numbers[:, None]
+    if numbers.shape not in ((), values.shape[1:], (len(values), 1), values.shape):
+        raise InputError(
+            f"fill has shape {numbers.shape}: it must be one number, one a channel ({values.shape[1]}), or "
+            f"one a step ({len(values)})"
+        )
+    return np.broadcast_to(numbers, values.shape).astype(np.float64)
+
+
+def _mean(values: Floats, labels: Ints) -> Floats:
+    """The mean of each channel; a segment that is level with it is raised by the channel's deviation.
+
+    At the mean such a segment would not be hidden.
+    """
+    fill = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    for channel, numbers in enumerate(values.T):
+        level = ~changed(numbers[:, None], fill[:, channel : channel + 1], labels)[labels]
+        fill[level, channel] += numbers.std()
+    return fill
+
+
+def _line(values: Floats, labels: Ints) -> Floats:
+    """A straight line from the value before a segment to the one behind it; level at the ends of a series."""
+    line = np.empty_like(values)
+    steps = len(values)
+    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1)).tolist()
+    for start, end in pairwise([*starts, steps]):
+        before, behind = max(start - 1, 0), min(end, steps - 1)
+        first = values[before] if start else values[behind]
+        last = values[behind] if end < steps else first
+        share = np.arange(1, end - start + 1)[:, None] / (end - start + 1)
+        line[start:end] = first + share * (last - first)
+    return line
+
+
+def _noise(values: Floats, labels: Ints) -> Floats:  # noqa: ARG001 - the same for every segment
+    """Normal noise with the mean and the spread of each channel, drawn once a series from its own numbers."""
+    rng = np.random.default_rng(fingerprint(values.ravel()))
+    return np.asarray(values.mean(axis=0) + values.std(axis=0) * rng.standard_normal(values.shape))
+
+
+_FILLS: Mapping[str, Fill] = {"mean": _mean, "line": _line, "noise": _noise}

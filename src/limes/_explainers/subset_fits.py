@@ -29,7 +29,7 @@ from limes._expectations.weighted_rows import WeightedRows, explained_variance
 from limes._expectations.word_pairs import largest_pairs
 from limes._explanation.fit import RowEffects, RowPair
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.models.forms._base import BlackBox, Form, Reducible, Sum
+from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class SubsetFits:
 
     def __init__(
         self,
-        form: Form | BlackBox,
+        form: Form | None,
         ask: Callable[[Floats], Floats],
         sampled: SampledExpectation | None,
         fitted: Fitted,
@@ -107,7 +107,7 @@ class SubsetFits:
         changes: Bools | None = None,
     ) -> None:
         self._form, self._sampled, self._fitted = form, sampled, fitted
-        self._predict = ask if isinstance(form, BlackBox) else form.predict
+        self._predict = ask if form is None else form.predict
         self._design, self._seed = design, seed
         self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
         self._places = np.flatnonzero(identified(self._changes))

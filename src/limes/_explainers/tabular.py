@@ -1,7 +1,7 @@
 """Explain rows of a table.
 
 All that does not depend on the explained rows is one frozen :class:`TabularModel`. A call takes the present
-one, or makes a new one where the model was fitted again.
+one, or a new one where the model was fitted again.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
-from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._diagnostics.finding import row_outputs
 from limes._expectations.controls import CONTROLS
-from limes._explainers.options import SamplingOptions
-from limes._explainers.results import interrupted, output_positions, reason_of, refused
-from limes._explainers.sampling_warnings import sampling_warnings
+from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
+from limes._explainers.results import (
+    OCCURRING,
+    PERTURBED,
+    interrupted,
+    output_positions,
+    reason_of,
+    refused,
+    sampling_warnings,
+)
+from limes._explainers.tables.laws import TabularOptions
+from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
-from limes._explainers.tables.table_laws import TabularOptions
-from limes._explainers.tables.tabular_model import TabularModel
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -37,11 +43,12 @@ from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
-from limes.models._calling.caller import Retry, repetition_warnings
+from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import behind_method
 from limes.models._identity import few_rows
 
 
+@takes(SamplingKeywords)
 class TabularExplainer(Described):
     r"""Explain predictions on a table by LIME's limit: exactly where the model can be read.
 
@@ -156,18 +163,11 @@ class TabularExplainer(Described):
         weights: str = "bins",
         hold: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int | None = None,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 4096,
-        retry: Retry | None = None,
         errors: str = "raise",
-        **unknown: Never,
+        **options: Unpack[SamplingKeywords],
     ) -> None:
-        refuse_unknown(unknown, TabularExplainer)
-        controls, automatic = (*CONTROLS, "margin"), isinstance(bins, str) and bins == "auto"
+        chosen = complete(TabularExplainer, options)
+        automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
         self._options = TabularOptions(
@@ -178,9 +178,7 @@ class TabularExplainer(Described):
             bandwidth=bandwidth,
             weights=weights,
             ridge=check_size("ridge", ridge, zero=True),
-            sampling=SamplingOptions(
-                method, tolerance, max_calls, control, rng, batch_size, retry, controls=controls
-            ),
+            sampling=SamplingOptions.of(chosen, (*CONTROLS, "margin")),
             hold=self._background.held(hold),
             by_predict=passed is not model and passed.__name__ == "predict",
         )
@@ -188,13 +186,12 @@ class TabularExplainer(Described):
         self._explained = model
         self._is_reproducible = False
         self._model = TabularModel.fit(model, self._background, self._options)
-        self._suggestion = self._adopted_suggestion() if automatic else None
-
-    def _adopted_suggestion(self) -> DesignSuggestion:
-        """Take the design that fits best at some rows of the background."""
-        suggestion = suggest_design(self, self._background.decode(few_rows(self._background.matrix)[::8]))
-        vars(self).update(vars(self.with_design(**suggestion.options)))
-        return suggestion
+        self._suggestion: DesignSuggestion | None = None
+        if automatic:
+            # the design that fits best at some rows of the background
+            few = self._background.decode(few_rows(self._background.matrix)[::8])
+            suggestion = suggest_design(self, few)
+            vars(self).update(vars(self.with_design(**suggestion.options)), _suggestion=suggestion)
 
     @property
     def suggestion(self) -> DesignSuggestion | None:
@@ -202,8 +199,8 @@ class TabularExplainer(Described):
         return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
-        bound = self._model.bound
-        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
+        reading = self._model.bound.reading
+        return {**self._model.provenance, "outputs": ", ".join(reading.outputs), "reason": reading.reason}
 
     @property
     def method(self) -> Method:
@@ -221,7 +218,7 @@ class TabularExplainer(Described):
     @property
     def model_warnings(self) -> tuple[str, ...]:
         """Warnings about the model itself, whatever row is explained: that it is no function."""
-        return repetition_warnings(self._model.bound.spread)
+        return repetition_warnings(self._model.bound.reading.spread)
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
@@ -277,7 +274,6 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
-        """Fit the rows' surrogates, of which `_to_explanation` makes the explanation."""
         model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
@@ -302,15 +298,16 @@ class TabularExplainer(Described):
         return TabularFit(model, rows, cells, predictions, fitted, names)
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
-        """Build the explanation of fitted rows: with conditions, warnings and provenance."""
         model, rows, cells, predictions, fitted, row_names = fit
-        names, outputs = model.table.names, model.bound.outputs
+        names, outputs = model.table.names, model.bound.reading.outputs
         warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
         if model.warns:
             sampling = {}
             if fitted.sampled is not None:
-                options, kind = self._options.sampling.sampling, self._options.table_law.sample
-                sampling = sampling_warnings(fitted, names, outputs, sampling=options, kind=kind)
+                options, kind = self._options, OCCURRING if self._options.is_joint else PERTURBED
+                sampling = sampling_warnings(
+                    fitted, names, outputs, sampling=options.sampling.sampling, kind=kind
+                )
             warnings = model.warnings_of(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
@@ -321,7 +318,7 @@ class TabularExplainer(Described):
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method="exact" if fitted.sampled is None else "sampled",
-            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reason,
+            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason,
             row_warnings=warnings,
             provenance=model.provenance_of(fitted),
             ids=row_names.ids,
@@ -331,10 +328,8 @@ class TabularExplainer(Described):
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
-        """Return the current model, read again after a new fit; the encoded rows; and the predictions there.
-
-        Threads may read a model twice, but each explains all of its rows from one reading.
-        """
+        """The current model, read again after a new fit; the encoded rows; and the predictions there."""
+        # threads may read a model twice, but each explains all of its rows from one reading
         present = self._model
         model, encoded = present.encoded(X, self._errors)
         answers = model.bound.answers(encoded.matrix)
@@ -429,7 +424,7 @@ class TabularExplainer(Described):
         return context(
             row_outputs=row_outputs(explanation, output),
             rows=encoded.matrix,
-            positions=output_positions(explanation, output, model.bound.outputs),
+            positions=output_positions(explanation, output, model.bound.reading.outputs),
             predict=model.bound.predict,
             source=source_of(model.bound.expectation),
             bandwidth=float(explanation.provenance["bandwidth"]),
@@ -446,11 +441,11 @@ class TabularExplainer(Described):
 
 
 class TabularFit(NamedTuple):
-    """Rows (n, d), their cells (n, d), the model's predictions (n, ...) there, their surrogates and names."""
+    """Rows that were fitted, of which an explanation is made."""
 
     model: TabularModel
-    rows: Floats
-    cells: Ints
-    predictions: Floats
+    rows: Floats  # (n, d)
+    cells: Ints  # (n, d)
+    predictions: Floats  # (n, ...)
     fitted: Fitted
     names: RowNames

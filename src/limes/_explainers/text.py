@@ -1,46 +1,44 @@
-"""Explain texts."""
+"""Explain texts, whose words are kept or removed.
+
+A *split* finds pieces of a text, by a separator, as sentences, or by a tokenizer's offsets; a *group* takes
+pieces together as one feature.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Never, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from limes import __version__
-from limes._arrays import Floats, Ints
-from limes._checks import refuse_unknown
+from limes._arrays import Ints
 from limes._diagnostics.context import SubsetContext
-from limes._explainers.masked import MaskedExplainer
-from limes._explainers.masked_model import (
+from limes._explainers.masked import (
     CHECKED_ROWS,
-    CONTROLS,
+    MaskedExplainer,
     MaskedModel,
-    Predict,
-    check_form,
-    read_model,
 )
-from limes._explainers.options import SamplingOptions
-from limes._explainers.parts.text import Grouping, check_bag, check_mask, parse_text, splitter
-from limes._explainers.verification import subset_rows
-from limes._explainers.warnings import text_warnings
+from limes._explainers.options import SamplingKeywords, complete, takes
+from limes._explainers.reading import check_agreement, subset_rows
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
-from limes.models._calling.caller import ModelCaller, Retry
+from limes.models._calling.caller import ModelCaller
 from limes.models._calling.networks import Estimator, adapted
 from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
 from limes.models._documents import Document, TextModel, transform
+from limes.models._identity import Predict
 from limes.models._reading import CannotRead, tolerance_of
-from limes.models.forms._base import BlackBox, Form
+from limes.models.forms._base import Form
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.readers.sklearn_text import text_form, word_normalizer, word_rows
 
-_MEANING = "change of the surrogate when the word is in the text against when it is removed"
 
-
+@takes(SamplingKeywords, max_calls=4096)
 class TextExplainer(MaskedExplainer[Document]):
     r"""Explain predictions on texts by LIME's limit: exactly where the model can be read.
 
@@ -122,6 +120,7 @@ class TextExplainer(MaskedExplainer[Document]):
     _kind = "text"
     _several = "texts"
     _features = "words"
+    _meaning = "change of the surrogate when the word is in the text against when it is removed"
     _advice = "use another mask"
     _design = staticmethod(ExchangeableDesign.word_deletions)
 
@@ -138,45 +137,32 @@ class TextExplainer(MaskedExplainer[Document]):
         bandwidth: float = BANDWIDTH,
         output: Any = None,
         ridge: float = 0.0,
-        method: str = "auto",
-        tolerance: float | str | None = None,
-        max_calls: int = 4096,
-        control: str = "auto",
-        rng: int | np.random.Generator | np.random.SeedSequence | None = None,
-        batch_size: int = 4096,
-        retry: Retry | None = None,
-        **unknown: Never,
+        **options: Unpack[SamplingKeywords],
     ) -> None:
-        refuse_unknown(unknown, TextExplainer)
-        options = SamplingOptions(
-            method, tolerance, max_calls, control, rng, batch_size, retry, controls=CONTROLS
-        )
+        chosen = complete(TextExplainer, options)
         spans, grouping = splitter(split), Grouping.of(group, ignore)
-        name = type(model).__name__
-        model = adapted(model)
+        user_model, model = model, adapted(model)
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
-        self._model = TextModel.from_model(model, vectorizer)
-        self._output = resolve(self._model.head, output)
+        self._text_model = TextModel.from_model(model, vectorizer)
+        self._output = resolve(self._text_model.head, output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         # a known vectorizer takes some words for the same
-        key = word_normalizer(self._model.steps) if bag is True else None
-        self._parse_text = partial(
-            parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping
-        )
-        provenance = {
-            "meaning": _MEANING,
-            "limes": __version__,
-            "model": name,
-            "answer": self._output.method or "call",
-            "split": getattr(split, "pattern", split) if isinstance(split, str) else type(split).__name__,
+        key = word_normalizer(self._text_model.steps) if bag is True else None
+        super().__init__(
+            user_model,
+            partial(parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping),
+            chosen,
+            bandwidth,
+            ridge,
+            answer=self._output.method or "call",
+            split=split if isinstance(split, str) else type(split).__name__,
             **({} if group is None else {"group": _group_text(group)}),
             **({} if ignore is None else {"ignore": _group_text(ignore)}),
-            "bag": bag,
-            "mask": replacement or None,
-        }
-        super().__init__(options, bandwidth, ridge, provenance)
+            bag=bag,
+            mask=replacement or None,
+        )
 
     @overload
     def __call__(self, texts: str, *, progress: bool = True, workers: int = 1) -> Explanation: ...  # type: ignore[overload-overlap]
@@ -230,27 +216,24 @@ class TextExplainer(MaskedExplainer[Document]):
     def _diagnosable(self, item: Document) -> Any:  # noqa: ARG002 - its text is in the provenance
         return self
 
-    def _parse(self, raw: Any) -> Document:
-        return self._parse_text(raw)
-
     def _bind(self, item: Document) -> MaskedModel:
-        return read_text_model(self._model, self._output, item)
+        return read_text_model(self._text_model, self._output, item)
 
     def _remarks(self, item: Document) -> tuple[str, ...]:
-        cut = self._model.head.truncation(item.text) if isinstance(self._model.head, Estimator) else ""
-        return tuple(filter(None, (self._remark, *text_warnings(item), cut)))
+        head = self._text_model.head
+        cut = head.truncation(item.text) if isinstance(head, Estimator) else ""
+        return tuple(filter(None, (self._remark, *_text_warnings(item), cut)))
 
 
 def read_text_model(model: TextModel, output: Output, document: Document) -> MaskedModel:
-    """Read a model at a text, and compare the form with its answers to deletions of the text.
-
-    A model whose form answers something else is left to sampling.
-    """
+    """Read a model at a text, and compare the form with its answers to deletions of the text."""
     with_strings = ModelCaller(model.head, output, lambda z: model.encode(document.texts(z)))
     rows = subset_rows(document.size, CHECKED_ROWS)
     # a model that is not fitted, or takes no texts, raises its own error here
     answers = with_strings(rows if model.steps else rows[:1])
     facts: dict[str, Any] = {
+        "model": model.head,
+        "output": output,
         "outputs": output.names(answers.shape[1:]),
         "whole": answers[:1],
         # texts have many words, and often a linear fit explains all that the calls can show
@@ -260,42 +243,31 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
     try:
         words = word_rows(model.steps, document)
     except CannotRead as reason:
-        return MaskedModel(with_strings, BlackBox(with_strings, str(reason)), **facts)
+        return MaskedModel(ask=with_strings, reason=str(reason), **facts)
     tolerance = max(tolerance_of(model.head), SINGLE_TOLERANCE if words.single_precision else EXACT_TOLERANCE)
     rest = model.steps[words.steps :]
+
+    def read(wanted: Output) -> Form:
+        form = text_form(words, rest, model.head, wanted.method)
+        return form if wanted.columns is None else form.select(wanted.columns)
 
     def where(row: int) -> str:
         (text,) = document.texts(rows[row : row + 1])
         return f"the text {text[:200]!r}"
 
-    def check(predict: Predict) -> None:
-        check_form(predict, rows, answers, tolerance, where)
-
     @cache
     def chosen() -> Predict:
-        """Return what answers to sparse rows, where it answers as to strings; compared at the first use."""
+        """What answers to sparse rows, where it answers as to strings; compared at the first use."""
         sparse = ModelCaller(model.head, output, lambda z: transform(rest, words.rows(z)))
         try:
-            check(sparse)
+            check_agreement(answers, sparse(rows), bound.allowance(answers), where)
         except ReadMismatchError:
             return with_strings
         return sparse
 
-    def ask_sparse(z: Floats) -> Floats:
-        return chosen()(z)
-
-    ask = ask_sparse if words.grams is None else with_strings
-
-    def read(wanted: Output) -> Form | BlackBox:
-        try:
-            form = text_form(words, rest, model.head, wanted.method)
-        except CannotRead as reason:
-            return BlackBox(ask, str(reason))
-        return form if wanted.columns is None else form.select(wanted.columns)
-
-    bound = read_model(model.head, output, ask, read, check, otherwise=with_strings, **facts)
-    exact = tolerance <= EXACT_TOLERANCE and not isinstance(bound.form, BlackBox)
-    return replace(bound, predict=bound.form.predict) if exact else bound
+    ask = with_strings if words.grams is not None else lambda z: chosen()(z)
+    bound = MaskedModel.read(read, ask=ask, tolerance=tolerance, **facts)
+    return bound.checked(rows, answers, where, ask=with_strings)
 
 
 def _as_list(texts: Any) -> list[Any]:
@@ -314,7 +286,340 @@ def _as_list(texts: Any) -> list[Any]:
 
 
 def _group_text(group: Any) -> str:
-    """Describe the option in few words."""
     if not isinstance(group, Mapping | list | tuple | set | frozenset):
         return type(group).__name__
     return ", ".join(sorted(group) if isinstance(group, set | frozenset) else group)
+
+
+# text -> (start, end) of each piece
+Spans: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
+# spelling -> key that is equal for equal words
+Key: TypeAlias = Callable[[str], str]
+
+# Name of a split that is no regular expression, and of one way to tell words apart
+_SENTENCE, _SPELLING = "sentence", "spelling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPart:
+    r"""A text, whose words are features; the model gets a list of texts.
+
+    Parameters
+    ----------
+    split
+        As for :class:`limes.TextExplainer`.
+    bag
+        True: a word is one feature, wherever it stands, and words are the same if they are spelt alike.
+        False: every place is a feature.
+    mask
+        A text in the place of a word that is deleted; None leaves its place empty.
+
+    Raises
+    ------
+    InputError
+        If one of them is not usable.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.TextPart().parse("good food").compose([[1, 0]])
+    ['good ']
+    """
+
+    split: Any = r"\W+"
+    bag: bool = True
+    mask: str | None = None
+
+    def __post_init__(self) -> None:
+        splitter(self.split)
+        check_bag(self.bag)
+        check_mask(self.mask, None)
+
+    def parse(self, raw: Any) -> Document:
+        """Split a text, ``raw``, into words."""
+        return parse_text(raw, splitter(self.split), bag=bool(self.bag), mask=self.mask or "")
+
+
+def check_bag(bag: Any) -> bool | str:
+    if not isinstance(bag, bool) and (not isinstance(bag, str) or bag != _SPELLING):
+        raise InputError(f"bag must be True, False or {_SPELLING!r}, got {bag!r}")
+    return bag
+
+
+def check_mask(mask: Any, model: Any) -> str:
+    if mask is True:
+        mask = getattr(model, "mask_token", None)
+        if mask is None:
+            raise InputError("mask=True needs a model of transformers whose tokenizer has a mask token")
+    if mask is not None and not isinstance(mask, str):
+        raise InputError(
+            f"mask must be None, to delete words, a text to put in their places, or True for the tokenizer's "
+            f"own; got {mask!r}"
+        )
+    return mask or ""
+
+
+def parse_text(
+    text: Any,
+    spans: Spans,
+    *,
+    bag: bool,
+    mask: str,
+    key: Key | None = None,
+    grouping: Grouping | None = None,
+) -> Document:
+    """Split a text into features: groups, words, or, without ``bag``, single occurrences of words."""
+    _check_text(text)
+    grouping = grouping or Grouping()
+    places = _check_spans(spans(text), text)
+    places = np.array(grouping.pieces(text, [(a, b) for a, b in places.tolist()]), dtype=np.int64)
+    pieces = [text[start:end] for start, end in places.tolist()]
+    groups = [grouping.name(piece) for piece in pieces]
+    keys: list[Any] = list(range(len(pieces)))
+    if bag:
+        keys = pieces if key is None else [key(piece) for piece in pieces]
+        # a word that the vectorizer normalises to nothing is still a word of the text
+        keys = [clean or piece for clean, piece in zip(keys, pieces, strict=True)]
+    # a group and a word may have the same name: pairs keep them apart
+    keys = [
+        (clean, None) if group is None else (None, group) for clean, group in zip(keys, groups, strict=True)
+    ]
+    features = {pair: j for j, pair in enumerate(dict.fromkeys(keys))}
+    word = np.array([features[pair] for pair in keys], dtype=np.int64)
+    spellings: list[dict[str, None]] = [{} for _ in features]
+    for j, piece in zip(word.tolist(), pieces, strict=True):
+        spellings[j][piece] = None
+    names = tuple(
+        group or (next(iter(spelt)) if len(spelt) == 1 else clean)
+        for spelt, (clean, group) in zip(spellings, features, strict=True)
+    )
+    return Document(text, places, word, names, mask)
+
+
+def _check_text(text: Any) -> None:
+    if isinstance(text, bytes | bytearray):
+        raise InputError("the text is bytes: decode it first, text.decode('utf-8')")
+    if not isinstance(text, str):
+        raise InputError(f"expected a text, got {type(text).__name__}: {str(text)[:60]!r}")
+    if not text.strip():
+        raise InputError("the text is empty: there is nothing to explain")
+
+
+def _check_spans(pairs: Any, text: str) -> Ints:
+    try:
+        spans = np.array([tuple(pair) for pair in pairs], dtype=np.int64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"split must return pairs (start, end) for every word: {error}") from None
+    if not spans.size:
+        start = text if len(text) <= 60 else f"{text[:60]}…"
+        raise InputError(f"the split finds no words in {start!r}: pass another split")
+    if spans.ndim != 2 or spans.shape[1] != 2:
+        raise InputError(f"split must return pairs (start, end), got an array of shape {spans.shape}")
+    edges = spans.ravel()
+    if (spans[:, 0] >= spans[:, 1]).any() or (np.diff(edges) < 0).any() or edges[0] < 0:
+        raise InputError("split must return spans in order, without overlap, each with a character at least")
+    if edges[-1] > len(text):
+        raise InputError(f"split returns a span up to {edges[-1]}, but the text has {len(text)} characters")
+    return spans
+
+
+# -- splits --------------------------------------------------------------------------------------------------
+
+
+def splitter(split: Any) -> Spans:
+    if isinstance(split, str) and split == _SENTENCE:
+        return sentences
+    if isinstance(split, str | re.Pattern):
+        return _by_pattern(split)
+    if hasattr(split, "encode") and not isinstance(split, type):
+        return lambda text: _offsets(split, text)
+    if callable(split):
+        return lambda text: split(text)
+    raise InputError(
+        f"split={split!r} must be a regular expression of what separates words, 'sentence', a callable "
+        "text -> [(start, end), ...], or a tokenizer with offsets"
+    )
+
+
+def _by_pattern(split: str | re.Pattern[str]) -> Spans:
+    try:
+        pattern = re.compile(split)
+        matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer
+        list(matches(""))
+    except (re.error, TypeError) as error:
+        raise InputError(f"split={split!r} is no regular expression for texts: {error}") from None
+
+    def spans(text: str) -> list[tuple[int, int]]:
+        edges = [0, *(edge for match in matches(text) for edge in match.span()), len(text)]
+        return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
+
+    return spans
+
+
+def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    """Offsets of a fast tokenizer: of ``transformers`` (called) or of ``tokenizers`` (encode)."""
+    if hasattr(tokenizer, "is_fast"):
+        if not tokenizer.is_fast:
+            raise InputError(f"{type(tokenizer).__name__} has no offsets: use its fast variant (use_fast)")
+        offsets = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
+    else:
+        offsets = getattr(tokenizer.encode(text), "offsets", None)
+        if offsets is None:
+            raise InputError(
+                f"split: {type(tokenizer).__name__}.encode has no offsets; pass a callable text -> "
+                "[(start, end), ...]"
+            )
+    merged: list[tuple[int, int]] = []
+    for start, end in offsets:
+        if merged and start < merged[-1][1] and start < end:  # share a character, as the bytes of an emoji do
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif start < end:  # special tokens are empty
+            merged.append((start, end))
+    return merged
+
+
+# Ends of sentences: marks, closing quotes and brackets, and space; marks that need no space; empty lines
+_ENDS = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’]*|(?=\n\s*\n)")
+# What ends with a full stop inside a sentence: initials and abbreviations, and those of numbers
+_ABBREVIATION = re.compile(r"\b(?:[A-Z]|Mrs?|Ms|Dr|Prof|Sr|Jr|St|vs|cf|[Ee]\.g|[Ii]\.e|Inc|Ltd|Co)\.$")
+_OF_NUMBERS = re.compile(r"\b(?:[Nn]o|Nr|[Ff]ig|[Ee]q|pp?|approx)\.$")
+_EMPTY_LINE = re.compile(r"\s*\n\s*\n|\s*$")
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Spans of a text's sentences, without the space around them.
+
+    A sentence ends with a mark (. ! ? …) that space follows, with 。！？, or at an empty line; not behind an
+    initial or a common abbreviation, nor before a small letter.
+    """
+    spans, start = [], 0
+    for end in [match.end() for match in _ENDS.finditer(text)] + [len(text)]:
+        piece = text[start:end]
+        if piece.strip() and not _continues(piece, text[end:]):
+            first = start + len(piece) - len(piece.lstrip())
+            spans.append((first, start + len(piece.rstrip())))
+            start = end
+    return spans
+
+
+def _continues(piece: str, rest: str) -> bool:
+    if _EMPTY_LINE.match(rest):
+        return False
+    behind = rest.lstrip()[:1]
+    abbreviated = _ABBREVIATION.search(piece) or (behind.isdigit() and _OF_NUMBERS.search(piece))
+    return bool(abbreviated) or behind.islower()
+
+
+# -- groups --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Pieces of a text that are one feature."""
+
+    name_of: Callable[[str], Any] | None = None  # piece -> name of its group, None for a piece by itself
+    phrases: tuple[tuple[str, ...], ...] = ()  # sequences of words that are one piece, each word by its key
+    ignored: Callable[[str], Any] | None = None  # whether a piece is no feature, and always stays in the text
+
+    @classmethod
+    def of(cls, group: Any, ignore: Any = None) -> Grouping:
+        ignored = _ignored(ignore)
+        if group is None:
+            return cls(ignored=ignored)
+        if isinstance(group, Mapping):
+            names = {word.casefold(): name for name, words in group.items() for word in _words(name, words)}
+            return cls(lambda piece: names.get(piece.casefold()), ignored=ignored)
+        if callable(group):
+            return cls(group, ignored=ignored)
+        if isinstance(group, list | tuple) and group and all(isinstance(phrase, str) for phrase in group):
+            phrases = tuple(sorted(filter(None, map(_keys, group)), key=len, reverse=True))
+            return cls(phrases=phrases, ignored=ignored)
+        raise InputError(
+            f"group={group!r} must be a callable word -> name of its group or None, a mapping of names to "
+            'lists of words, or a list of phrases such as ["not good"]'
+        )
+
+    def pieces(self, text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Merge the spans of words that spell a phrase, and leave out those that are ignored."""
+        merged = self._merged(text, spans)
+        if self.ignored is None:
+            return merged
+        kept = [(start, end) for start, end in merged if not self.ignored(text[start:end])]
+        if not kept:
+            raise InputError("ignore leaves no word of the text to explain: pass fewer words")
+        return kept
+
+    def _merged(self, text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Merge the spans of words that spell a phrase, the longest phrase first."""
+        if not self.phrases:
+            return spans
+        words = [text[start:end].casefold() for start, end in spans]
+        merged, i = [], 0
+        while i < len(spans):
+            count = next((len(p) for p in self.phrases if tuple(words[i : i + len(p)]) == p), 1)
+            merged.append((spans[i][0], spans[i + count - 1][1]))
+            i += count
+        return merged
+
+    def name(self, piece: str) -> str | None:
+        if self.phrases:
+            words = _keys(piece)
+            return " ".join(words) if words in self.phrases else None
+        name = None if self.name_of is None else self.name_of(piece)
+        if name is None or (isinstance(name, str) and name):
+            return name
+        raise InputError(f"group must return the name of a group or None; it returned {name!r} for {piece!r}")
+
+
+def _ignored(ignore: Any) -> Callable[[str], Any] | None:
+    if ignore is None:
+        return None
+    if callable(ignore):
+        return lambda piece: ignore(piece)
+    words = None if isinstance(ignore, str) or not isinstance(ignore, Iterable) else list(ignore)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise InputError(f"ignore={ignore!r} must be a list of words, or a callable word -> True or False")
+    spellings = {word.casefold() for word in words}
+    return lambda piece: piece.casefold() in spellings
+
+
+def _keys(phrase: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", phrase.casefold()))
+
+
+def _words(name: Any, words: Any) -> list[str]:
+    spellings = None if isinstance(words, str) or not isinstance(words, Iterable) else list(words)
+    named = isinstance(name, str) and name
+    if spellings is None or not named or not all(isinstance(word, str) for word in spellings):
+        raise InputError(f"group: {name!r} must be a name of a list of words, got {words!r}")
+    return spellings
+
+
+# -- warnings ------------------------------------------------------------------------------------------------
+
+# First words of the Unicode names of letters of scripts that put no spaces between words
+_WITHOUT_SPACES = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
+# Letters: hardly any word of these scripts is longer
+_LONG = 8
+
+
+def _text_warnings(document: Document) -> tuple[str, ...]:
+    warnings = []
+    if document.size == 1:
+        warnings.append(
+            "the text has one word: its coefficient is the prediction less that of the text without it"
+        )
+    long = [word for word in document.names if _unsplit(word)]
+    if long:
+        warnings.append(
+            f"{long[0][:20]!r} is taken as one word, as its script puts no spaces between words: pass split= "
+            "a tokenizer, or a callable text -> [(start, end), ...]"
+        )
+    return tuple(warnings)
+
+
+def _unsplit(word: str) -> bool:
+    if len(word) <= _LONG or word.isascii():
+        return False
+    scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)
+    return sum(script in _WITHOUT_SPACES for script in scripts) > _LONG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -12,22 +12,21 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.moments import ExactMoments
-from limes._expectations.of_forms import exact_expectation
 from limes._explainers.options import REQUESTED
+from limes._explainers.reading import Reading, exact_moments
 from limes._explainers.results import UNFINISHED
-from limes._explainers.verification import check_agreement
 from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
 from limes._rules.literals import SignRows, TableRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
 from limes._rules.solvers import SOLVERS
 from limes._threads import LRUCache
-from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import Calls, OneOutput, Retry, with_retries
 from limes.models._calling.outputs import MEMBERSHIP, Output
 from limes.models._identity import Watch
-from limes.models._reading import read_output, tolerance_of, watch
-from limes.models.forms._base import BlackBox, Form
+from limes.models._reading import read_output, tolerance_of
+from limes.models.forms._base import Form
 
 # Methods whose answers lie between 0 and 1
 _SHARES = ("predict_proba", MEMBERSHIP)
@@ -110,12 +109,17 @@ class RuleModel:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
         why_sampled, expectation, passed = self._why_sampled(), None, self.passed
         bounded = passed is not None or self.output.method in _SHARES
-        form, reason, allowed = (None, "", 0.0) if why_sampled and bounded else self._read()
-        if form is not None and not why_sampled:
-            expectation, reason = self._expectation(form)
-            form = None if expectation is None else form
-        predict = None if form is None else form.predict
-        watched = watch(self.model, ask=self.ask, predict=predict, allowed=allowed)
+        reading = Reading(model=self.model, output=self.output, ask=self.ask)
+        if not (why_sampled and bounded):
+            reading = self._read()
+        if reading.form is not None and not why_sampled:
+            try:
+                expectation = self._expectation(reading.form)
+            except NotReadableError as reason:
+                if self.method == "exact":
+                    raise
+                reading = replace(reading, form=None, by_form=None, reason=str(reason))
+        form, allowed = reading.form, reading.allowed
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
@@ -129,13 +133,13 @@ class RuleModel:
 
         return ModelReading(
             expectation=expectation,
-            predict=None if expectation is None else predict,
+            predict=None if expectation is None else reading.by_form,
             samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
             bounds=None if form is None else bounds_of(form),
-            reason=why_sampled or reason,
-            watch=watched,
+            reason=why_sampled or reading.reason,
+            watch=reading.watch(),
             unfinished=LRUCache(UNFINISHED),
         )
 
@@ -149,34 +153,29 @@ class RuleModel:
             return f"solver={solver!r} works on a sample"
         return REQUESTED if method == "sampled" else ""
 
-    def _read(self) -> tuple[Form | None, str, float]:
-        exact = self.method == "exact"
-        form = read_output(self.model, self.output, self.rows.decode, schema=self.rows.schema)
-        if isinstance(form, BlackBox):
+    def _read(self) -> Reading:
+        exact, column = self.method == "exact", self.ask.column
+
+        def read(output: Output) -> Form:
+            form = read_output(self.model, output, self.rows.schema)
+            return form if output.columns is not None or column is None else form.select(column)
+
+        tolerance = tolerance_of(self.model)
+        facts = {"model": self.model, "output": self.output, "ask": self.ask, "tolerance": tolerance}
+        reading = Reading.of(read, **facts)
+        if reading.form is None:
             if exact:
-                raise NotReadableError(f"method='exact' needs a model that can be read: {form.reason}")
-            return None, form.reason, 0.0
-        if self.output.columns is None and self.ask.column is not None:
-            form = form.select(self.ask.column)
-        rows = self.rows.checked_rows(form.size)
-        answers = self.ask(rows)
-        allowed = tolerance_of(self.model) * float(np.abs(answers).max())
+                raise NotReadableError(f"method='exact' needs a model that can be read: {reading.reason}")
+            return reading
+        rows = self.rows.checked_rows(reading.form.size)
         try:
-            check_agreement(answers, form.predict(rows), allowed, lambda i: f"row {rows[i]}")
-        except ReadMismatchError as error:
+            return reading.compared(rows, self.ask(rows), lambda i: f"row {rows[i]}")
+        except ReadMismatchError as mismatch:
             if exact:
                 raise
-            return None, str(error), 0.0
-        return form, "", allowed
+            return reading.unread(str(mismatch))
 
-    def _expectation(self, form: Form) -> tuple[ExactMoments | None, str]:
+    def _expectation(self, form: Form) -> ExactMoments:
+        """The form's exact expectation, tried around one row; a NotReadableError, if it has none."""
         row = self.rows.checked_rows(form.size)[0]
-        try:
-            expectation = exact_expectation(form)
-            expectation.moments(self.rows.near(row, self.spread).design, row)
-        except (InputError, ModelError) as error:
-            reason = f"the model was read, but its expectation is not exact: {error}"
-            if self.method == "exact":
-                raise NotReadableError(reason) from error
-            return None, reason
-        return expectation, ""
+        return exact_moments(form, self.rows.near(row, self.spread).design)[0]

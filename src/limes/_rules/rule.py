@@ -22,7 +22,7 @@ from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constan
 from limes._expectations.moments import Moments
 from limes._expectations.refusals import REFUSED
 from limes._expectations.sampling import DEFAULT_TOLERANCE
-from limes._explainers.warnings import POOR, SAMPLED_ALONE
+from limes._explainers.results import POOR, SAMPLED_ALONE
 from limes._explanation.rules import Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood

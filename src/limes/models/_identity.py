@@ -68,27 +68,15 @@ _FEW_MEMBERS = 16
 
 
 class ModelState(NamedTuple):
-    """The objects that a model refers to, down to the models inside it; they are kept alive.
+    """The objects that a model refers to, down to the models inside it; they are kept alive."""
 
-    Attributes
-    ----------
-    attributes
-        Models, the model itself first, with the values of their attributes, compared by identity.
-    entries
-        Lists and tuples among these values, with their entries, compared by identity.
-    contents
-        Small arrays among these values, with their bytes.
-    complete
-        Whether every change of the fit is visible in the three.
-    """
-
+    # the model, and the models inside it, with the values of their attributes, compared by identity
     attributes: list[tuple[Any, tuple[Any, ...]]]
-    entries: list[tuple[Sequence[Any], tuple[Any, ...]]]
-    contents: list[tuple[NDArray[Any], bytes]]
-    complete: bool
+    entries: list[tuple[Sequence[Any], tuple[Any, ...]]]  # lists among these values, compared by identity
+    contents: list[tuple[NDArray[Any], bytes]]  # small arrays among these values
+    complete: bool  # whether every change of the fit is visible in the three
 
     def holds(self) -> bool:
-        """Return whether the model is still in this state."""
         return (
             all(_are(_values(model), values) for model, values in self.attributes)
             and all(_are(entries, values) for entries, values in self.entries)
@@ -97,7 +85,6 @@ class ModelState(NamedTuple):
 
 
 def state_of(model: Any) -> ModelState:
-    """Record the present state of a model."""
     state = ModelState([], [], [], complete=True)
     return state._replace(complete=_collect(model, state))
 
@@ -154,35 +141,20 @@ REFIT_ROUNDING = 1e-5
 
 
 def few_rows(rows: Floats) -> Floats:
-    """Return at most 64 of the rows, evenly spread."""
-    return rows[few_places(len(rows))]
-
-
-def few_places(n: int) -> slice:
-    """Return at most 64 of n positions, evenly spread."""
-    return slice(None, None, -(-n // _ROWS))
+    """At most 64 of the rows, evenly spread."""
+    return rows[:: -(-len(rows) // _ROWS)]
 
 
 class Watch:
     """Detects that a model was fitted again since it was read: by its state, and by the answers of its form.
 
-    Parameters
-    ----------
-    model
-        The model.
-    has_reader
-        Whether its class has a reader. Other models are not watched: they may change at each call without a
-        fit.
-    ask, predict
-        The model's own answers, and those of its form; None if it could not be read.
-    allowed
-        Largest difference of the two, among answers as large as the background's.
+    ``ask`` are the model's own answers, ``predict`` those of what was read of it, and ``allowed`` is the
+    largest difference of the two among answers as large as the background's.
     """
 
     def __init__(
         self,
         model: Any,
-        *,
         has_reader: bool,
         ask: Predict | None = None,
         predict: Predict | None = None,
@@ -200,7 +172,6 @@ class Watch:
         return self.same_state() and self.agrees(rows)
 
     def same_state(self) -> bool:
-        """Return whether the model's attributes are those recorded."""
         if self._state is None and self._has_reader:  # the copy of a model has its own state
             self._state = self._present()
         return self._state is None or self._state.holds()
@@ -212,9 +183,8 @@ class Watch:
         """
         if self._ask is None or self._predict is None or self._state is None or self._state.complete:
             return True
-        few = few_places(len(rows))
         expected, computed = (
-            answers[few] if answers is not None and by == source else source(rows[few])
+            few_rows(answers) if answers is not None and by == source else source(few_rows(rows))
             for source in (self._ask, self._predict)
         )
         # rows far from the background may have larger answers

@@ -22,7 +22,7 @@ from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
 from limes.models._identity import Predict, Watch, qualified_name, replaced_method
 from limes.models.forms._base import BlackBox, Form
-from limes.models.readers import EXACT_TOLERANCE, READERS, Entry
+from limes.models.readers import EXACT_TOLERANCE, READERS
 
 
 class CannotRead(Exception):  # noqa: N818 - caught inside this package, never seen by users
@@ -31,18 +31,10 @@ class CannotRead(Exception):  # noqa: N818 - caught inside this package, never s
 
 @dataclass(frozen=True)
 class Schema:
-    """The user's columns.
+    """The user's columns."""
 
-    Attributes
-    ----------
-    names
-        (d,) names.
-    levels
-        (d,) the user's values of a column that x holds as codes 0, 1, ..., in the order of the codes; () for
-        a column of numbers.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # (d,)
+    # (d,) values of a column that x holds as codes 0, 1, ..., in the order of the codes; () for numbers
     levels: tuple[tuple[Any, ...], ...]
 
 
@@ -83,39 +75,36 @@ def read(model: Any, output: Any = None) -> Form | BlackBox:
     >>> limes.models.read(LinearRegression().fit(X, y)).coef.shape
     (10,)
     """
-    return read_output(model, resolve(model, output))
+    output = resolve(model, output)
+    try:
+        return read_output(model, output)
+    except CannotRead as reason:
+        return BlackBox(ModelCaller(model, output, np.asarray), str(reason))
 
 
-def read_output(
-    model: Any,
-    output: Output,
-    decode: Callable[[Floats], Any] = np.asarray,
-    *,
-    schema: Schema | None = None,
-) -> Form | BlackBox:
-    """Read a model for an output that is already resolved; for ``decode`` see :class:`ModelCaller`."""
+def read_output(model: Any, output: Output, schema: Schema | None = None) -> Form:
+    """Read a model for an output that is already resolved."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             form = read_form(model, output.method, schema)
-    except CannotRead as reason:
-        return BlackBox(ModelCaller(model, output, decode), str(reason))
     except InputError as error:
-        why = f"{type(model).__name__} has numbers that no form can hold: {error}"
-        return BlackBox(ModelCaller(model, output, decode), why)
+        raise CannotRead(f"{type(model).__name__} has numbers that no form can hold: {error}") from error
     return form if output.columns is None else form.select(output.columns)
 
 
 def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     """Read all outputs of one method of a model; readers of composed models call this for their parts."""
-    module, function = _entry(type(model)).reader.split(":")
+    entry = READERS.get(qualified_name(type(model)))
+    if entry is None:
+        raise CannotRead(_why_not(type(model)))
     refuse_replaced_methods(model)
     _check_fitted(model)
+    module, function = entry.reader.split(":")
     reader: Reader = getattr(import_module(f"limes.models.readers.{module}"), function)
     return reader(model, method, schema)
 
 
 def refuse_replaced_methods(model: Any) -> None:
-    """Refuse a model whose methods are not those of its library."""
     method = replaced_method(model)
     if method is not None:
         raise CannotRead(
@@ -134,7 +123,6 @@ def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
 
 
 def dense(matrix: Any) -> Floats:
-    """Return the numbers of a matrix, which may be stored sparse."""
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
@@ -142,31 +130,20 @@ def tolerance_of(model: Any) -> float:
     """Rounding error of a model's sums, relative to its largest prediction: that of its least exact part."""
     if qualified_name(type(model)) == "sklearn.FrozenEstimator":
         return tolerance_of(model.estimator)
-    parts = [_last_step(model), *(getattr(model, name, None) for name in _PART_NAMES)]
+    steps = getattr(model, "steps", None)
+    last = steps[-1][1] if isinstance(steps, list) and steps else None
+    parts = [last, *(getattr(model, name, None) for name in _PART_NAMES)]
     flat = [part for group in parts if group is not None for part in np.ravel(np.array(group, dtype=object))]
     entry = READERS.get(qualified_name(type(model)))
     tolerance = EXACT_TOLERANCE if entry is None else entry.tolerance
     return max([tolerance, *(tolerance_of(part) for part in flat if part is not None)])
 
 
-def _last_step(model: Any) -> Any:
-    steps = getattr(model, "steps", None)
-    return steps[-1][1] if isinstance(steps, list) and steps else None
-
-
 def watch(
     model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
 ) -> Watch:
-    """Watch a model whose exact class has a reader; see :class:`limes.models._identity.Watch`."""
-    has_reader = qualified_name(type(model)) in READERS
-    return Watch(model, has_reader=has_reader, ask=ask, predict=predict, allowed=allowed)
-
-
-def _entry(kind: type) -> Entry:
-    entry = READERS.get(qualified_name(kind))
-    if entry is None:
-        raise CannotRead(_why_not(kind))
-    return entry
+    """Watch a model whose exact class has a reader: others may change at each call without a fit."""
+    return Watch(model, qualified_name(type(model)) in READERS, ask, predict, allowed)
 
 
 def _check_fitted(model: Any) -> None:

@@ -1,24 +1,41 @@
-"""The laws of a table's columns, learnt from it, and their cells in words.
+"""The laws of perturbed rows: of a table's columns, learnt from it, or the joint law of its rows.
 
-Bins of numbers and levels of categories read "bmi <= -0.54", "workclass = Private", "age is missing".
+Cells in words: bins of numbers and levels of categories read "bmi <= -0.54", "workclass = Private", "age is
+missing".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats
-from limes._explainers.tables.columns import TableColumn
-from limes._explainers.tables.table import Table
+from limes._arrays import Floats, streams
+from limes._checks import check_choice
+from limes._explainers.options import SamplingOptions
+from limes._explainers.tables.table import Table, TableColumn
 from limes.designs._bins import bin_edges
-from limes.designs._columns import BinStatistics, binned, categorical, unbinned
+from limes.designs._columns import LAWS, BinStatistics, binned, categorical, unbinned
+from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells, Marginal
+from limes.designs._product import ProductFamily
+from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError
+
+Family: TypeAlias = ProductFamily | JointFamily
+
+# Laws of perturbed rows: of independent columns, by their law inside a bin, and of the background's own rows,
+# weighted by the cells that they change
+TABLE_LAWS = (*LAWS, "joint")
+# Rows of a larger background that the joint law uses, unless max_calls says otherwise: around each explained
+# row all of them are compared with it
+_MOST_ROWS = 1 << 17
+# Key of the stream that chooses them, where those of explained rows have the row's hash
+_KEY = 0x6A6F696E
 
 # The tails of a normal law with values up to here end before the largest float64.
 _LARGEST = 1e307
@@ -36,17 +53,82 @@ _LARGEST_WHOLE = 1e15
 _SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-5, 1e9
 
 
-def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
-    """Learn one law per column; ``bins`` is None for numbers without bins.
+@dataclass(frozen=True)
+class TabularOptions:
+    """Options of :class:`limes.TabularExplainer`; an InputError if one is not usable."""
 
-    Raises
-    ------
-    InputError
-        If a column cannot be learnt: names it.
-    """
-    _check_sizes(table)
-    statistics = _statistics(bins)
-    edges: list[Floats | None] = [None] * table.matrix.shape[1]
+    output: Any
+    bins: Any
+    target: Any
+    law: str
+    bandwidth: float | None
+    weights: str
+    ridge: float
+    sampling: SamplingOptions
+    hold: tuple[str, ...] = ()
+    by_predict: bool = False  # whether the user passed a model's predict, and not the model
+
+    def __post_init__(self) -> None:
+        check_choice("law", self.law, TABLE_LAWS)
+        check_choice("weights", self.weights, tuple(WEIGHTS))
+        if self.is_joint:
+            self._check_joint()
+
+    @property
+    def is_joint(self) -> bool:
+        return self.law == "joint"
+
+    @property
+    def law_in_bin(self) -> str:
+        """Name of the law inside a bin, for one column by itself."""
+        return "truncnorm" if self.is_joint else self.law
+
+    @property
+    def weights_name(self) -> str:
+        """Name of the weights: slopes always have smooth ones."""
+        return "euclidean" if self.bins is None else self.weights
+
+    def _check_joint(self) -> None:
+        if self.hold:
+            raise InputError(
+                f"law='joint' explains by rows that occur, and few of them share the values that "
+                f"hold={self.hold!r} asks for: use another law, or a background of such rows"
+            )
+        if self.bins is None or (isinstance(self.bins, str) and self.bins == "auto"):
+            raise InputError(
+                f"law='joint' compares cells, and bins={self.bins!r} has none: pass bins='quartile', or "
+                "any other bins"
+            )
+        if self.weights != "bins":
+            raise InputError(f"law='joint' counts changed cells: pass weights='bins', not {self.weights!r}")
+        if self.sampling.method == "exact":
+            raise InputError(
+                "law='joint' averages over the background's rows, which are a sample of their population: "
+                "coefficients have standard errors, and method='exact' does not go with it; use 'auto'"
+            )
+
+    def family(self, product: ProductFamily, background: Floats) -> Family:
+        if not self.is_joint:
+            return product
+        most = self.sampling.max_calls or _MOST_ROWS
+        if len(background) > most:
+            (stream,) = streams(self.sampling.sampling.seed, _KEY, 1)
+            chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
+            background = background[np.sort(chosen)]
+        return JointFamily(product, background)
+
+
+def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
+    """Learn one law per column; ``bins`` is None for numbers without bins."""
+    for column, x in zip(table.columns, table.matrix.T, strict=True):
+        largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
+        if largest > _LARGEST:  # differences of values would be no finite numbers
+            raise InputError(
+                f"column {column.name!r} holds {largest:.3g}: sums of values beyond {_LARGEST:g} are not "
+                "finite; divide the column by a constant"
+            )
+    entries = bins if isinstance(bins, list | tuple) else []
+    statistics = {j: entry for j, entry in enumerate(entries) if isinstance(entry, BinStatistics)}
     if bins is None:
         # a column without a single number has no slope
         empty = table.numeric & np.isnan(table.matrix).all(axis=0)
@@ -58,23 +140,6 @@ def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tup
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
     columns = zip(table.columns, table.matrix.T, sources, strict=True)
     return tuple(_fit_law(column, x, source, law) for column, x, source in columns)
-
-
-def _check_sizes(table: Table) -> None:
-    """Refuse columns whose values are so large that their differences are no finite numbers."""
-    for column, x in zip(table.columns, table.matrix.T, strict=True):
-        largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
-        if largest > _LARGEST:
-            raise InputError(
-                f"column {column.name!r} holds {largest:.3g}: sums of values beyond {_LARGEST:g} are not "
-                "finite; divide the column by a constant"
-            )
-
-
-def _statistics(bins: Any) -> dict[int, BinStatistics]:
-    """Return the statistics among the option's entries, by column."""
-    entries = bins if isinstance(bins, list | tuple) else []
-    return {j: entry for j, entry in enumerate(entries) if isinstance(entry, BinStatistics)}
 
 
 def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | None, law: str) -> Marginal:
@@ -97,7 +162,7 @@ def _from_statistics(column: TableColumn, x: Floats, statistics: BinStatistics) 
 
 
 def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple[str, ...]:
-    """Return one text per cell of the column's marginal; ``values`` (n,) are the background's."""
+    """One text per cell of the column's marginal; ``values`` (n,) are the background's."""
     cells = marginal.cells
     if isinstance(cells, BinCells):
         return (*bin_texts(column.name, cells.edges, values), *[f"{column.name} is missing"] * cells.missing)
@@ -105,7 +170,6 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
 
 
 def value_text(column: TableColumn, value: float) -> str:
-    """Return the condition that a column has this value of the matrix."""
     if np.isnan(value):
         return f"{column.name} is missing"
     (original,) = column.originals(np.array([value]))
@@ -115,14 +179,14 @@ def value_text(column: TableColumn, value: float) -> str:
 
 
 def _equal_text(value: float) -> str:
-    """Return a number that a column is equal to: whole numbers in full, others with six digits."""
+    """A number that a column is equal to: whole numbers in full, others with six digits."""
     if value.is_integer() and abs(value) < _LARGEST_WHOLE:
         return str(int(value))
     return _written(value, _DIGITS_OF_ONE, plain=_is_plain(np.array([value])))
 
 
 def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[str]:
-    """Return one text per bin between edges (p + 1,), which are true of these values (n,)."""
+    """One text per bin between edges (p + 1,), which are true of these values (n,)."""
     if edges.size == 2:
         return [f"{name} = {_equal_text(float(edges[0]))}" if edges[0] == edges[1] else name]
     inner = number_texts(edges[1:-1], values)
@@ -131,7 +195,7 @@ def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[st
 
 
 def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None) -> list[str]:
-    """Return numbers with as few digits as tell them apart, three at least.
+    """Numbers with as few digits as tell them apart, three at least.
 
     Edges have as many as keep each of the ``values`` (n,) on its side; one that is equal to an edge but for
     noise in its last digit is on the side of the edge. Exponents stand where a person writes one.

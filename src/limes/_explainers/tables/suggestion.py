@@ -12,7 +12,7 @@ noise that ``lime``'s 5,000 rows would have, and locality, the share of a row's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,20 +104,15 @@ class DesignSuggestion(Printable):
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Numbers of one design, one a row (n,)."""
+    """One design: its options, and medians over the rows of what a `DesignSuggestion` has of it."""
 
     name: str
     options: Mapping[str, Any]
-    fidelity: Floats
-    error: Floats
-    own_fidelity: Floats
-    noise: Floats
-    locality: Floats
-
-    @property
-    def score(self) -> float:
-        """Median R² on the common draws."""
-        return float(np.median(self.fidelity))
+    fidelity: float
+    fidelity_error: float
+    own_fidelity: float
+    noise: float
+    locality: float
 
 
 def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
@@ -153,68 +148,61 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     """
     if not hasattr(explainer, "with_design"):
         raise InputError("suggest_design needs a TabularExplainer")
-    common = _CommonDraws.of(explainer, X)
-    first = [_judge(name, explainer.with_design(bins=bins), common, X) for name, bins in _BINS.items()]
-    best = max(first, key=lambda judged: judged.score)
-    bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
-    more = [
-        _judge(
-            f"{best.name}, ν = {factor * bandwidth:.3g}",
-            explainer.with_design(bins=bins, bandwidth=factor * bandwidth),
-            common,
-            X,
-        )
-        for factor in _BANDWIDTHS
-        if np.isfinite(bandwidth)
+    model, rows = explainer.model_at(X)
+    designs, predict = model.laws(rows)
+    # the explainer's law around each row, on which all designs are compared, and the model's answers
+    x = [
+        design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
+        for row, design in zip(rows, designs, strict=True)
     ]
-    every = [*first, *more]
-    wider_or_narrower = max(more, key=lambda judged: judged.score, default=best)
-    # another bandwidth changes what is explained: R² must rise by enough
-    winner = wider_or_narrower if wider_or_narrower.score > best.score + _WORTH else best
-    second = max((judged for judged in every if judged is not winner), key=lambda judged: judged.score)
+    draws = [(drawn, predict(drawn).reshape(_DRAWS, -1)) for drawn in x]
+    every = [_judge(name, explainer.with_design(bins=bins), draws, X) for name, bins in _BINS.items()]
+    best = max(every, key=_fidelity)
+    bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
+    if np.isfinite(bandwidth):
+        others = [factor * bandwidth for factor in _BANDWIDTHS]
+        more = [
+            _judge(
+                f"{best.name}, ν = {other:.3g}", explainer.with_design(bins=bins, bandwidth=other), draws, X
+            )
+            for other in others
+        ]
+        every += more
+        wider_or_narrower = max(more, key=_fidelity)
+        # another bandwidth changes what is explained: R² must rise by enough
+        if wider_or_narrower.fidelity > best.fidelity + _WORTH:
+            best = wider_or_narrower
+    second = max((judged for judged in every if judged is not best), key=_fidelity)
     return DesignSuggestion(
-        name=winner.name,
-        options=winner.options,
+        name=best.name,
+        options=best.options,
         reason=(
-            f"on common draws it captures {winner.score:.0%} of what the model does around a row, "
-            f"{second.name} {second.score:.0%}"
+            f"on common draws it captures {best.fidelity:.0%} of what the model does around a row, "
+            f"{second.name} {second.fidelity:.0%}"
         ),
         names=tuple(judged.name for judged in every),
         candidates=tuple(judged.options for judged in every),
-        fidelity=np.array([judged.score for judged in every]),
-        fidelity_errors=np.array([np.median(judged.error) for judged in every]),
-        own_fidelity=np.array([np.median(judged.own_fidelity) for judged in every]),
-        noise=np.array([np.median(judged.noise) for judged in every]),
-        locality=np.array([np.median(judged.locality) for judged in every]),
+        fidelity=np.array([judged.fidelity for judged in every]),
+        fidelity_errors=np.array([judged.fidelity_error for judged in every]),
+        own_fidelity=np.array([judged.own_fidelity for judged in every]),
+        noise=np.array([judged.noise for judged in every]),
+        locality=np.array([judged.locality for judged in every]),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _CommonDraws:
-    """Rows of the explainer's law around each explained row, (m, d) each, and the model's answers (m, k)."""
-
-    x: list[Floats]
-    f: list[Floats]
-
-    @classmethod
-    def of(cls, explainer: Any, X: Any) -> _CommonDraws:
-        model, rows = explainer.model_at(X)
-        designs, predict = model.laws(rows)
-        x = [
-            design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
-            for row, design in zip(rows, designs, strict=True)
-        ]
-        return cls(x, [predict(drawn).reshape(_DRAWS, -1) for drawn in x])
+def _fidelity(judged: _Judged) -> float:
+    return judged.fidelity
 
 
-def _judge(name: str, explainer: Any, common: _CommonDraws, X: Any) -> _Judged:
+def _judge(name: str, explainer: Any, draws: Sequence[tuple[Floats, Floats]], X: Any) -> _Judged:
+    """Judge a design on rows x (m, d) around each row, and the model's answers f (m, k) there."""
     explanation, (model, rows) = explainer(X, progress=False), explainer.model_at(X)
     n, d = explanation.values.shape[:2]
     values, intercepts = explanation.values.reshape(n, d, -1), explanation.intercepts.reshape(n, -1)
-    fidelity, error = np.zeros(n), np.zeros(n)
-    for i, (x, f) in enumerate(zip(common.x, common.f, strict=True)):
-        rest_of_f = f - intercepts[i] - model.features_at(rows[i], x) @ values[i]
-        fidelity[i], error[i] = _r_squared(f, rest_of_f)
+    fits = [
+        _r_squared(f, f - intercepts[i] - model.features_at(rows[i], x) @ values[i])
+        for i, (x, f) in enumerate(draws)
+    ]
     features = explainer.features(X)
     explained = (values**2 * features.variance[:, :, None]).sum(axis=1)
     own_fidelity = explanation.fidelity.reshape(n, -1)
@@ -226,15 +214,16 @@ def _judge(name: str, explainer: Any, common: _CommonDraws, X: Any) -> _Judged:
     safe = np.where(features.variance > 0, features.variance, np.inf)
     errors = np.sqrt((rest[:, None] / (effective[:, None, None] * safe[:, :, None])).sum(axis=(1, 2)))
     size = np.sqrt((values**2).sum(axis=(1, 2)))
-    bins = explanation.provenance["bins"]
+    fidelity, fidelity_error = np.median(fits, axis=0).tolist()
+    has_bins = explanation.provenance["bins"] is not None
     return _Judged(
         name,
         explainer.design_options,
         fidelity,
-        error,
-        own_fidelity.mean(axis=1),
-        np.divide(errors, size, out=np.zeros(n), where=size > 0),
-        np.full(n, np.nan) if bins is None else features.inclusion.mean(axis=1),
+        fidelity_error,
+        float(np.median(own_fidelity.mean(axis=1))),
+        float(np.median(np.divide(errors, size, out=np.zeros(n), where=size > 0))),
+        float(np.median(features.inclusion.mean(axis=1))) if has_bins else np.nan,
     )
 
 

@@ -8,94 +8,572 @@ gets the dtypes and categories that it was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import math
+import numbers
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
-from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals
-from limes._checks import listed
-from limes._explainers.tables.columns import (
-    TableColumn,
-    column_positions,
-    encode,
-    learn,
-    template_of,
-)
-from limes._explainers.tables.opening import (
-    ArrayConverter,
-    FrameConverter,
-    RawTable,
-    match_columns,
-    names_of,
-    open_table,
-)
+from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
+from limes._checks import SHOWN, did_you_mean, listed
 from limes.exceptions import CellError, InputError
 from limes.models._reading import Schema
 
+NUMBERS = (numbers.Real, np.bool_)
+# A message writes a whole number up to here in full
+_LONGEST_WHOLE = 10**30
+
+INFINITE = (
+    "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
+    "both the same way), by NaN if it means missing, or drop the row"
+)
+NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
+TOO_LARGE = (
+    "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it; if its numbers "
+    "are names, such as of orders, name it in categorical="
+)
+ROUNDED = (
+    "is a float, which may have been any of several whole numbers beyond 2**53, as the background's are: "
+    "pass the whole number itself, such as in a frame of one row (X.iloc[[i]], not X.iloc[i])"
+)
+NEWLY_MISSING = (
+    "is missing, but the background has no missing values in this column: impute it, or add rows with "
+    "missing values to the background"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    name: str
+    categorical: bool
+    levels: tuple[Any, ...]  # the user's own values; empty for numbers
+    coded: bool  # the matrix holds positions in `levels`, because float64 does not hold these themselves
+    dtype: np.dtype[Any]  # of the numbers as the user stores them
+    missing: bool  # the background has missing values here
+    template: Any = field(default=None, repr=False)  # native cells that decoding gathers from
+
+    @property
+    def integer(self) -> bool:
+        return not self.categorical and self.dtype.kind in "iu"
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a level is a whole number that float64 cannot tell from its neighbours."""
+        return any(map(is_wide, self.levels))
+
+    @cached_property
+    def codes(self) -> dict[Any, float]:
+        return {v: float(i if self.coded else v) for i, v in enumerate(self.levels)}
+
+    @cached_property
+    def points(self) -> Floats:
+        """Every value of a categorical column in the matrix, increasing; NaN last."""
+        return np.array([*self.codes.values()] + [np.nan] * self.missing)
+
+    def with_levels(self, new: Sequence[str]) -> TableColumn:
+        first, size = len(self.levels), len(new)
+        # the cell of missing values comes last
+        order = np.array([*range(first), *[0] * size, *range(first, first + self.missing)])
+        at = np.arange(first, first + size)
+        if isinstance(self.template, np.ndarray):
+            template = self.template[order]
+            template[at] = new
+        else:
+            cells = nw.from_native(self.template, series_only=True)[order]
+            template = nw.maybe_reset_index(cells).scatter(at, list(new)).to_native()
+        return replace(self, levels=(*self.levels, *new), template=template)
+
+    def new_levels(self, values: Objects) -> list[str]:
+        """Texts that are no levels, if the column's dtype lists none."""
+        if not self.coded or not any(isinstance(level, str) for level in self.levels):
+            return []
+        if not isinstance(self.template, np.ndarray):
+            dtype = nw.from_native(self.template, series_only=True).dtype
+            if dtype in (nw.Categorical, nw.Enum):
+                return []
+        return [
+            value
+            for value in dict.fromkeys(values.tolist())
+            if isinstance(value, str) and value not in self.codes
+        ]
+
+    def places(self, values: Floats) -> Ints:
+        """Positions of encoded values among `points`."""
+        at = np.minimum(np.searchsorted(self.points, values), self.points.size - 1)
+        if not np.array_equal(self.points[at], values, equal_nan=True):
+            raise InputError(f"column {self.name!r}: the matrix holds a value that is no level")
+        return at
+
+    def originals(self, values: Floats) -> Objects:
+        if self.categorical:
+            levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
+            return levels[self.places(values)]
+        cells = values.astype(object)
+        cells[np.isnan(values)] = None
+        if self.integer:
+            whole = (values == np.floor(values)) & (np.abs(values) <= EXACT)
+            cells[whole] = values[whole].astype(np.int64)
+        return cells
+
+
+def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> TableColumn:
+    """Decide whether a column holds numbers or levels, and which."""
+    order, dtype = (None, values.dtype) if series is None else declared(series)
+    chosen = chosen or order is not None
+    distinct, missing = _distinct(values, name)
+    if distinct is None and not chosen:
+        return TableColumn(name, False, (), False, dtype, missing)
+    levels = np.unique(values[~np.isnan(values)]).tolist() if distinct is None else distinct
+    numeric = all(isinstance(level, NUMBERS) for level in levels)
+    boolean = all(isinstance(level, bool | np.bool_) for level in levels)
+    if numeric and not boolean and not chosen:  # numbers in cells of objects
+        whole = all(isinstance(level, numbers.Integral) for level in levels)
+        return TableColumn(name, False, (), False, np.dtype(np.int64 if whole else np.float64), missing)
+    levels = _sorted(levels, name, [] if numeric else order or [])
+    coded = not numeric or any(map(is_wide, levels))
+    shown = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+    return TableColumn(name, True, shown, coded, dtype, missing)
+
+
+def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
+    """Categories in their order, if the column has any, and the dtype of its numbers."""
+    native, kind = series.to_native(), series.dtype
+    if kind in (nw.Categorical, nw.Enum):
+        if series.implementation.is_pandas_like():
+            return native.cat.categories.tolist(), np.dtype(object)
+        return list(getattr(kind, "categories", ())), np.dtype(object)
+    if kind in (nw.String, nw.Boolean, nw.Object) or series.null_count() == len(series):
+        return None, np.dtype(object)
+    try:
+        return None, np.dtype(type(kind).__name__.lower())
+    except TypeError as error:  # decimals among them: float64 does not hold them exactly
+        raise unreadable(f"column {series.name!r}", kind) from error
+
+
+def _distinct(values: Objects, name: str) -> tuple[list[Any] | None, bool]:
+    """Values other than missing, None for a column of numbers; and whether any is missing."""
+    if values.dtype.kind in "iuf":
+        blank = np.isnan(values)
+        return [] if blank.all() else None, bool(blank.any())
+    try:
+        seen = dict.fromkeys(values.tolist())
+    except TypeError as error:
+        raise unreadable(f"column {name!r}", "object with lists in its cells") from error
+    present = [value for value in seen if not _is_missing(value)]
+    return present, len(present) < len(seen)
+
+
+def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
+    if order:
+        present = set(levels)
+        return [level for level in order if level in present]
+    for level in levels:
+        if not isinstance(level, (str, *NUMBERS)):
+            raise unreadable(f"column {name!r}", f"object, with {level!r} in it")
+    return sorted(levels, key=lambda level: (isinstance(level, str), level))
+
+
+def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
+    """One native cell for every level, or for "a number", and one for a missing value; None if not needed."""
+    rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
+    if isinstance(cells, np.ndarray):
+        return cells[rows].astype(object) if cells.dtype.kind in "OU" else None
+    native = cells.to_native()
+    numpy_backed = isinstance(getattr(native, "dtype", None), np.dtype)
+    if numpy_backed:
+        plain = native.dtype.kind in "iuf"
+    else:
+        plain = not cells.implementation.is_pandas_like() and cells.null_count() == 0
+    return None if plain and not column.categorical else cells[rows].to_native()
+
+
+def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
+    direct = values.dtype.kind in "biuf" and not column.coded
+    floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
+    _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
+    if column.integer:
+        _refuse(column, values, where=where, bad=_beyond(values, floats), why=TOO_LARGE)
+    blank = np.isnan(floats)
+    if not column.missing:
+        _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
+    if column.categorical and not column.coded:
+        unseen = ~np.isin(floats, column.points) & ~blank
+        _refuse(column, values, where=where, bad=unseen, why=_unseen(column))
+    return floats
+
+
+def _beyond(values: Objects, floats: Floats) -> Bools:
+    beyond = np.abs(floats) > EXACT
+    # rounded to a float the first beyond it is 2**53 itself
+    for i in np.flatnonzero(np.abs(floats) == EXACT).tolist():
+        beyond[i] = abs(values[i]) > int(EXACT)
+    return beyond
+
+
+def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
+    cells = values.tolist()
+    try:
+        distinct = dict.fromkeys(cells)
+    except TypeError as error:
+        raise unreadable(f"column {column.name!r}", "object with lists in its cells") from error
+    codes = {value: _code(column, value) for value in distinct}
+    wrong = [value for value, code in codes.items() if code is None]
+    if wrong:
+        bad = np.array([codes[value] is None for value in cells])
+        why = cache(partial(_unseen, column)) if column.categorical else NO_NUMBER
+        _refuse(column, values, where=where, bad=bad, why=why)
+    return np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
+
+
+def _code(column: TableColumn, value: Any) -> float | None:
+    if _is_missing(value):
+        return np.nan
+    if column.coded:
+        return None if _is_rounded(column, value) else column.codes.get(value)
+    try:
+        return float(value) if isinstance(value, NUMBERS) else None
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _is_rounded(column: TableColumn, value: Any) -> bool:
+    """Whether a value is a float in the place of one of several whole numbers."""
+    return isinstance(value, float | np.floating) and abs(float(value)) >= EXACT and column.wide
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _refuse(
+    column: TableColumn, values: Objects, *, where: str, bad: Bools, why: str | Callable[[Any], str]
+) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        errors = {}
+        for row, value in zip(rows.tolist(), values[rows].tolist(), strict=True):
+            reason = why if isinstance(why, str) else why(value)
+            errors[row] = f"column {column.name!r}: {_shown(value)} {reason}"
+        first = int(rows[0])
+        raise CellError(f"{where} {first}, {errors[first]}", errors)
+
+
+def _shown(cell: Any) -> str:
+    # a whole number may have thousands of digits
+    whole = isinstance(cell, int) and abs(cell) > _LONGEST_WHOLE
+    return f"a whole number of {cell.bit_length()} bits" if whole else repr(cell)
+
+
+def _unseen(column: TableColumn, value: Any = None) -> str:
+    if not column.levels:
+        return "does not occur in the background, which has no value in this column: drop the column"
+    if _is_rounded(column, value):
+        return ROUNDED
+    close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])
+    return (
+        f"does not occur in the background{close}, which has {listed(column.levels)}. Use one of "
+        "these, or add rows with the new value to the background"
+    )
+
+
+def unreadable(where: str, dtype: object) -> InputError:
+    return InputError(
+        f"{where} has dtype {dtype}; numbers, booleans, text and categories can be explained: turn "
+        "it into one of these (such as a date into a number of days), or drop it"
+    )
+
+
+def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
+    """Positions of the columns that an option names; none for None."""
+    if chosen is None:
+        return set()
+    single = isinstance(chosen, str) or not isinstance(chosen, Iterable)
+    return {_position(option, wanted, keys, names) for wanted in ([chosen] if single else chosen)}
+
+
+def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) -> int:
+    if not isinstance(wanted, bool | np.bool_):
+        for labels in (keys, names):
+            if wanted in labels:
+                return labels.index(wanted)
+        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
+            return int(wanted)
+    raise InputError(
+        f"{option}={wanted!r} is not a column{did_you_mean(wanted, names)}: pass names or positions among "
+        f"{listed(names)}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FrameConverter:
+    backend: Any  # narwhals.Implementation of the library
+    labels: Any  # pandas' own index of columns, whose entries need not be strings
+
+    def is_like(self, X: Any) -> bool:
+        """Whether X is a frame of pandas with these columns in this order."""
+        if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
+            return False
+        return X.columns is self.labels or bool(X.columns.equals(self.labels))
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        usual = all(c.template is None and c.dtype == np.float64 and not c.categorical for c in columns)
+        if self.backend.is_pandas() and usual:
+            frame = self.backend.to_native_namespace().DataFrame
+            return frame(matrix, columns=self.labels, copy=True)
+        series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
+        frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
+        if self.labels is not None:
+            frame.columns = self.labels
+        return frame
+
+    def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
+        if column.template is None:
+            return nw.new_series("", _narrow(values, column.dtype), backend=self.backend)
+        template = nw.from_native(column.template, series_only=True)
+        if column.categorical:
+            return nw.maybe_reset_index(template[column.places(values)])
+        blank = np.isnan(values) & column.missing
+        present = _narrow(values[~blank], column.dtype)
+        if present.dtype.kind == "f" and column.integer:
+            template = template.cast(nw.Float64())
+        # Gather first, so that missing cells and the dtype stay the library's own.
+        cells = nw.maybe_reset_index(template[blank.astype(np.int64)])
+        filled: nw.Series[Any] = cells.scatter(np.flatnonzero(~blank), present)
+        return filled
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayConverter:
+    dtype: np.dtype[Any]
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        if self.dtype.kind in "biuf":
+            wide = [column for column in columns if column.coded]
+            return self._whole(columns, matrix, wide[0].name) if wide else _narrow(matrix, self.dtype)
+        cells = np.empty(matrix.shape, dtype=object)
+        for j, column in enumerate(columns):
+            cells[:, j] = self._cells(column, matrix[:, j])
+        return cells.astype(self.dtype)
+
+    def _whole(self, columns: tuple[TableColumn, ...], matrix: Floats, wide: str) -> Objects:
+        """Whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
+        cells = np.empty(matrix.shape, dtype=self.dtype)
+        for j, column in enumerate(columns):
+            if column.coded:
+                cells[:, j] = np.array(column.levels, dtype=self.dtype)[column.places(matrix[:, j])]
+                continue
+            numbers = _narrow(matrix[:, j], self.dtype)
+            if numbers.dtype != self.dtype:
+                raise InputError(
+                    f"column {wide!r} holds whole numbers beyond 2**53, and perturbed values of column "
+                    f"{column.name!r} are no {self.dtype}: one array cannot hold both. Pass a dataframe as "
+                    f"the background, or name {column.name!r} in categorical= too"
+                )
+            cells[:, j] = numbers
+        return cells
+
+    def _cells(self, column: TableColumn, values: Floats) -> Objects:
+        template: Objects = column.template
+        if column.categorical:
+            return template[column.places(values)]
+        blank = np.isnan(values) & column.missing
+        cells = template[blank.astype(np.int64)]
+        cells[~blank] = _narrow(values[~blank], column.dtype)
+        return cells
+
+
+class RawTable(NamedTuple):
+    """A table as the user passed it, one array per column."""
+
+    keys: list[Hashable] | None  # the user's names; None where columns go by position
+    arrays: list[Objects]
+    series: list[nw.Series[Any]] | None = None
+    converter: FrameConverter | ArrayConverter | None = None  # None for a single row
+
+
+def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
+    missing = [name for name in names if name not in columns]
+    extra = [name for name in columns if name not in names]
+    if missing:
+        guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
+        raise InputError(f"X has no column {guesses}, which the background has: add what is missing")
+    if extra:
+        raise InputError(f"X has columns that are not in the background: {listed(extra)}. Drop them")
+    return [columns[name] for name in names]
+
+
+def names_of(raw: RawTable) -> list[str]:
+    names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
+    return names
+
+
+def open_table(X: Any) -> RawTable:
+    if isinstance(X, Mapping):
+        return _from_mapping(X)
+    if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+        return _from_mappings(X)
+    if type(X).__module__.startswith("pyarrow") and type(X).__name__ == "RecordBatch":
+        raise InputError("a RecordBatch is a part of a table: pass pyarrow.Table.from_batches([batch])")
+    try:
+        table = nw.from_native(X, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"columns share a name: rename them. {error}") from error
+    if isinstance(table, nw.LazyFrame):
+        raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
+    if isinstance(table, nw.DataFrame):
+        return _from_frame(table)
+    if not isinstance(table, nw.Series):
+        return _from_array(X)
+    if table.implementation.is_pandas_like():
+        return _from_mapping(dict(zip(X.index, table.to_list(), strict=True)))
+    return _from_array(table.to_list())
+
+
+def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
+    if table.implementation.is_pandas_like():
+        table = _densified(table)
+    series = list(table.iter_columns())
+    labels = table.to_native().columns if table.implementation.is_pandas_like() else None
+    keys: list[Hashable] = list(table.columns if labels is None else labels)
+    return RawTable(
+        keys, [_cells(column) for column in series], series, FrameConverter(table.implementation, labels)
+    )
+
+
+def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """A pandas frame whose sparse columns are dense, as most rows that the model is asked about are."""
+    frame = table.to_native()
+    sparse = [j for j, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
+    if not sparse:
+        return table
+    frame = frame.copy(deep=False)
+    for j in sparse:
+        frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return nw.from_native(frame, eager_only=True)
+
+
+def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
+    cells = [np.atleast_1d(_as_array(value)) for value in row.values()]
+    if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
+        raise InputError("the columns of X differ in length: pass one value per row for each")
+    return RawTable(list(row), cells)
+
+
+def _from_mappings(rows: Sequence[Mapping[Hashable, Any]]) -> RawTable:
+    keys = rows[0].keys()
+    for i, row in enumerate(rows):
+        if row.keys() != keys:
+            different = listed(sorted(map(str, row.keys() ^ keys)))
+            raise InputError(f"row {i} of X has other names than row 0: {different} in one of the two")
+    return _from_mapping({key: _as_array([row[key] for row in rows]) for key in keys})
+
+
+def _from_array(X: Any) -> RawTable:
+    array = _as_array(X)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{type(X).__name__} of {array.ndim} dimensions is not a table: pass a dataframe, "
+            "an array (rows, columns), or one row"
+        )
+    converter = ArrayConverter(array.dtype) if array.ndim == 2 else None
+    return RawTable(None, list(np.atleast_2d(array).T), converter=converter)
+
+
+def _as_array(X: Any) -> Objects:
+    if hasattr(X, "toarray"):
+        raise InputError(f"{type(X).__name__} is sparse: pass X.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("a masked array hides cells: pass X.filled(numpy.nan)")
+    series = nw.from_native(X, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _cells(series)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError("X is no table: rows differ in length, or a cell holds a list") from error
+    # numpy would turn the numbers beside a text into texts, and whole numbers beside a fraction into floats
+    mixed = not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _lost_digits(array, X))
+    return _readable(np.array(X, dtype=object) if mixed else array, "the array")
+
+
+def _lost_digits(array: Objects, X: Any) -> bool:
+    """Whether whole numbers of X have lost digits in an array of floats."""
+    if array.dtype.kind != "f":
+        return False
+    with np.errstate(invalid="ignore"):
+        large = np.abs(array) >= EXACT
+    return bool(large.any()) and any(map(is_wide, np.array(X, dtype=object)[large]))
+
+
+def _cells(series: nw.Series[Any]) -> Objects:
+    nulls = series.null_count()
+    if nulls == len(series):
+        return np.full(len(series), np.nan)
+    if series.dtype in (nw.Int128, nw.UInt128):
+        raise unreadable(f"column {series.name!r}", series.dtype)
+    of_categories = series.dtype in (nw.Categorical, nw.Enum)
+    if not nulls or not (of_categories or series.dtype.is_integer()):
+        return _readable(series.to_numpy(), f"column {series.name!r}")
+    present = series.drop_nulls().to_numpy()
+    if not of_categories and not any(map(is_wide, (present.min(), present.max()))):
+        return series.to_numpy()
+    # beside nulls pyarrow loses which categories are null, and all libraries make floats of whole numbers
+    cells = np.full(len(series), None, dtype=object)
+    cells[~series.is_null().to_numpy()] = present
+    return cells
+
+
+def _readable(values: Objects, where: str) -> Objects:
+    if values.dtype.kind not in "biufOU":
+        raise unreadable(where, values.dtype)
+    return values
+
+
+def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
+    """Cast back to the user's dtype; whole numbers become floats where the matrix holds others."""
+    # a truncated value is not the one that is explained
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = values.astype(dtype)
+    return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
+
 
 class EncodedRows(NamedTuple):
-    """Rows that can be explained, as a matrix (m, d), their positions (m,) among all, and the rest.
-
-    ``errors`` says for each other position what is wrong.
-    """
-
-    matrix: Floats
-    positions: Ints
-    errors: Mapping[int, str]
+    matrix: Floats  # (m, d)
+    positions: Ints  # (m,) among all rows
+    errors: Mapping[int, str]  # what is wrong at each other position
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A background table: its columns, its float64 matrix, and the encoding and decoding of rows.
-
-    Attributes
-    ----------
-    columns : tuple of TableColumn
-    matrix : array (n, d)
-        The encoded background, read-only.
-    converter : FrameConverter or ArrayConverter
-        Makes tables of the background's kind.
-    """
+    """A background table: its columns, its float64 matrix, and the encoding and decoding of rows."""
 
     columns: tuple[TableColumn, ...]
-    matrix: Floats
-    converter: FrameConverter | ArrayConverter
+    matrix: Floats  # (n, d), read-only
+    converter: FrameConverter | ArrayConverter  # makes tables of the background's kind
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Column names; ``x0``, ``x1``, ... for arrays."""
         return tuple(column.name for column in self.columns)
 
     @property
     def schema(self) -> Schema:
-        """The columns as readers of models see them."""
         return Schema(self.names, tuple(c.levels if c.coded else () for c in self.columns))
 
     @cached_property
     def numeric(self) -> Bools:
-        """Which columns hold numbers."""
         return np.array([not column.categorical for column in self.columns])
 
     @classmethod
     def fit(cls, background: Any, *, categorical: Any = None) -> Table:
-        """Learn names, levels and dtypes.
-
-        Parameters
-        ----------
-        background : table or array (n, d)
-            Numbers, booleans, text and categories, in memory.
-        categorical : names or positions, optional
-            Columns of numbers to be taken as categories. Booleans, text and categories always are; so is a
-            column whose values are all missing.
-
-        Raises
-        ------
-        InputError
-            A column that cannot be read, an infinite value, an empty table.
-        """
+        """Learn names, levels and dtypes; ``categorical`` are columns of numbers taken as categories."""
         raw = open_table(background)
         if raw.converter is None or not raw.arrays or not raw.arrays[0].size:
             raise InputError(
@@ -116,13 +594,7 @@ class Table:
         return cls(tuple(columns), matrix, raw.converter)
 
     def held(self, hold: Any) -> tuple[str, ...]:
-        """Return the names of the columns that ``hold`` names, in their order.
-
-        Raises
-        ------
-        InputError
-            If it names no column, or all of them.
-        """
+        """Names of the columns that ``hold`` names, in their order."""
         labels = getattr(self.converter, "labels", None)
         keys = [] if labels is None else [*labels]
         at = column_positions("hold", hold, keys, [*self.names])
@@ -131,7 +603,7 @@ class Table:
         return tuple(self.names[j] for j in sorted(at))
 
     def with_levels_of(self, X: Any) -> Table:
-        """Return the same background with the texts of ``X`` that it does not have as levels without mass."""
+        """The same background with the texts of ``X`` that it does not have as levels without mass."""
         if isinstance(self.converter, ArrayConverter) and self.converter.dtype.kind == "U":
             return self  # it would cut longer texts
         pairs = zip(self.columns, self._aligned(open_table(X)), strict=True)
@@ -142,27 +614,14 @@ class Table:
         return replace(self, columns=tuple(c.with_levels(more) if more else c for c, more in columns))
 
     def with_categories(self, columns: Sequence[int]) -> Table:
-        """Return the same background with further columns of numbers, by position, as categories."""
+        """The same background with further columns of numbers, by position, as categories."""
         if not columns:
             return self
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
         return Table.fit(self.decode(self.matrix), categorical=chosen)
 
     def encode(self, X: Any) -> Floats:
-        """Turn rows into a matrix (m, d).
-
-        Parameters
-        ----------
-        X : table, array, list, mapping or series
-            One row or many, of any kind. Columns are matched by name; where either side has no names, by
-            position.
-
-        Raises
-        ------
-        InputError
-            Columns that do not match; a cell that is infinite, unseen, not a number, or missing where the
-            background has no missing values. Rows are counted from 0.
-        """
+        """Turn one row or many into a matrix (m, d); columns match by name, or else by position."""
         numbers = self._numbers(X)
         if numbers is not None:
             return np.array(numbers, dtype=np.float64, ndmin=2)
@@ -173,13 +632,7 @@ class Table:
         return np.column_stack([encode(column, values) for column, values in pairs])
 
     def encode_good(self, X: Any) -> EncodedRows:
-        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others.
-
-        Raises
-        ------
-        InputError
-            As for `encode`, if columns do not match, or no row is usable.
-        """
+        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others."""
         if self._numbers(X) is not None:
             matrix = self.encode(X)
             return EncodedRows(matrix, np.arange(len(matrix)), {})
@@ -203,7 +656,7 @@ class Table:
                 return EncodedRows(np.column_stack(columns), positions, errors)
 
     def _numbers(self, X: Any) -> Reals | None:
-        """Return X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
+        """X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
         if not self._all_numeric:
             return None
         if isinstance(self.converter, FrameConverter) and self.converter.is_like(X):
@@ -222,15 +675,10 @@ class Table:
         return all(column.dtype == np.float64 for column in self.columns)
 
     def decode(self, matrix: Floats) -> Any:
-        """Turn a matrix (m, d) into a table of the background's kind, names and dtypes.
-
-        A column of whole numbers becomes float64 where the matrix holds other numbers, as a truncated value
-        is not the one that is explained.
-        """
+        """Turn a matrix (m, d) into a table of the background's kind, names and dtypes."""
         return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
 
     def originals(self, matrix: Floats) -> Objects:
-        """Return the user's own values (m, d) for display; None for missing."""
         if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves
         pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
@@ -253,29 +701,18 @@ class Table:
 
 
 class RowNames(NamedTuple):
-    """Names of explained rows, and of those that have an error, with its text."""
-
     ids: tuple[Any, ...]
     errors: tuple[tuple[Any, str], ...]
 
     def at(self, positions: Ints) -> RowNames:
-        """Return the names of some of the explained rows."""
         return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
 
     def without(self, reasons: Mapping[int, str]) -> RowNames:
-        """Return the names without the rows at these positions, which have an error, with its text."""
         errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
         return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
 
 
 def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
-    """Name the rows of X, by ``ids`` if they are passed.
-
-    Raises
-    ------
-    InputError
-        If there are not as many names as rows.
-    """
     n = len(encoded.positions) + len(encoded.errors)
     if isinstance(ids, str) or not isinstance(ids, Iterable | None):
         raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
@@ -288,7 +725,7 @@ def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
 
 
 def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
-    """Return the names of rows: the index of a pandas frame, the name of a row of one, else positions."""
+    """Names of rows: the index of a pandas frame, the name of a row of one, else positions."""
     index: Any = getattr(X, "index", None)
     if not hasattr(index, "tolist") or isinstance(X, Mapping):
         return tuple(range(rows))

@@ -384,7 +384,7 @@ class TableAdapter(_ColumnsAdapter):
         return super().ask(predict, self.table.decode(rows), progress=progress)
 
     def describe(self, instance: Floats) -> dict[str, Any]:
-        from limes._explainers.tables.tabular_model import SLOPE_MEANING
+        from limes._explainers.tables.model import SLOPE_MEANING
 
         return {
             "feature_names": tuple(self.names),

@@ -11,9 +11,9 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_count, check_seed, refuse_unknown
-from limes._explainers.image import ImageExplainer
-from limes._explainers.parts.image import (
+from limes._explainers.image import (
     MEANING,
+    ImageExplainer,
     Photograph,
     checked_image,
     checked_labels,

@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, check_size, refuse_unknown
-from limes._explainers.parts.text import Spans, parse_text, splitter
+from limes._explainers.text import Spans, parse_text, splitter
 from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._engines import (
     SCORED_ROWS,

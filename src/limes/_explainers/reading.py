@@ -1,0 +1,212 @@
+r"""One reading of a model: a form that answers what the model answers, or the reason for not having one.
+
+A form that agrees with the model on its data may still be wrong: explanations average over rows that are not
+in the data, and they come from an expectation, not from the form's own ``predict``. So
+
+1. the form must give the model's answers at probes: at rows of the background and of its law, at texts or
+   images with parts removed (`Reading.compared`);
+2. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws
+   (`check_draws`).
+
+A table's expectation is compared with the model itself, too (``tables/model.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
+from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._product import ProductDesign
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models._calling.outputs import Output, resolve
+from limes.models._identity import Predict, Watch
+from limes.models._reading import CannotRead, watch
+from limes.models.forms._base import Form
+from limes.models.readers import EXACT_TOLERANCE
+
+# Draws of a first comparison with an expectation, and of the second one that decides
+TABLE_DRAWS = (512, 1 << 14)
+SUBSET_DRAWS = (128, 1 << 12)
+# Rounding of means, in units of the largest value
+_ROUNDING = 1e-8
+
+NO_EXPECTATION = "the model was read, but its expectation is not exact"
+
+# Reads the form of an output; a CannotRead or an InputError says why it has none
+Read: TypeAlias = Callable[[Output], Form]
+# Number of draws -> rows x and features h
+Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reading:
+    """A model as it was read, for one of its outputs; rows are those that a form is about."""
+
+    model: Any
+    output: Output
+    ask: Predict = np.asarray  # (n, d) -> (n,) or (n, k): the model's own answers
+    form: Form | None = None
+    reason: str = ""  # why there is no form
+    margin: Form | None = None  # behind the link of the answers
+    tolerance: float = EXACT_TOLERANCE  # rounding of the model's sums, relative to its largest answer
+    by_form: Predict | None = None  # the same answers without the model, once compared
+    allowed: float = 0.0  # largest difference of the two
+    outputs: tuple[str, ...] = ()
+    spread: float = 0.0  # largest difference of two answers of the model to one input
+
+    @classmethod
+    def of(cls, read: Read, *, output: Output, **facts: Any) -> Self:
+        """Read a model; ``facts`` are the other fields."""
+        try:
+            return cls(form=read(output), output=output, **facts)
+        except (CannotRead, InputError) as reason:
+            return cls(reason=str(reason), output=output, **facts)
+
+    def unread(self, reason: str) -> Self:
+        return replace(self, form=None, margin=None, reason=reason)
+
+    def allowance(self, answers: Floats) -> float:
+        """Largest difference of form and model at these answers."""
+        return self.tolerance * float(np.abs(answers).max())
+
+    def compared(self, rows: Floats, answers: Floats, where: Callable[[int], str]) -> Self:
+        """Compare the form with the model's answers at rows (n, d); a ReadMismatchError names the row."""
+        if self.form is None:
+            return self
+        allowed = self.allowance(answers)
+        check_agreement(answers, self.form.predict(rows), allowed, where)
+        return replace(self, by_form=self.form.predict, allowed=allowed)
+
+    @property
+    def predict(self) -> Predict:
+        """Answers of the form where they are the model's own to the last digits, else those of the model."""
+        exact = self.form is not None and self.tolerance <= EXACT_TOLERANCE
+        return self.by_form if exact and self.by_form is not None else self.ask
+
+    def watch(self, ask: Predict | None = None) -> Watch:
+        """Notice a new fit; ``ask`` answers as the model does, in less time."""
+        return watch(self.model, ask=ask or self.ask, predict=self.by_form, allowed=self.allowed)
+
+
+def margin_of(model: Any, output: Output, read: Read) -> Form | None:
+    """Return the form behind the link of a model's predictions; None without one."""
+    if output.method not in ("predict", "predict_proba"):
+        return None
+    try:
+        return read(resolve(model, "margin"))
+    except (CannotRead, InputError):
+        return None
+
+
+def exact_moments(form: Form, design: Any, where: str = "") -> tuple[ExactMoments, Moments]:
+    """Return a form's exact expectation, and its moments at a design; a NotReadableError without one."""
+    try:
+        expectation = exact_expectation(form, type(design))
+        return expectation, expectation.moments(design)
+    except (InputError, ModelError) as error:
+        raise NotReadableError(f"{NO_EXPECTATION}{where}: {error}") from error
+
+
+def check_agreement(expected: Floats, computed: Floats, allowed: float, where: Callable[[int], str]) -> None:
+    """Compare a form's numbers (n, ...) with the model's; a ReadMismatchError names the first other row."""
+    if expected.shape != computed.shape:
+        raise ReadMismatchError(
+            f"the model answers shape {expected.shape}, its form answers {computed.shape}"
+        )
+    wrong = ~(np.abs(expected - computed) <= allowed)
+    if wrong.any():
+        i = int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1)))
+        raise ReadMismatchError(
+            f"at {where(i)} the model answers {expected[i]}, its form answers {computed[i]}"
+        )
+
+
+def check_draws(moments: Moments, predict: Predict, design: Any, draw: Draw, draws: Sequence[int]) -> None:
+    """Compare E_w f and Cov_w(h, f) with draws of w, on which the form itself is evaluated.
+
+    ``draw`` returns rows x and their features h under the design, both (n, ...). Few draws may miss rare
+    values; the last and largest of ``draws`` decides.
+    """
+    if not any(_agrees_with_draws(moments, predict, design, *draw(count)) for count in draws):
+        raise ReadMismatchError(
+            f"the exact expectation differs from a mean over {draws[-1]:,} draws by more than its error"
+        )
+
+
+def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
+    return lambda count: design.draw(np.random.default_rng(seed).random((count, design.size)))
+
+
+def kept_features(design: ExchangeableDesign) -> Draw:
+    """Draw independent sets of kept words or superpixels."""
+
+    def draw(count: int) -> tuple[Floats, Floats]:
+        rng = np.random.default_rng(0)
+        law = design.counts.law
+        removed = rng.choice(law.size, size=count, p=law / law.sum())
+        places = rng.permuted(np.tile(np.arange(design.size), (count, 1)), axis=1)
+        z = (places >= removed[:, None]).astype(np.float64)
+        return z, z
+
+    return draw
+
+
+def subset_rows(d: int, rows: int) -> Floats:
+    """A row that keeps all d features, and random rows, small to large, by a fixed seed; (rows, d)."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(0.05, 0.95, rows - 1)
+    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
+
+
+def even_positions(n: int, most: int) -> Ints:
+    return np.linspace(0, n - 1, min(most, n)).astype(np.int64)
+
+
+def shuffled(matrix: Floats, count: int) -> Floats:
+    """Rows (count, d) whose columns come from different rows of a matrix (n, d)."""
+    places = np.random.default_rng(0).integers(len(matrix), size=(count, matrix.shape[1]))
+    return np.take_along_axis(matrix, places, axis=0)
+
+
+def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Floats, h: Floats) -> bool:
+    """Whether moments lie within the errors of means over draws, in units of their ranges."""
+    count = len(x)
+    f = predict(x).reshape(count, -1)
+    # an indicator that is constant over the draws may still vary
+    h_unit = np.where(_indicators(design), 1.0, _unit(np.abs(h - design.inclusion)))
+    f_unit = _unit(np.abs(f))
+    h, f = (h - design.inclusion) / h_unit, f / f_unit
+    mean, rest = f.mean(axis=0), f - f.mean(axis=0)
+    gamma = h.T @ rest / count
+    variances = np.maximum((h**2).T @ rest**2 / count - gamma**2, 0.0)
+    estimates = np.concatenate([mean[None], gamma])
+    errors = np.sqrt(np.concatenate([f.var(axis=0)[None], variances]) / count)
+    exact = np.concatenate(
+        [
+            moments.mean.reshape(1, -1) / f_unit,
+            moments.gamma.reshape(design.size, -1) / (h_unit[:, None] * f_unit),
+        ]
+    )
+    allowed = ERRORS * errors + UNSEEN_ROWS * np.ptp(f, axis=0) / count + _ROUNDING
+    return bool((np.abs(exact - estimates) <= allowed).all())
+
+
+def _indicators(design: Any) -> Bools:
+    """Which features are 0 or 1; the others are slopes."""
+    if isinstance(design, ExchangeableDesign):
+        return np.ones(design.size, dtype=np.bool_)
+    return np.array([isinstance(column, IndicatorCoordinate) for column in design.coordinates])
+
+
+def _unit(sizes: Floats) -> Floats:
+    largest = sizes.max(axis=0)
+    return np.where(largest > 0, largest, 1.0)

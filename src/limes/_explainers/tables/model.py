@@ -1,0 +1,747 @@
+"""A model on a table: read, compared with its answers, and bound to the background's laws.
+
+All that explanations of a table's rows share is one frozen `TabularModel`: the background's laws, the model
+as it was read, its expectation, and the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from limes import __version__
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._diagnostics.context import Estimate
+from limes._expectations.controls import CONTROLS
+from limes._expectations.controls.control import Control
+from limes._expectations.controls.tables import MarginControl
+from limes._expectations.joint import JointExpectation
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.pooled import PooledExpectation, sampler
+from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampling import SharedAnswers
+from limes._explainers.options import REQUESTED, SamplingOptions
+from limes._explainers.reading import (
+    NO_EXPECTATION,
+    TABLE_DRAWS,
+    Reading,
+    check_agreement,
+    check_draws,
+    even_positions,
+    exact_moments,
+    margin_of,
+    product_rows,
+    shuffled,
+)
+from limes._explainers.results import RowWarnings
+from limes._explainers.tables.fits import ReadFits
+from limes._explainers.tables.form_spread import FormSpread
+from limes._explainers.tables.joint_fits import JointFits
+from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
+from limes._explainers.tables.mixed_fits import MixedFits
+from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
+from limes._explainers.tables.table import EncodedRows, Table
+from limes._explanation.fit import RowFits
+from limes._explanation.wording import cell
+from limes._fitted import CutShort, Fitted
+from limes._pipeline import Expectation, Pipeline
+from limes._threads import LRUCache, Progress, progress_of
+from limes.designs._columns import categorical
+from limes.designs._joint import JointFamily
+from limes.designs._marginals import Marginal
+from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._weights import BinWeights, named_weights
+from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
+from limes.models._algebra import category_columns
+from limes.models._calling.caller import (
+    CHECK_CALLS,
+    ModelCaller,
+    RowwisePredictions,
+    few_inputs,
+    repetition_warnings,
+    spread_of_answers,
+)
+from limes.models._calling.outputs import (
+    NotedAnswers,
+    Output,
+    add_up_to_one,
+    direct_question,
+    is_log_odds,
+    noted,
+    prediction_method,
+    replaced_labels,
+    resolve,
+)
+from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
+from limes.models._reading import read_output, tolerance_of
+from limes.models.forms._base import Form
+from limes.models.forms._trees import Forest
+from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
+from limes.models.readers.links import matching_curve
+
+# Rows predicted at once, where only predictions are needed
+_BATCH = 10_000
+# Background rows that a model is asked about where only the laws are compared
+_COMPARED = 4096
+# Sets of categories beyond the background's whose models are cached
+_WIDER = 8
+
+# Rows that the model is asked about: of the background, and of its law in each of two ways
+_BACKGROUND, _LAW = 744, 128
+# Rows at which the expectation must give the model's answer: enough for a forest to use its table of splits;
+# mixed from two rows, as the table has an entry for each value of a column
+_ATOMS, _MIXED = 12, 2
+# Their bandwidth, so small that other rows' atoms have no weight
+_NARROW = 1e-3
+# Columns of a row that messages show
+_SHOWN = 8
+
+# Where an expectation is not exact, in messages
+_WHERE = " on this background"
+
+SLOPE_MEANING = (
+    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
+    "per standard deviation"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TabularModel:
+    """One model on one background, under fixed options: all that explanations of rows are computed from."""
+
+    model: Any
+    options: TabularOptions
+    table: Table  # the background; columns that the model takes for categories are categorical
+    family: ProductFamily  # the designs with independent columns, one at each row
+    law: Family  # the designs that rows are explained by: the same, or those of the joint law
+    texts: Sequence[Objects]  # of each column, the condition that each of its cells stands for
+    bound: BoundModel
+    pipeline: Pipeline
+    units: Floats  # (d,) standard deviation of numbers, 1 for categories and for columns that do not vary
+    provenance: dict[str, Any]
+    warns: bool = True  # whether explanations carry warnings
+
+    @classmethod
+    def fit(
+        cls, model: Any, table: Table, options: TabularOptions, also: Floats | None = None
+    ) -> TabularModel:
+        """Read the model, learn the background's laws, and compare the form with the model on them.
+
+        ``also`` are further rows at which the two must agree.
+        """
+        reading = _read(model, options.output, table)
+        forms = [form for form in (reading.form, reading.margin) if form is not None]
+        categories = frozenset().union(*map(category_columns, forms))
+        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
+        by_model = [j for j in numbers if not _has_bins(options.bins, j)]
+        if len(by_model) < len(numbers):
+            (name, *_) = (table.names[j] for j in numbers if j not in by_model)
+            reading = reading.unread(
+                f"the model takes column {name!r} for categories, and bins= cuts it as a number: pass None "
+                "in its place"
+            )
+        table = table.with_categories(by_model)
+        marginals = fit_laws(table, options.bins, options.target, options.law_in_bin)
+        if len(table.matrix) == 1:
+            raise InputError(
+                "the background has one row: rows are perturbed by what its columns hold, and nothing would "
+                "change; pass the training data, or a few hundred rows of it"
+            )
+        deviations = column_stds(table.matrix)
+        units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
+        family = _family(table, marginals, units, options)
+        law = options.family(family, table.matrix)
+        bound = _Binding(reading, table, family, also, options.sampling).bind(law)
+        slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
+        pipeline = Pipeline(
+            family,
+            bound.expectation,
+            penalty=options.ridge or None,
+            # lime fits slopes on standardised columns: its penalty is per standard deviation
+            scales=np.where(slopes, units, 1.0),
+            names=table.names,
+            fallback=bound.fallback,
+        )
+        return cls(
+            model,
+            options,
+            table,
+            family,
+            law,
+            [
+                np.array(cell_texts(column, law, values), dtype=object)
+                for column, law, values in zip(table.columns, marginals, table.matrix.T, strict=True)
+            ],
+            bound,
+            pipeline,
+            units,
+            _provenance(model, table, family, bound, options, by_model),
+        )
+
+    def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
+        """Return rows ``X`` as a matrix, and the model that explains them, wider if categories are new."""
+        try:
+            rows = _encode(self.table, X, errors)
+        except InputError:
+            wider = self._admitting(X, errors)
+            if wider is None:
+                raise
+        else:
+            wider = self._admitting(X, errors) if rows.errors else None
+            if wider is None:
+                return self, rows
+        return wider, _encode(wider.table, X, errors)
+
+    def _admitting(self, X: Any, errors: str) -> TabularModel | None:
+        """Return the same for rows ``X`` with categories that the background does not have.
+
+        Such a category is a cell without mass. None if the model is not read, no category is new, the model
+        refuses it, or results must not depend on other rows of a call, to the last bit.
+        """
+        if self.bound.reading.form is None or not self.warns:
+            return None
+        table = self.table.with_levels_of(X)
+        if table is self.table:
+            return None
+        rows = few_rows(_encode(table, X, errors).matrix)
+        return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
+
+    def _of_table(self, table: Table, rows: Floats) -> TabularModel | None:
+        """Return the same on a wider table; None if the model is not read there, or differs at some rows."""
+        try:
+            model = TabularModel.fit(self.model, table, self.options, rows)
+        except (InputError, ModelError):
+            return None
+        return None if model.bound.reading.form is None else model
+
+    @cached_property
+    def _wider(self) -> LRUCache[Any, TabularModel | None]:
+        return LRUCache(_WIDER)
+
+    def reproducible(self) -> TabularModel:
+        """The same, with results that depend on no other row, to the last bit; without warnings."""
+        bound = replace(self.bound, predict=self.bound.predict_reproducibly)
+        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+
+    def conditions(self, cells: Ints, rows: Floats) -> tuple[tuple[str, ...], ...]:
+        """Texts of rows' cells (n, d), and of the values (n, d) of columns that are held."""
+        patterns, place = distinct_rows(cells)
+        columns = [
+            np.array(text, dtype=np.object_)[of_rows].tolist()
+            for text, of_rows in zip(self.texts, patterns.T, strict=True)
+        ]
+        conditions = list(zip(*columns, strict=True))
+        if self.family.held is None:
+            return tuple(map(conditions.__getitem__, place.tolist()))
+        texts = [list(conditions[i]) for i in place.tolist()]
+        for j in np.flatnonzero(self.family.held).tolist():
+            for row, value in zip(texts, rows[:, j].tolist(), strict=True):
+                row[j] = value_text(self.table.columns[j], value)
+        return tuple(map(tuple, texts))
+
+    def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
+        """Designs of rows (n, d), with independent columns whatever the law is, and the model's answers."""
+        form = self.bound.reading.form
+        predict = self.bound.predict if form is None else form.predict
+        return [self.family.at(row) for row in rows], predict
+
+    def provenance_of(self, fitted: Fitted) -> dict[str, Any]:
+        if not fitted.refusals:
+            return self.provenance
+        sampling = self.options.sampling.sampling
+        return {**self.provenance, "seed": sampling.seed, "tolerance": str(sampling.accuracy)}
+
+    def features_at(self, row: Floats, x: Floats) -> Floats:
+        return self.family.at(row).feature(x)
+
+    def effective_share(self, rows: Floats) -> Floats:
+        """Effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
+        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
+        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        squared = replace(self.family, weights=weights)
+        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
+        return np.exp(np.array(logs))
+
+    @property
+    def keeps_fits(self) -> bool:
+        """Whether R² and effects can be computed later; not where rows' own draws would fill the memory."""
+        return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
+
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits:
+        expectation = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            return JointFits(expectation, self.texts, cells, fitted)
+        if expectation.method == "sampled":
+            return self._sampled_fits(expectation, rows, cells, fitted)
+        exact = ReadFits(self._spread, self.texts, rows, cells, fitted)
+        if not fitted.refusals:
+            return exact
+        sampled = self._sampled_fits(self.bound.fallback, rows, cells, fitted)
+        return MixedFits(exact, sampled, fitted)
+
+    def _sampled_fits(self, expectation: Any, rows: Floats, cells: Ints, fitted: Fitted) -> SampledFits:
+        kind: Any = PooledFits if isinstance(expectation, PooledExpectation) else SampledFits
+        fits: SampledFits = kind(expectation, self.family, self.texts, rows, cells, fitted)
+        return fits
+
+    @property
+    def other_law(self) -> Callable[[Floats], Estimate] | None:
+        """Coefficients of a row (d,) under the joint law; under the product law if that explains rows."""
+        # the joint law weighs rows by their cells
+        return self._coefficients_under_other_law if self.family.by_cell else None
+
+    def _coefficients_under_other_law(self, row: Floats) -> Estimate:
+        rows, other = row[None], self._other
+        try:
+            fitted = other.pipeline.explain(
+                rows, other.family.cells(rows), other.bound.predict(rows), progress=progress_of(shown=False)
+            )
+        except CutShort as stop:
+            raise stop.__cause__ or stop from None
+        coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]
+        return Estimate(coef.reshape(row.size, -1), errors.reshape(row.size, -1))
+
+    @cached_property
+    def _other(self) -> TabularModel:
+        """The same model on the same background under the other law, asked about few rows."""
+        sampling = self.options.sampling
+        most = sampling.max_calls or (_COMPARED if self.bound.asks else None)
+        sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
+        law = self.options.law_in_bin if self.options.is_joint else "joint"
+        return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
+
+    @cached_property
+    def _spread(self) -> FormSpread:
+        form = self.bound.reading.form
+        assert form is not None  # noqa: S101 - the expectation is exact
+        return FormSpread(
+            form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
+        )
+
+    @cached_property
+    def row_warnings(self) -> RowWarnings:
+        adds_up = add_up_to_one(self.model, resolve(self.model, self.options.output))
+        learnt = RowWarnings.from_background(self.table, self.family, self.units, adds_up=adds_up)
+        return replace(learnt, fixed=repetition_warnings(self.bound.reading.spread) + learnt.fixed)
+
+    def warnings_of(
+        self,
+        rows: Floats,
+        cells: Ints,
+        fitted: Fitted,
+        predictions: Floats,
+        sampling: Mapping[int, tuple[str, ...]],
+    ) -> tuple[tuple[str, ...], ...]:
+        warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        predict = self.bound.predict
+        remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
+        return tuple((remark, *texts) for texts in warnings) if remark else warnings
+
+    @cached_property
+    def _replaced(self) -> str:
+        return replaced_labels(
+            self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
+        )
+
+
+def _encode(table: Table, X: Any, errors: str) -> EncodedRows:
+    """Turn rows into a matrix: all of them for "raise", those whose cells are all usable for "row"."""
+    if errors == "row":
+        return table.encode_good(X)
+    matrix = table.encode(X)
+    return EncodedRows(matrix, np.arange(len(matrix)), {})
+
+
+def _has_bins(bins: Any, j: int) -> bool:
+    return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
+
+
+def _family(
+    table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
+) -> ProductFamily:
+    empty = np.isnan(table.matrix).all(axis=0)
+    held = np.isin(table.names, options.hold)
+    slopes = table.numeric & ~empty & ~held & (options.bins is None)
+    bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
+    return ProductFamily(
+        marginals,
+        named_weights(options.weights_name, bandwidth),
+        slopes=slopes if slopes.any() else None,
+        scales=units,
+        held=held if held.any() else None,
+    )
+
+
+def _provenance(
+    model: Any,
+    table: Table,
+    family: ProductFamily,
+    bound: BoundModel,
+    options: TabularOptions,
+    by_model: Sequence[int],
+) -> dict[str, Any]:
+    bins, output = options.bins, bound.reading.output
+    sampled = bound.expectation.method == "sampled"
+    error_bound = getattr(bound.expectation, "error_bound", 0.0)
+    return {
+        **({"meaning": SLOPE_MEANING} if bins is None else {}),
+        **_slopes(table, family),
+        "limes": __version__,
+        "model": type(model).__name__,
+        "answer": output.method or "call",
+        **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
+        "background": f"{len(table.matrix)} rows",
+        "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({"hold": list(options.hold)} if options.hold else {}),
+        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
+        "law": options.law,
+        "weights": options.weights_name,
+        "bandwidth": float(family.weights.bandwidth),
+        "ridge": float(options.ridge),
+        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
+        "seed": options.sampling.sampling.seed if sampled else None,
+        **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
+    }
+
+
+def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}
+
+
+# -- the model, read and bound -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BoundModel:
+    """A model that was read, with its expectation on a background."""
+
+    reading: Reading  # without a form where rows are sampled
+    expectation: Expectation
+    predict: Predict  # the model's own answers, or its form's where they are the same
+    # the same, where a row's answer does not depend on the rows beside it, to the last bit: a model may add
+    # up many rows in another order than few
+    predict_reproducibly: Predict
+    watch: Watch
+    # what samples rows that the exact expectation refuses, from the form, with method="auto"
+    fallback: PooledExpectation | SampledExpectation | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model answers the rows of a sample itself, and not what was read."""
+        return self.reading.by_form is None
+
+    @property
+    def pool_calls(self) -> int:
+        """Rows that the model was asked about once for all explained rows."""
+        pool = self.expectation
+        return CHECK_CALLS + (pool.pool_calls if isinstance(pool, SharedAnswers) else 0) if self.asks else 0
+
+    def fill_pool(self, progress: Progress, workers: int) -> None:
+        if isinstance(self.expectation, SharedAnswers):
+            self.expectation.fill(progress, workers=workers)
+
+    def answers(self, rows: Floats) -> Floats | None:
+        """Return the answers at rows (n, d); None if the model is no longer the one that was read.
+
+        Where the state of a model does not show a new fit, answers of the model and of its form are
+        compared: those that are returned, and a few others.
+        """
+        if not self.watch.same_state():
+            return None
+        answers = self.predict_all(rows)
+        return answers if self.watch.agrees(rows, answers, by=self.predict) else None
+
+    def check_same(self, rows: Floats, predictions: Floats) -> None:
+        """Raise an InputError if the model was fitted again since rows (n, d) were explained.
+
+        ``predictions`` (n, ...) are those of the explanation, of all outputs or of some.
+        """
+        if self.reading.form is None:
+            return  # a model that is only asked may answer differently at each call
+        answers = self.answers(rows)
+        scale = REFIT_ROUNDING * np.abs(predictions).max(initial=0.0)
+        if answers is None or (
+            answers.shape == predictions.shape and not np.allclose(answers, predictions, rtol=0.0, atol=scale)
+        ):
+            raise InputError("the model was fitted again since this explanation: explain the rows again")
+
+    def predict_all(self, rows: Floats) -> Floats:
+        if len(rows) <= _BATCH:
+            return self.predict(rows)
+        return np.concatenate([self.predict(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
+
+
+def _read(model: Any, output: Any, table: Table) -> Reading:
+    """Read a model before the background's laws are learnt."""
+    output = resolve(model, output)
+    if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
+        # a reader's error about other columns would puzzle the user: the model raises its own
+        ModelCaller(model, output, table.decode)(table.matrix[:2])
+    read = partial(read_output, model, schema=table.schema)
+    has_margin = prediction_method(model, "decision_function") is not None
+    margin = margin_of(model, output, read) if has_margin else None
+    single = any(column.dtype == np.float32 for column in table.columns)
+    return Reading.of(
+        read,
+        model=model,
+        output=output,
+        margin=margin,
+        tolerance=max(tolerance_of(model), SINGLE_TOLERANCE if single else EXACT_TOLERANCE),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Binding:
+    """A reading, and all that it is compared with on a background; ``also`` are further rows, or None."""
+
+    unbound: Reading
+    table: Table
+    family: ProductFamily
+    also: Floats | None
+    options: SamplingOptions
+    _answers: dict[str, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def reading(self) -> Reading:
+        return replace(self.unbound, ask=self.caller(self.unbound.output))
+
+    @cached_property
+    def probe(self) -> Probe:
+        return Probe.of(self.table, self.family.marginals, self.also)
+
+    def caller(self, output: Output) -> Predict:
+        model = self.unbound.model
+        return noted(ModelCaller(model, output, self.table.decode), model, output.method)
+
+    def answers(self, output: Output) -> Floats:
+        """The model's answers at the rows of the probe; it is asked once about an output."""
+        key = f"{output.method} {output.columns}"
+        if key not in self._answers:
+            self._answers[key] = self.probe.answers(self.caller(output))
+        return self._answers[key]
+
+    def bind(self, law: Family) -> BoundModel:
+        """Compare the form with the model, and choose an exact or a sampled expectation."""
+        form, method = self.reading.form, self.options.method
+        if isinstance(law, JointFamily):
+            reading = self._answering()
+            expectation = JointExpectation(law, reading.by_form or reading.ask, self.options.sampling)
+            why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
+            return self._sampled(reading, expectation, why)
+        reason = self.reading.reason or REQUESTED
+        if form is not None and method != "sampled":
+            try:
+                return self._exact(form)
+            except (NotReadableError, ReadMismatchError) as error:
+                if method == "exact":
+                    raise
+                reason = str(error)
+        reading, margin = self._answering(), self._margin_control()
+        controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
+        sampling = replace(self.options.with_controls(controls), spread=reading.spread)
+        if method == "exact":
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {reason}. "
+                "Use method='auto' to sample it, with error bars"
+            )
+        return self._sampled(reading, sampler(self.family, reading.by_form or reading.ask, sampling), reason)
+
+    def _sampled(self, reading: Reading, expectation: Expectation, reason: str) -> BoundModel:
+        if reading.by_form is not None:
+            reason = f"{reason} (sampled from the read model)"
+        rowwise = RowwisePredictions(reading.ask, self.table.matrix)
+        unread = replace(reading, form=None, reason=reason)
+        return BoundModel(unread, expectation, reading.ask, rowwise, reading.watch())
+
+    def _exact(self, form: Form) -> BoundModel:
+        reading, expectation = self._verified(form, self.reading.output)
+        fallback = None
+        if self.options.method == "auto":
+            control = self.options.control if self.options.control in CONTROLS else "auto"
+            sampling = replace(self.options, control=control).with_controls(CONTROLS)
+            fallback = sampler(self.family, form.predict, sampling)
+        # every library adds up trees row by row
+        rowwise = reading.predict if isinstance(form, Forest) else form.predict
+        watch = reading.watch(self._quickest(reading))
+        return BoundModel(reading, expectation, reading.predict, rowwise, watch, fallback)
+
+    def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
+        """Return the exact expectation of a form that agrees with the model, or raise."""
+        probe = self.probe
+        try:
+            answers = self.answers(output)
+        except ReadMismatchError:
+            self._moments(form)  # its error may name the column and the step without an answer
+            raise
+        names = output.names(answers.shape[1:])
+        reading = replace(self.reading, form=form, outputs=names).compared(probe.rows, answers, probe.where)
+        expectation, design, moments = self._moments(form)
+        check_atoms(expectation, probe, answers, reading.allowed)
+        check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
+        return reading, expectation
+
+    def _moments(self, form: Form) -> tuple[ExactMoments, ProductDesign, Moments]:
+        """The expectation, and its design and moments at one background row."""
+        family = self.family
+        # under a narrow bandwidth nearly all draws would lie in the instance's own cells
+        usual = 0.75 * np.sqrt(len(family.marginals))
+        if family.weights.bandwidth < usual:
+            family = replace(family, weights=replace(family.weights, bandwidth=usual))  # type: ignore[type-var]
+        design = family.at(self.table.matrix[len(self.table.matrix) // 2]).in_units()
+        expectation, moments = exact_moments(form, design, _WHERE)
+        return expectation, design, moments
+
+    def _answering(self) -> Reading:
+        """Compare what was read with the model, unless the user wants the model's own answers to samples."""
+        reading, matrix = self.reading, self.table.matrix
+        # called first: a model that is not fitted, or fails on this table, raises its own error
+        reading = replace(reading, outputs=reading.output.names(reading.ask(matrix[:2]).shape[1:]))
+        if self.options.method != "sampled" and (reading.form is not None or reading.margin is not None):
+            with suppress(ReadMismatchError):
+                reading = self._answered_by_form(reading)
+        if reading.by_form is not None:
+            return reading
+        spread = spread_of_answers(reading.ask, few_inputs(matrix), self.options.retry)
+        return replace(reading, spread=spread)
+
+    def _answered_by_form(self, reading: Reading) -> Reading:
+        """Return the reading with answers of its form, or of its margin and the curve behind that."""
+        answers, rows = self.answers(reading.output), self.probe.rows
+        if reading.form is not None or reading.margin is None:
+            return reading.compared(rows, answers, self.probe.where)
+        margin, allowed = reading.margin.predict, reading.allowance(answers)
+        curve = matching_curve(margin(rows), answers, reading.output.pick, allowed)
+        by_form = None if curve is None else _BehindCurve(margin, curve)
+        return replace(reading, by_form=by_form, allowed=allowed)
+
+    def _quickest(self, reading: Reading) -> Predict:
+        """What answers as the model does, without what an estimator adds to the time of a booster."""
+        output, ask = reading.output, reading.ask
+        direct = direct_question(reading.model, output.method) if self.table.numeric.all() else None
+        if direct is None:
+            return ask
+
+        def answer(rows: Floats) -> Floats:
+            return output.pick(direct(rows))
+
+        rows = few_rows(self.table.matrix)
+        return answer if np.array_equal(answer(rows), ask(rows)) else ask
+
+    def _margin_control(self) -> Control | None:
+        """The control from the margin behind a link; None without one, or where it is not the model's."""
+        margin, control = self.reading.margin, self.options.control
+        if margin is None or control not in ("auto", "margin"):
+            return None
+        try:
+            _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))
+            return MarginControl(margin.predict, expectation)
+        except (ModelError, NotReadableError, ReadMismatchError):
+            if control == "margin":
+                raise
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class _BehindCurve:
+    """A margin and the curve behind it, (n, d) -> answers; unlike a closure it can be pickled."""
+
+    margin: Predict
+    curve: Predict
+
+    def __call__(self, x: Floats) -> Floats:
+        return self.curve(self.margin(x))
+
+
+# -- rows on which form and model are compared ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Rows at which form and model are compared."""
+
+    rows: Floats  # (n, d): of the background, then rows mixed from a few of these, then others
+    background: int  # number of the first
+    origins: Sequence[str]  # the rows' kinds in words
+    table: Table
+
+    @classmethod
+    def of(cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None) -> Probe:
+        """Take background rows, rows whose columns come from different background rows, and rows of the law.
+
+        ``also`` are further rows (m, d), those to be explained.
+        """
+        missing = np.isnan(table.matrix)
+        evenly = even_positions(len(table.matrix), _BACKGROUND)
+        # and a row with a missing value for each such column
+        background = np.union1d(evenly, missing.argmax(axis=0)[missing.any(axis=0)])
+        few = table.matrix[np.linspace(0, len(table.matrix) - 1, _MIXED).astype(np.int64)]
+        without_weights = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(table.matrix[0])
+        law = np.concatenate(
+            [shuffled(few, _ATOMS), shuffled(table.matrix, _LAW), product_rows(without_weights, 1)(_LAW)[0]]
+        )
+        for j, column in enumerate(table.columns):
+            if column.dtype.kind == "f" and column.dtype.itemsize < 8:
+                law[:, j] = law[:, j].astype(column.dtype)  # as the model gets it
+        explained = np.zeros((0, law.shape[1])) if also is None else also
+        origins = (
+            *(f"background row {i}" for i in background),
+            *["a row of the background's law"] * len(law),
+            *["an explained row"] * len(explained),
+        )
+        rows = np.concatenate([table.matrix[background], law, explained])
+        return cls(rows, len(background), origins, table)
+
+    def answers(self, ask: Predict) -> Floats:
+        """The model's answers at all rows; a ReadMismatchError where it fails on perturbed rows only."""
+        try:
+            return ask(self.rows)
+        except ModelError as error:
+            ask(self.rows[: self.background])
+            raise ReadMismatchError(
+                f"the model fails on perturbed rows, which its form predicts: {error}"
+            ) from error
+
+    def where(self, i: int) -> str:
+        """Row i in words: its kind, and its first columns."""
+        values = self.table.originals(self.rows[i : i + 1])[0]
+        cells = [f"{name}={cell(value)}" for name, value in zip(self.table.names, values, strict=True)]
+        more = ", ..." if len(cells) > _SHOWN else ""
+        return f"{self.origins[i]} ({', '.join(cells[:_SHOWN])}{more})"
+
+
+def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed: float) -> None:
+    """Explain some rows under designs of one atom per column: E_w f must be the model's answer there.
+
+    Expectations that need densities are compared with draws alone.
+    """
+    if getattr(expectation, "needs_densities", False):
+        return
+    places = probe.background + np.arange(_ATOMS)
+    rows = probe.rows[places]
+    family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(_NARROW))
+    pipeline = Pipeline(family, expectation, penalty=None)
+    try:
+        fitted = pipeline.explain(
+            rows, family.cells(rows), answers[places], progress=progress_of(shown=False)
+        )
+    except (InputError, ModelError) as error:
+        raise NotReadableError(f"{NO_EXPECTATION}{_WHERE}: {error}") from error
+    check_agreement(
+        answers[places],
+        fitted.at_instance,
+        allowed,
+        lambda i: f"{probe.where(places[i])}, as a law of this row alone,",
+    )
