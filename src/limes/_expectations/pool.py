@@ -12,25 +12,69 @@ explained row uses the pool of a size that depends on its own numbers, never on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
+from threading import Event
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, streams
-from limes._expectations.explained import CellCodes, cell_codes
-from limes._expectations.questions import Questions
+from limes._expectations.pool_fit import CellCodes, cell_codes
 from limes._expectations.sampling import Sampling
-from limes._threads import Locked
+from limes._threads import Locked, in_workers
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily, sobol_points
+from limes.models._calling.caller import Retry, with_retries
 
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
 SMALLEST = 1024
 # Key of the pool's streams; streams of explained rows have the row's hash instead
 _KEY = 0x706F6F6C
+
+
+@dataclass(frozen=True, eq=False)
+class CachedPredictions:
+    """Rows x (m, d) that the model predicts once, and its answers so far, by the first row of each batch.
+
+    If the model fails, or the user interrupts, the finished batches are kept.
+    """
+
+    x: Floats
+    batch_size: int
+    batches: dict[int, Floats] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> int:
+        """Number of rows without answers."""
+        return len(self.x) - sum(len(batch) for batch in tuple(self.batches.values()))
+
+    def predict(
+        self,
+        model: Callable[[Floats], Floats],
+        retry: Retry | None,
+        on_progress: Callable[[int], object],
+        workers: int = 1,
+    ) -> None:
+        """Predict the rows without answers, ``workers`` batches at the same time.
+
+        ``on_progress`` is called with the number of rows of every batch.
+        """
+        stop = Event()
+
+        def work(start: int) -> None:
+            if not stop.is_set():
+                batch = self.x[start : start + self.batch_size]
+                self.batches[start] = with_retries(model, batch, retry)
+                on_progress(len(batch))
+
+        starts = range(0, len(self.x), self.batch_size)
+        in_workers(work, [start for start in starts if start not in self.batches], workers, stop)
+
+    def answers(self) -> list[Floats]:
+        """Answers in the order of the rows, batch by batch."""
+        return [batch for _, batch in sorted(self.batches.items())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,23 +89,12 @@ class PoolRows:
 class Pool(Locked):
     """A model's answers to rows of the background's law; threads may share it.
 
-    A copy in another process has the same answers, and grows by the same rows.
-
-    Parameters
-    ----------
-    family
-        The background's laws.
-    predict
-        (n, d) -> (n,) or (n, k); raises :class:`limes.exceptions.ModelError`.
-    sampling
-        Its seed, size of batches and retries, and whether equal rows have equal answers.
+    A copy in another process has the same answers, and grows by the same rows. ``predict`` maps rows (n, d)
+    to (n,) or (n, k).
     """
 
     def __init__(
-        self,
-        family: ProductFamily,
-        predict: Callable[[Floats], Floats],
-        sampling: Sampling,
+        self, family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
     ) -> None:
         self._predict = predict
         self._batch_size = sampling.rows_a_call(SMALLEST // SEQUENCES)
@@ -86,23 +119,13 @@ class Pool(Locked):
         return sum(step.questions.missing for step in self._drawn(size))
 
     def grow(self, size: int, *, on_progress: Callable[[int], object], workers: int = 1) -> None:
-        """Predict rows until the pool has this size; rows with answers are not predicted again.
-
-        ``on_progress`` is called with the number of rows of every batch; ``workers`` batches run at the same
-        time. If the model fails, or the user interrupts, the finished batches are kept.
-
-        Raises
-        ------
-        ModelError
-            If the model fails.
-        """
+        """Predict rows until the pool has this size; see `CachedPredictions.predict`."""
         steps = self._drawn(size)
         with self._lock:
             for step in steps:
-                step.questions.ask(self._predict, self._retry, on_progress, workers)
+                step.questions.predict(self._predict, self._retry, on_progress, workers)
 
     def rows(self, size: int) -> PoolRows:
-        """Return the rows of a pool that has grown to this size."""
         steps = self._drawn(size)
         answers = np.concatenate([batch for step in steps for batch in step.questions.answers()])
         parts = [(step.x, step.cells, answers[step.place]) for step in steps]
@@ -110,11 +133,10 @@ class Pool(Locked):
         return PoolRows(x, cells, f)
 
     def _drawn(self, size: int) -> list[_Step]:
-        """Draw the steps that make a pool of this size."""
         with self._lock:
             while (first := sum(len(step.x) for step in self._steps)) < size:
                 x, cells, new, place = self._law.draw(first, first or SMALLEST)
-                questions = Questions(x[new], self._batch_size)
+                questions = CachedPredictions(x[new], self._batch_size)
                 self._steps = (*self._steps, _Step(x, cells, questions, place))
         firsts = np.cumsum([0, *(len(step.x) for step in self._steps)])
         return [step for step, first in zip(self._steps, firsts, strict=False) if first < size]
@@ -122,27 +144,16 @@ class Pool(Locked):
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Rows by which a pool grows at once, sequence by sequence.
-
-    Attributes
-    ----------
-    questions
-        The rows to predict: equal rows are one question.
-    place
-        The answer of each row, (n,), among those to all questions of this step and the steps before.
-    """
+    """Rows by which a pool grows at once, sequence by sequence."""
 
     x: Floats
     cells: CellCodes
-    questions: Questions
-    place: Ints
+    questions: CachedPredictions  # the rows to predict: equal rows are one question
+    place: Ints  # (n,) the answer of each row among those of this step and the steps before
 
 
 class _BackgroundRows:
-    """The endless sequence of rows of a background's law that a seed determines.
-
-    ``distinct`` states whether equal rows are one question.
-    """
+    """The endless sequence of rows of a background's law that a seed determines."""
 
     def __init__(self, family: ProductFamily, seed: int, *, distinct: bool) -> None:
         self._family = family

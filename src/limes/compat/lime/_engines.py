@@ -33,8 +33,8 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._bars import progress_of
 from limes._checks import check_choice, check_count
+from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.sampled import least_calls
-from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes._threads import one_blas_thread, user_blas_threads
 from limes._variance import r_squared
 from limes.compat.lime.exceptions import warn_or_raise

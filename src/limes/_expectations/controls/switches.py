@@ -1,41 +1,197 @@
-r"""Gaussian process control of switches, for models whose answers take longer than a fit.
+r"""Controls of switches, for models of texts and images that cannot be read.
 
-Answers, probabilities by their log odds, are followed by the mean of a Gaussian process:
+*Logistic*, for probabilities whose log odds are linear: g_k(z) = σ(b_k + a_k · z), σ the logistic function.
+b and a follow by ridge regression of the answers' log odds. Linear classifiers of words are of this form, and
+other models are near it. Its expectation is exact, by quadrature (``linked_words.py``).
 
-    h(z) = σ(mean + Σ_i a_i k(z, c_i)),    σ the logistic function for probabilities, else the identity,
+*Kernels*: k(z, c) = exp(-Σ_j w_j 1[z_j ≠ c_j]), so that rows are alike where they differ in few features that
+matter. How much a feature matters is learnt by a linear fit, w_j ∝ |β_j|^p. The mean of w, then p, and the
+penalty are those of the least leave-one-out error. The kernel is a product of functions of one switch each,
+whose expectations are exact.
+
+*Gaussian process*, for models whose answers take longer than a fit. Answers, probabilities by their log odds,
+are followed by the mean of a Gaussian process:
+
+    g(z) = σ(mean + Σ_i a_i k(z, c_i)),    σ the logistic function for probabilities, else the identity,
     k(z, c) = ½ + a Σ_j ρ_j (2z_j - 1)(2c_j - 1) + b exp(-Σ_j ρ_j 1[z_j ≠ c_j]),
 
 a level, slopes and interactions of all orders, with noise of variance s. The standardised outputs are
 independent with this covariance; ρ, a, b and s maximise their likelihood under log ρ_j ~ N(m, 1), m ~ N(-2.5,
-1.5²): few rows show which switches matter, but not how much each of them does.
-
-Its expectation is simulated on rows of the design, many times as many as the model predicted: they cost only
-a product of matrices. Its standard errors are computed from the simulation.
+1.5²): few rows show which switches matter, but not how much each of them does. The expectation is simulated
+on rows of the design, many times as many as the model predicted: they cost only a product of matrices. Its
+standard errors are computed from the simulation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from limes._arrays import Floats, Reals, fingerprint
 from limes._expectations.controls.control import (
-    ControlMoments,
+    PENALTIES,
     FittedControl,
+    SequenceRidge,
     ZeroControl,
+    are_probabilities,
     evenly_spread,
     fit_on_centers,
+    leave_one_out_errors,
+    log_odds,
     ridge_path,
+    roots_of_weights,
 )
-from limes._expectations.controls.odds import are_probabilities, log_odds
+from limes._expectations.exchangeable import switch_surrogates
+from limes._expectations.least_squares import ControlMoments
+from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._expectations.moments import are_complements
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import InputError, ModelError
+from limes.models.forms._linked import Linked
+from limes.models.forms._reducible import Linear
 
-_MOST_CENTERS = 1024
+_FEWEST_ROWS = 32
+
+# -- logistic ------------------------------------------------------------------------------------------------
+
+# Penalties in units of the rows' weights: the one that predicts one part of the rows best is chosen
+_PENALTIES = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+_PARTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class _LogisticControl(FittedControl):
+    form: Linked
+    exact: ControlMoments
+
+    def predict(self, z: Floats) -> Floats:
+        return self.form.predict(z)
+
+    def expectation(self, design: ExchangeableDesign) -> ControlMoments:  # noqa: ARG002 - the design of the fit
+        return self.exact
+
+
+def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:
+    """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1.
+
+    There is no control for other answers, nor for too many features for the quadrature.
+    """
+    count = len(z) // _PARTS * _PARTS
+    if count < _FEWEST_ROWS or not are_probabilities(f):
+        return ZeroControl(f.shape[1])
+    complement = are_complements(f)
+    p = f[:count, 1:] if complement else f[:count]
+    intercept, coef = _fit_log_odds(z[:count] - design.inclusion, p)
+    margin = Linear(coef, intercept - design.inclusion @ coef)
+    both = (np.array([[-1.0, 1.0]]), np.array([1.0, 0.0])) if complement else ()
+    form = Linked(margin, "logistic", *both)
+    try:
+        moments = LinkedWordsExpectation(form).moments(design)
+    except (InputError, ModelError):
+        return ZeroControl(f.shape[1])
+    return _LogisticControl(form, ControlMoments.exact(moments.mean, design.solve(moments.gamma)))
+
+
+def _fit_log_odds(centred: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Intercept (k,) and coefficients (d, k) of the log odds of p (n, k)."""
+    root = roots_of_weights(p)
+    features = root * np.column_stack([np.ones(len(p)), centred])
+    targets = root * log_odds(p)
+    ridge, first = SequenceRidge.of(features, targets, _PARTS), slice(len(p) // _PARTS)
+
+    def misses(penalty: float) -> float:
+        return float(((targets[first] - features[first] @ ridge.without(0, penalty)) ** 2).sum())
+
+    intercept, *coef = ridge.of_all(min(_PENALTIES, key=misses))
+    return intercept, np.array(coef)
+
+
+# -- kernels -------------------------------------------------------------------------------------------------
+
+# Candidates for p and for the mean of w, centres, and rows on which they are chosen
+_POWERS = (0.5, 0.0, 1.0)
+_MEANS = (0.03, 0.1, 0.3)
+_MOST_CENTERS = 256
+_MOST_FITTED = 2048
+_MOST_CHOOSING = 72
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelControl(FittedControl):
+    centers: Floats
+    rates: Floats
+    intercept: Floats
+    coef: Floats
+
+    def predict(self, z: Floats) -> Floats:
+        grams = _grams(z, self.centers, self.rates)
+        return np.concatenate([self.intercept + gram @ self.coef for _, gram in grams])
+
+    def expectation(self, design: ExchangeableDesign) -> ControlMoments:
+        far = np.exp(-self.rates)
+        on, off = np.where(self.centers > 0, 1.0, far), np.where(self.centers > 0, far, 1.0)
+        mean, beta = switch_surrogates(on, off, design)
+        return ControlMoments.exact(self.intercept + mean @ self.coef, beta.T @ self.coef)
+
+
+def switch_kernels(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
+    """Fit kernel ridge regression to answers f (n, k) at rows z (n, d) of 0 and 1."""
+    if len(z) < _FEWEST_ROWS:
+        return ZeroControl(f.shape[1])
+    intercept, scale = f.mean(axis=0), np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
+    standard = (f - intercept) / scale
+    rates, penalty = _choose_rates(z, standard)
+    centers = z[evenly_spread(len(z), _MOST_CENTERS)]
+    (_, center_gram), *_ = _grams(centers, centers, rates)
+    fitted = evenly_spread(len(z), _MOST_FITTED)
+    answers = standard[fitted]
+    blocks = ((gram, answers[rows]) for rows, gram in _grams(z[fitted], centers, rates))
+    coef = fit_on_centers(blocks, center_gram, penalty) * scale
+    return _KernelControl(centers, rates, intercept, coef)
+
+
+def _choose_rates(z: Floats, standard: Floats) -> tuple[Floats, float]:
+    """Rates w (d,) and penalty, by leave-one-out errors of some of the rows: first their mean, then p."""
+    importance = np.abs(ridge_path(z, standard)[1]).mean(axis=1)
+    some = evenly_spread(len(z), _MOST_CHOOSING)
+    rows, answers = z[some], standard[some]
+
+    def score(rates: Floats) -> tuple[float, float]:
+        (_, gram), *_ = _grams(rows, rows, rates)
+        errors = leave_one_out_errors(gram, answers)
+        return float(errors.min()), float(PENALTIES[np.argmin(errors)])
+
+    candidates = [(score(rates), rates) for rates in (_rates(importance, _POWERS[0], m) for m in _MEANS)]
+    mean = _MEANS[int(np.argmin([error for (error, _), _ in candidates]))]
+    others = [_rates(importance, power, mean) for power in _POWERS[1:]]
+    candidates += [(score(rates), rates) for rates in others]
+    (_, penalty), rates = min(candidates, key=lambda candidate: candidate[0][0])
+    return rates, penalty
+
+
+def _rates(importance: Floats, power: float, mean: float) -> Floats:
+    rates = importance**power
+    return np.asarray(mean * rates / (rates.mean() or 1.0))
+
+
+def _grams(z: Floats, centers: Floats, rates: Floats) -> Iterator[tuple[slice, Floats]]:
+    """exp(-Σ_j w_j 1[z_j ≠ c_j]), (n, m), in blocks of rows that stay in the processor's cache."""
+    slopes, start = (rates * (2.0 * centers - 1.0)).T, centers @ rates
+    for first in range(0, len(z), _MOST_CENTERS):
+        rows = slice(first, first + _MOST_CENTERS)
+        exponent = z[rows] @ slopes
+        exponent -= start
+        np.minimum(exponent, 0.0, out=exponent)
+        yield rows, np.exp(exponent, out=exponent)
+
+
+# -- Gaussian process ----------------------------------------------------------------------------------------
+
+_MOST_PROCESS_CENTERS = 1024
 # Largest number of rows from which the covariance is learnt
 _MOST_LEARNING = 256
-_FEWEST_ROWS = 32
 # Rows of one control's simulation, and of a block of it
 _SIMULATED, _BLOCK = 16_384, 2_048
 _LEVEL = 0.5
@@ -66,7 +222,7 @@ class _Scale:
 
 
 @dataclass(frozen=True, eq=False)
-class _Process:
+class _Process(FittedControl):
     covariance: Covariance
     centers: Floats
     coef: Floats
@@ -82,7 +238,7 @@ class _Process:
         centers, coef, mean = (part.astype(z.dtype) for part in (self.centers, self.coef, self.mean))
         return self.scale.inverse(mean + self.covariance.between(z, centers) @ coef)
 
-    def moments(self, design: ExchangeableDesign) -> ControlMoments:
+    def expectation(self, design: ExchangeableDesign) -> ControlMoments:
         streams = np.random.SeedSequence(self.stream).spawn(_SIMULATED // _BLOCK)
         blocks = [design.sample(_BLOCK, stream)[0].astype(np.float32) for stream in streams]
         return _simulated_moments(blocks, [self._values(z) for z in blocks], design.inclusion)
@@ -99,7 +255,7 @@ def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
     standard = (values - mean) / np.where(varies, deviation, 1.0)
     some = evenly_spread(len(z), _MOST_LEARNING)
     covariance = Covariance.fit(z[some], standard[some][:, varies])
-    centers = z[evenly_spread(len(z), _MOST_CENTERS)]
+    centers = z[evenly_spread(len(z), _MOST_PROCESS_CENTERS)]
     gram, center_gram = (
         np.asarray(covariance.between(rows, centers), dtype=np.float64) for rows in (z, centers)
     )
