@@ -60,8 +60,7 @@ NAMES = {
         "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"
     ),
     "limes._expectations.pooled": "PooledExpectation",
-    "limes._expectations.sampled": "SampledExpectation repetitions",
-    "limes._expectations.sampling": "Sampling",
+    "limes._expectations.sampled": "SampledExpectation Sampling repetitions",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "SummedExpectation",
     "limes._expectations.weighted_rows": "WeightedRows",

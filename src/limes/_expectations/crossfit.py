@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from limes._arrays import CellNumbers, Floats, power_of_two, streams
-from limes._expectations.controls import Control
+from limes._expectations.controls import Control, FittedControl
 from limes._expectations.controls.control import share_left
 from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
 from limes._expectations.least_squares import ControlMoments, error_of_mean
@@ -55,6 +55,7 @@ class SimulatedRows(NamedTuple):
     cells: CellCodes
 
 
+@dataclass(frozen=True)
 class SimulatedLaw:
     """A background's law from which rows are drawn for controls.
 
@@ -62,9 +63,8 @@ class SimulatedLaw:
     a Sobol' point choose the value. Every row follows the law.
     """
 
-    def __init__(self, family: ProductFamily, seed: int) -> None:
-        self.family = family
-        self.seed = seed
+    family: ProductFamily
+    seed: int
 
     def __getstate__(self) -> dict[str, Any]:
         return {"family": self.family, "seed": self.seed}
@@ -86,32 +86,6 @@ class SimulatedLaw:
         return SimulatedRows(x, cell_codes(self.family, cells))
 
 
-class CellParts(NamedTuple):
-    """Values (n, k) as a constant (k,), effects (cells, k) of each column, slopes inside cells, and the rest.
-
-    Slopes have no moments under bin weights, and are left out.
-    """
-
-    constant: Floats
-    effects: list[Floats]
-    rest: Floats
-
-    @classmethod
-    def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> CellParts:
-        """Split values at rows x with these cells (n, d): as columns are independent, by means."""
-        constant = values.mean(axis=0)
-        centred, effects = values - constant, []
-        rest = centred.copy()
-        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
-            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
-            effects.append(_sums(cell, centred, len(count)) / count)
-            step = law.standardized(its, cell)[:, None]
-            slopes = _sums(cell, step * centred, len(count)) / count
-            rest -= effects[-1][cell]
-            rest -= slopes[cell] * step
-        return cls(constant, effects, rest)
-
-
 @dataclass(frozen=True, eq=False)
 class SimulatedControl:
     """A control as effects of cells, whose moments are exact, and the rest of it at simulated rows."""
@@ -123,12 +97,23 @@ class SimulatedControl:
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
-        """Return the control with values (n, k) at rows x with these cells (n, d)."""
-        parts = CellParts.of(family, x, cells, values)
-        return cls(by_column(cells), parts.constant, CellMoments.of(family, parts.effects), parts.rest)
+        """Split values (n, k) at rows x with these cells (n, d): as columns are independent, by means.
+
+        Slopes inside cells have no moments under bin weights, and are left out.
+        """
+        constant = values.mean(axis=0)
+        centred, effects = values - constant, []
+        rest = centred.copy()
+        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
+            effects.append(_sums(cell, centred, len(count)) / count)
+            step = law.standardized(its, cell)[:, None]
+            slopes = _sums(cell, step * centred, len(count)) / count
+            rest -= effects[-1][cell]
+            rest -= slopes[cell] * step
+        return cls(by_column(cells), constant, CellMoments.of(family, effects), rest)
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
-        """E_w h and β of the effects, and of the rest by weighted means, whose standard errors are given."""
         sums = rows.sums(self.cells, self.rest, SEQUENCES) * (SEQUENCES / len(self.rest))
         v, alpha = (a[:, None, :, None] for a in (rows.features.variance, rows.features.inclusion))
         total, inside = sums[:, :, :1], sums[:, :, 1:]
@@ -149,12 +134,8 @@ def _sums(cell: CellNumbers, values: Floats, count: int) -> Floats:
 # -- fits without some of the sequences ----------------------------------------------------------------------
 
 
-class PoolControl(Protocol):
-    """The part of a fitted control that explained rows need."""
-
-    def around(self, rows: ExplainedRows) -> ControlMoments:
-        """E_w g (n, k), β (n, d, k) and errors (n, 1 + d, k) around n rows."""
-        ...
+# The part of a control that explained rows need
+PoolControl: TypeAlias = FittedControl | SimulatedControl
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +149,6 @@ class CrossFit:
     simulated: float = 0.0
 
     def share(self, f: Floats) -> float:
-        """Share of the variance of answers f (n, k) that is left, averaged over outputs that vary."""
         return share_left((f - self.values).var(axis=0) + self.simulated * self.values.var(axis=0), f)
 
 
@@ -177,8 +157,6 @@ CrossFitting: TypeAlias = Callable[[SimulatedLaw, PoolRows, Floats], CrossFit]
 
 
 def in_folds(control: Control) -> CrossFitting:
-    """Return a cross-fitting that fits a control without each fold in turn."""
-
     def fit(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
         part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(law.family)
         fits = [control(design, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
@@ -189,13 +167,11 @@ def in_folds(control: Control) -> CrossFitting:
 
 
 def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-    """Fit an additive model without each sequence in turn."""
     values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
     return CrossFit(values, [mean])
 
 
 def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-    """Fit a network without each sequence in turn, and simulate its expectation."""
     units = Units.of(law.family.marginals, rows.x, rows.cells, units_for(len(f)), law.seed)
     size = float(np.abs(f).max())
     # it is fitted in single precision, which has no squares of larger and smaller answers
@@ -211,7 +187,7 @@ def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 
 def _simulated(law: SimulatedLaw, rows: PoolRows, values: Floats, f: Floats) -> int:
     """Number of rows that add a small share to the variance that a control with these values leaves."""
-    rest = _variance(CellParts.of(law.family, rows.x, rows.cells, values).rest)
+    rest = _variance(SimulatedControl.of(law.family, rows.x, rows.cells, values).rest)
     times = _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
     steps = np.ceil(np.log2(np.clip(times, _FEWEST_TIMES, _MOST_TIMES)))
     return min(len(f) << int(steps), MOST_SIMULATED)

@@ -30,7 +30,7 @@ from limes._expectations.least_squares import (
 )
 from limes._expectations.moments import Moments, are_complements
 from limes._expectations.pool import CachedPredictions
-from limes._expectations.sampling import CALLS, Sampling
+from limes._expectations.sampled import CALLS, Sampling
 from limes._threads import Locked
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 

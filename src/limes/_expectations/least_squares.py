@@ -111,18 +111,15 @@ def can_be_trusted(sampled: SampleStatistics, features: int, *, varies: Bools) -
     for the number of features, where features change together, and where R² cannot be estimated. Samples
     whose features do not vary (``varies``, (n,)) have no errors.
     """
-
-    def everywhere(condition: Bools) -> Bools:
-        return np.asarray(condition.reshape(len(varies), -1).all(axis=1))
-
-    trusted = (
-        everywhere(sampled.unlike >= ENOUGH_ANSWERS)
-        & everywhere(sampled.carriers >= ENOUGH_CARRIERS)
-        & everywhere(np.isfinite(sampled.fidelity_errors))
-        & everywhere(~sampled.collinear)
-        & (sampled.effective >= FEW_ROWS * (features + 1))
-    )
-    return trusted | ~varies
+    trusted = sampled.effective >= FEW_ROWS * (features + 1)
+    for condition in (
+        sampled.unlike >= ENOUGH_ANSWERS,
+        sampled.carriers >= ENOUGH_CARRIERS,
+        np.isfinite(sampled.fidelity_errors),
+        ~sampled.collinear,
+    ):
+        trusted = trusted & condition.reshape(len(varies), -1).all(axis=1)
+    return np.asarray(trusted | ~varies)
 
 
 # -- what least squares tells --------------------------------------------------------------------------------
@@ -138,10 +135,6 @@ class ControlMoments(NamedTuple):
     @classmethod
     def exact(cls, mean: Floats, coef: Floats) -> ControlMoments:
         return cls(mean, coef, np.zeros((*coef.shape[:-2], coef.shape[-2] + 1, coef.shape[-1])))
-
-    def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
-        """The mean plus the linear part in the used features, at features (n, d): (n, k)."""
-        return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
 
 
 def simulated_errors(controls: Sequence[ControlMoments]) -> Floats:

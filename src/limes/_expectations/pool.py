@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, streams
 from limes._expectations.pool_fit import CellCodes, cell_codes
-from limes._expectations.sampling import Sampling
+from limes._expectations.sampled import Sampling
 from limes._threads import Locked, in_workers
-from limes.designs._marginals import Atoms, Marginal
+from limes.designs._marginals import Atoms
 from limes.designs._product import ProductFamily, sobol_points
 from limes.models._calling.caller import Retry, with_retries
 
@@ -77,8 +76,7 @@ class CachedPredictions:
         return [batch for _, batch in sorted(self.batches.items())]
 
 
-@dataclass(frozen=True, eq=False)
-class PoolRows:
+class PoolRows(NamedTuple):
     """Rows of a pool of one size, sequence by sequence: x and cells (n, d), answers (n, ...)."""
 
     x: Floats
@@ -96,18 +94,12 @@ class Pool(Locked):
     def __init__(
         self, family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
     ) -> None:
-        self._predict = predict
-        self._batch_size = sampling.rows_a_call(SMALLEST // SEQUENCES)
-        self._retry = sampling.retry
-        self._law = _BackgroundRows(family, sampling.seed, distinct=sampling.is_function)
+        self._family, self._predict, self._sampling = family, predict, sampling
         self._steps: tuple[_Step, ...] = ()
+        # if every cell has one value, rows repeat: the model is called once for each pattern of cells
+        distinct = sampling.is_function and _is_discrete(family)
+        self._questions: dict[bytes, int] | None = {} if distinct else None
         super().__init__()
-
-    @property
-    def size(self) -> int:
-        """Number of rows in the largest pool that is answered completely."""
-        complete = (step.questions.missing == 0 for step in self._steps)
-        return sum(len(step.x) for step, _ in zip(self._steps, takewhile(bool, complete), strict=False))
 
     @property
     def calls(self) -> int:
@@ -123,23 +115,35 @@ class Pool(Locked):
         steps = self._drawn(size)
         with self._lock:
             for step in steps:
-                step.questions.predict(self._predict, self._retry, on_progress, workers)
+                step.questions.predict(self._predict, self._sampling.retry, on_progress, workers)
 
     def rows(self, size: int) -> PoolRows:
         steps = self._drawn(size)
         answers = np.concatenate([batch for step in steps for batch in step.questions.answers()])
         parts = [(step.x, step.cells, answers[step.place]) for step in steps]
-        x, cells, f = (_by_sequence(arrays) for arrays in zip(*parts, strict=True))
-        return PoolRows(x, cells, f)
+        return PoolRows(*(_by_sequence(arrays) for arrays in zip(*parts, strict=True)))
 
     def _drawn(self, size: int) -> list[_Step]:
         with self._lock:
             while (first := sum(len(step.x) for step in self._steps)) < size:
-                x, cells, new, place = self._law.draw(first, first or SMALLEST)
-                questions = CachedPredictions(x[new], self._batch_size)
-                self._steps = (*self._steps, _Step(x, cells, questions, place))
+                self._steps = (*self._steps, self._draw(first, first or SMALLEST))
         firsts = np.cumsum([0, *(len(step.x) for step in self._steps)])
         return [step for step, first in zip(self._steps, firsts, strict=False) if first < size]
+
+    def _draw(self, first: int, count: int) -> _Step:
+        points = sobol_points(len(self._family.marginals), streams(self._sampling.seed, _KEY, SEQUENCES))
+        if first:
+            points.random(first // SEQUENCES)
+        x, cells = self._family.draw(points.random(count // SEQUENCES))
+        codes = cell_codes(self._family, cells)
+        new, place = np.arange(count), first + np.arange(count)
+        if (numbers := self._questions) is not None:
+            before = len(numbers)
+            place = np.array([numbers.setdefault(code.tobytes(), len(numbers)) for code in codes])
+            numbers_of_rows, firsts = np.unique(place, return_index=True)
+            new = firsts[numbers_of_rows >= before]
+        batch_size = self._sampling.rows_a_call(SMALLEST // SEQUENCES)
+        return _Step(x, codes, CachedPredictions(x[new], batch_size), place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,52 +156,12 @@ class _Step:
     place: Ints  # (n,) the answer of each row among those of this step and the steps before
 
 
-class _BackgroundRows:
-    """The endless sequence of rows of a background's law that a seed determines."""
-
-    def __init__(self, family: ProductFamily, seed: int, *, distinct: bool) -> None:
-        self._family = family
-        self._seed = seed
-        # if every cell has one value, rows repeat: the model is called once for each pattern of cells
-        self._questions: dict[bytes, int] | None = {} if distinct and _is_discrete(family) else None
-        self._count = 0
-        self._points: tuple[int, Any] = (-1, None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_points": (-1, None)}
-
-    def draw(self, first: int, count: int) -> tuple[Floats, CellCodes, Ints, Ints]:
-        """Draw rows from ``first`` on: x and cells (count, d), new questions, each row's question."""
-        position, points = self._points
-        if position != first:
-            points = sobol_points(len(self._family.marginals), streams(self._seed, _KEY, SEQUENCES))
-            if first:
-                points.random(first // SEQUENCES)
-        x, cells = self._family.draw(points.random(count // SEQUENCES))
-        self._points = first + count, points
-        codes = cell_codes(self._family, cells)
-        return (x, codes, *self._new_questions(codes))
-
-    def _new_questions(self, codes: CellCodes) -> tuple[Ints, Ints]:
-        if self._questions is None:
-            place = self._count + np.arange(len(codes))
-            self._count += len(codes)
-            return np.arange(len(codes)), place
-        numbers, keys = self._questions, [code.tobytes() for code in codes]
-        before = len(numbers)
-        place = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
-        numbers_of_rows, first = np.unique(place, return_index=True)
-        return first[numbers_of_rows >= before], place
-
-
 def _is_discrete(family: ProductFamily) -> bool:
     """Return whether every cell of every column has a single value."""
-
-    def single(law: Marginal) -> bool:
-        atoms = all(isinstance(measure, Atoms) for measure in law.measures)
-        return atoms and law.owners.size == law.cells.count
-
-    return all(single(law) for law in family.marginals)
+    return all(
+        law.owners.size == law.cells.count and all(isinstance(measure, Atoms) for measure in law.measures)
+        for law in family.marginals
+    )
 
 
 def _by_sequence(steps: Sequence[Any]) -> Any:

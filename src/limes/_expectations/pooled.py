@@ -40,8 +40,7 @@ from limes._expectations.pool_fit import (
     changed_weight,
     least_squares_of_pool,
 )
-from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import CALLS, Sampling
+from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation, Sampling
 from limes._threads import Locked, in_threads
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
@@ -73,14 +72,10 @@ class PooledExpectation(Locked):
     method: Literal["sampled"] = "sampled"
 
     def __init__(
-        self,
-        family: ProductFamily,
-        predict: Callable[[Floats], Floats],
-        sampling: Sampling,
+        self, family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
     ) -> None:
         self.pool = Pool(family, predict, sampling)
-        self._family = family
-        self._sampling = sampling
+        self._family, self._sampling = family, sampling
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._pools = ControlledPools(self.pool, family, sampling, self._sizes)
@@ -112,14 +107,9 @@ class PooledExpectation(Locked):
     def moments(self, design: ProductDesign, row: Floats) -> Moments:
         """Moments under one design, equal to those of :meth:`many`."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
-        cells = design.cells[None]
-        if not self._serves(cells)[0]:
-            return self.single.moments(design, row)
-        results: list[Moments | None] = [None]
-        error = self._from_pool(cells, None, np.array([0]), results, progress_of(shown=False), 1)
+        (moments,), error = self.many(design.cells[None], row[None], None, progress=progress_of(shown=False))
         if error is not None:
             raise error
-        (moments,) = results
         assert moments is not None  # noqa: S101 - without an error there are moments
         return moments
 
@@ -131,16 +121,15 @@ class PooledExpectation(Locked):
         self,
         cells: Ints,
         rows: Floats,
-        predictions: Floats,
+        predictions: Floats | None,
         *,
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), given their cells, and the error that ended the call early, if any.
 
-        See :meth:`SampledExpectation.many`; ``predictions`` (n, ...) are the model's at the rows.
-        ``progress`` makes bars of the calls for the pool, of the rows explained from it, and of the calls for
-        the other rows.
+        See :meth:`SampledExpectation.many`. ``progress`` makes bars of the calls for the pool, of the rows
+        explained from it, and of the calls for the other rows.
         """
         results: list[Moments | None] = [None] * len(cells)
         served = self._serves(cells)
@@ -150,7 +139,7 @@ class PooledExpectation(Locked):
             moments, error = self.single.many(
                 ExplainedRows(self._family, cells[others]).designs(),
                 rows[others],
-                predictions[others],
+                None if predictions is None else predictions[others],
                 progress=progress,
                 workers=workers,
             )
@@ -159,7 +148,6 @@ class PooledExpectation(Locked):
         return results, error
 
     def _serves(self, cells: Ints) -> Bools:
-        """Return for which rows with these cells (n, d) the pool is used, (n,)."""
         return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
 
     def _from_pool(
@@ -213,12 +201,8 @@ class PooledExpectation(Locked):
         Rows with the same result are fitted once.
         """
         pool, is_final = self._pools.at(stage), stage == self._pools.stages[-1]
-        same = [
-            i
-            for i in pending
-            if i in fits and (fits[i].stage.size, fits[i].control) == (stage.size, pool.control)
-        ]
         # nothing better than what it has at this size
+        same = [i for i in pending if i in fits and fits[i].is_of(stage.size, pool.control)]
         fits |= {i: replace(fits[i], stage=stage, is_last=is_final) for i in same}
         rest = np.setdiff1d(np.array(pending, dtype=np.int64), same)
         outputs = None
@@ -285,11 +269,14 @@ class _PoolFit:
         """Return whether to fit again with this larger pool: sizes that can hardly be enough are skipped."""
         return not self.is_last and size >= _RATE * self.stage.size * self.excess**_POWER
 
+    def is_of(self, size: int, control: str) -> bool:
+        return (self.stage.size, self.control) == (size, control)
+
 
 def sampler(
     family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
 ) -> PooledExpectation | SampledExpectation:
-    """Return what samples a function: from a pool, where rows can share one."""
+    """Return a pool, where rows can share one."""
     if family.by_cell and sampling.max_shared:
         return PooledExpectation(family, predict, sampling)
     return SampledExpectation(predict, sampling)
@@ -388,7 +375,6 @@ class ControlledPools(Locked):
         return ControlledPool(sample, shape, complement, name, shares, fit.fits)
 
     def _fit(self, name: str, size: int, rows: PoolRows, f: Floats) -> CrossFit:
-        """Return a control that is fitted to the pool of one size, once."""
         if (size, name) not in self._fits:
             fitting = SHARED.get(name) or in_folds(self._controls[name])
             self._fits[size, name] = fitting(self._law, rows, f)

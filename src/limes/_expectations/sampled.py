@@ -28,17 +28,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._bars import Progress
-from limes._expectations.controls import FittedControl, TooLargeError, too_large
+from limes._expectations.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left, share_left
 from limes._expectations.least_squares import (
+    DEFAULT_TOLERANCE,
     AnswerStatistics,
     Clusters,
     FeatureSupport,
@@ -52,14 +53,15 @@ from limes._expectations.least_squares import (
     student_factors,
 )
 from limes._expectations.moments import Moments, RowMoments
-from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
 from limes._threads import in_workers
 from limes._variance import is_constant
-from limes.designs._features import InUnits
+from limes.designs._features import Features, InUnits
 from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.caller import Calls
+from limes.models._calling.caller import Calls, Retry
 
+# Unit of progress bars for calls of the model
+CALLS = "calls"
 # Number of sequences
 SEQUENCES = 4
 # Number of rows of all sequences together: at the first estimate, and at least
@@ -71,6 +73,76 @@ _REPETITIONS, _FREEDOM = 4, 16
 CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Largest number of calls cut short whose answers are stored: a service may fail several threads at once
 _MOST_CALLS = 8
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Options of sampling a black box: same seed and same row, same result."""
+
+    # Largest number of rows that the model is called with for one explained row alone
+    max_calls: int
+    # Sampling stops once it is met. With None a row alone uses its whole budget, and a pool has to reach the
+    # default tolerance
+    tolerance: Tolerance | None = None
+    seed: int = 0
+    # Candidates by name, cheapest first; a later one is used only where it leaves clearly less variance
+    controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
+    # Rows passed to the model at once
+    batch_size: int = 4096
+    retry: Retry | None = None
+    # Largest pool of answers that explained rows share; 0 for none
+    max_shared: int = 0
+    # Largest difference of the model's answers to one input; 0 if it is a function, so that an input is asked
+    # once, and all inputs are enough
+    spread: float = 0.0
+
+    @property
+    def is_function(self) -> bool:
+        return self.spread == 0.0
+
+    def rows_a_call(self, sequence: int) -> int:
+        """Return how many rows the model is called with, given the rows of one of the sample's sequences."""
+        # what random answers have in common within a call must differ between sequences, which shows it
+        return self.batch_size if self.is_function else min(self.batch_size, sequence)
+
+    @property
+    def accuracy(self) -> Tolerance:
+        """What rows are judged by."""
+        return DEFAULT_TOLERANCE if self.tolerance is None else self.tolerance
+
+
+# Rows x and features h (n, d), and the number of each row's cluster (n,)
+Draw: TypeAlias = tuple[Floats, Floats, Ints]
+
+
+class Sampler(Protocol):
+    """Several independent sequences of rows of w."""
+
+    def draw(self, rows: int) -> Draw:
+        """Draw the next ``rows`` rows of every sequence, sequence by sequence.
+
+        Rows of one cluster depend on each other; rows of different clusters do not, apart from the evenness
+        of a sequence as a whole.
+        """
+        ...
+
+
+class SampledDesign(Features, Protocol):
+    """A design that can be sampled: d features in ``units``, which divide coefficients in the end."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def units(self) -> Floats: ...
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler:
+        """Return sequences of rows of w, all of the same weight, one from each stream."""
+        ...
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
+        """All states x (m, d), if at most so many, their probabilities (m,), and W (d, m) with β = W f."""
+        ...
 
 
 def least_calls(d: int) -> int:
@@ -100,13 +172,10 @@ class SampledExpectation:
         design: SampledDesign,
         row: Floats,
         *,
-        on_progress: Callable[[int], object] | None = None,
+        on_progress: Callable[[int], object] = lambda _: None,
         prediction: Floats | None = None,
     ) -> Moments:
-        """Moments at one row, with the model's answer there, () or (k,), if it is available.
-
-        ``on_progress`` is called with the number of rows of every batch.
-        """
+        """Moments at one row, with the model's answer there, () or (k,), if it is available."""
         key = fingerprint(row)
         with self._unfinished.take([key], self._new_calls) as rows:
             moments = self._finish(design, key, rows[key], prediction, on_progress)
@@ -122,18 +191,19 @@ class SampledExpectation:
         self,
         designs: Sequence[SampledDesign],
         rows: Floats,
-        predictions: Floats,
+        predictions: Floats | None,
         *,
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), each with its design, and the error that ended the call early, if any.
 
-        ``predictions`` (n, ...) are the model's answers at the rows; ``workers`` rows are sampled at the same
-        time, equal rows once. After an error a row has the moments that its calls so far allow, or None.
+        ``workers`` rows are sampled at the same time, equal rows once. After an error a row has the moments
+        that its calls so far allow, or None.
         """
         keys = [fingerprint(row) for row in rows]
         equal = Counter(keys)
+        its = [None] * len(keys) if predictions is None else predictions
         first = list({key: i for i, key in reversed(list(enumerate(keys)))}.values())[::-1]
         stop = Event()
 
@@ -151,7 +221,7 @@ class SampledExpectation:
             def work(i: int) -> None:
                 if stop.is_set():
                     raise _Stopped
-                moments = self._finish(designs[i], keys[i], states[keys[i]], predictions[i], progressed)
+                moments = self._finish(designs[i], keys[i], states[keys[i]], its[i], progressed)
                 on_progress(equal[keys[i]] * self.max_calls - int(moments.calls))
 
             try:
@@ -159,8 +229,7 @@ class SampledExpectation:
             except CUT_SHORT as cause:
                 error = cause
             moments = {
-                keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], predictions[i])
-                for i in first
+                keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], its[i]) for i in first
             }
             if error is None:
                 states.clear()
@@ -185,13 +254,9 @@ class SampledExpectation:
         return h, np.full(len(h), 1.0 / len(h)), clusters
 
     def _new_calls(self) -> Calls:
-        sampling = self._sampling
-        return Calls(
-            self._predict,
-            batch_size=sampling.rows_a_call(_FIRST_LOOK // SEQUENCES),
-            retry=sampling.retry,
-            is_function=sampling.is_function,
-        )
+        its = self._sampling
+        size = its.rows_a_call(_FIRST_LOOK // SEQUENCES)
+        return Calls(self._predict, batch_size=size, retry=its.retry, is_function=its.is_function)
 
     def _finish(
         self,
@@ -199,11 +264,10 @@ class SampledExpectation:
         key: int,
         row: SampledRow,
         prediction: Floats | None,
-        on_progress: Callable[[int], object] | None,
+        on_progress: Callable[[int], object],
     ) -> Moments:
         if row.moments is None:
-            if on_progress is not None:
-                row.calls.on_progress = on_progress
+            row.calls.on_progress = on_progress
             row.moments = self._until_converged(design, key, row.calls, prediction)
         return row.moments
 
@@ -214,8 +278,7 @@ class SampledExpectation:
         states = design.states(sampling.max_calls) if sampling.is_function else None
         if states is not None:
             x, probability, weights = states
-            answers = calls(x)
-            return enumerate_states(design, answers, probability, weights, len(calls))
+            return enumerate_states(design, calls(x), probability, weights, len(calls))
         for sample in self._samples(design, key, calls.one_pass(calls)):
             if sample.is_last or self._sampling.tolerance is not None:
                 moments = estimate(design, sample, self._sampling, prediction, len(calls))
@@ -293,10 +356,7 @@ class SampledRow:
 
 
 class _UnfinishedRows:
-    """Rows of the last calls that were cut short, by fingerprint; safe to share between threads.
-
-    Copies in other processes start empty.
-    """
+    """Rows of the last calls that were cut short, by fingerprint; copies in other processes start empty."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -357,11 +417,11 @@ def estimate(
     name, controls = _choose_control(design, sample, f, sampling)
     moments = [control.expectation(design) for control in controls]
     support = FeatureSupport.from_rows(sample.h, design.variance != 0)
-    residuals = f.copy()
+    residuals, used = f.copy(), support.used
     for k, (control, its) in enumerate(zip(controls, moments, strict=True)):
         rows = sample.sequence == k
-        linear = its.linear(design, sample.h[rows], support.used)
-        residuals[rows] -= control.predict(sample.x[rows]) - linear
+        centred = sample.h[rows][:, used] - design.inclusion[used]
+        residuals[rows] -= control.predict(sample.x[rows]) - (its.mean + centred @ its.coef[used])
     fit = least_squares(
         design,
         WeightedSample(sample.h, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),
@@ -392,18 +452,14 @@ def _choose_control(
             first[name] = fit(design, sample.x[others], f[others])
     if not first:
         raise too_large(controls, design.size)
-    name = best_control(first, sample.x[~others], f[~others])
+    name = next(iter(first))
+    if len(first) > 1:
+        x, unseen = sample.x[~others], f[~others]
+        name = least_left(
+            {n: share_left((unseen - its.predict(x)).var(axis=0), unseen) for n, its in first.items()}
+        )
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
-
-
-def best_control(controls: Mapping[str, FittedControl], x: Floats, f: Floats) -> str:
-    """Name of the control that leaves the least of answers f (n, k) at unseen rows, cheapest first."""
-    if len(controls) == 1:
-        return next(iter(controls))
-    return least_left(
-        {name: share_left((f - its.predict(x)).var(axis=0), f) for name, its in controls.items()}
-    )
 
 
 def enumerate_states(
@@ -431,7 +487,6 @@ def repetitions(states: int, max_calls: int) -> int:
 
 
 def repeats_states(design: SampledDesign, max_calls: int) -> bool:
-    """Return whether all states of a design can be asked repeatedly."""
     states = design.states(max_calls)
     return states is not None and repetitions(len(states[0]), max_calls) > 1
 

@@ -11,7 +11,7 @@ import numpy as np
 from limes._checks import check_choice, check_count, check_seed, check_size
 from limes._expectations.controls import Control
 from limes._expectations.least_squares import Tolerance
-from limes._expectations.sampling import Sampling
+from limes._expectations.sampled import Sampling
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
-from limes._expectations.sampling import Sampling
+from limes._expectations.sampled import Sampling
 from limes._explainers.warnings import SAMPLED_ALONE
 from limes._explanation.wording import CONFIDENCE
 from limes._fitted import Fitted

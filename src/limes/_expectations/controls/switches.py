@@ -24,7 +24,7 @@ standard errors are computed from the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,10 +74,7 @@ class _LogisticControl(FittedControl):
 
 
 def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:
-    """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1.
-
-    There is no control for other answers, nor for too many features for the quadrature.
-    """
+    """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1; other answers have no control."""
     count = len(z) // _PARTS * _PARTS
     if count < _FEWEST_ROWS or not are_probabilities(f):
         return ZeroControl(f.shape[1])
@@ -206,28 +203,12 @@ _STEPS = 15
 
 
 @dataclass(frozen=True, eq=False)
-class _Scale:
-    """The scale that a process is fitted on: log odds of probabilities, other answers as they are."""
-
-    transform: Callable[[Floats], Floats]
-    inverse: Callable[[Reals], Reals]
-
-    @classmethod
-    def from_answers(cls, f: Floats) -> _Scale:
-        from scipy.special import expit
-
-        if are_probabilities(f):
-            return cls(log_odds, expit)
-        return cls(np.asarray, np.asarray)
-
-
-@dataclass(frozen=True, eq=False)
 class _Process(FittedControl):
     covariance: Covariance
     centers: Floats
     coef: Floats
     mean: Floats
-    scale: _Scale
+    inverse: Callable[[Reals], Reals]  # of log odds, or the identity
     stream: int
 
     def predict(self, x: Floats) -> Floats:
@@ -236,18 +217,36 @@ class _Process(FittedControl):
     def _values(self, z: Reals) -> Reals:
         """(n, k), computed in the precision of z."""
         centers, coef, mean = (part.astype(z.dtype) for part in (self.centers, self.coef, self.mean))
-        return self.scale.inverse(mean + self.covariance.between(z, centers) @ coef)
+        return self.inverse(mean + self.covariance.between(z, centers) @ coef)
 
     def expectation(self, design: ExchangeableDesign) -> ControlMoments:
-        streams = np.random.SeedSequence(self.stream).spawn(_SIMULATED // _BLOCK)
+        # least squares of the values at simulated rows on centred features, block by block
+        streams, size = np.random.SeedSequence(self.stream).spawn(_SIMULATED // _BLOCK), 1 + design.size
         blocks = [design.sample(_BLOCK, stream)[0].astype(np.float32) for stream in streams]
-        return _simulated_moments(blocks, [self._values(z) for z in blocks], design.inclusion)
+        gram, gamma = np.zeros((size, size)), np.zeros((size, self.mean.size))
+        pairs = [(z, self._values(z)) for z in blocks]
+
+        def regressors(z: Reals) -> Floats:
+            return np.column_stack([np.ones(len(z)), z - design.inclusion])
+
+        for z, f in pairs:
+            x = regressors(z)
+            gram += x.T @ x
+            gamma += x.T @ f
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        coef, squares = inverse @ gamma, np.zeros(gamma.shape)
+        for z, f in pairs:
+            x = regressors(z)
+            squares += ((x @ inverse) ** 2).T @ (f - x @ coef) ** 2
+        return ControlMoments(coef[0], coef[1:], np.sqrt(squares))
 
 
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
     """Fit a Gaussian process to answers f (n, k) at rows z (n, d) of 0 and 1."""
-    scale = _Scale.from_answers(f)
-    values = scale.transform(f)
+    from scipy.special import expit
+
+    is_logistic = are_probabilities(f)
+    values = log_odds(f) if is_logistic else f
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     varies = deviation > 0
     if len(z) < _FEWEST_ROWS or not varies.any():
@@ -260,27 +259,7 @@ def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
         np.asarray(covariance.between(rows, centers), dtype=np.float64) for rows in (z, centers)
     )
     coef = fit_on_centers([(gram, standard)], center_gram, covariance.noise) * deviation
-    return _Process(covariance, centers, coef, mean, scale, fingerprint(z))
-
-
-def _simulated_moments(features: Sequence[Reals], values: Sequence[Reals], center: Floats) -> ControlMoments:
-    """Least squares of values (n, k) on centred features (n, d), both in blocks, with standard errors."""
-    d, outputs = features[0].shape[1], values[0].shape[1]
-    gram, gamma = np.zeros((1 + d, 1 + d)), np.zeros((1 + d, outputs))
-    for h, f in zip(features, values, strict=True):
-        x = _regressors(h, center)
-        gram += x.T @ x
-        gamma += x.T @ f
-    inverse = np.linalg.pinv(gram, hermitian=True)
-    coef, squares = inverse @ gamma, np.zeros((1 + d, outputs))
-    for h, f in zip(features, values, strict=True):
-        x = _regressors(h, center)
-        squares += ((x @ inverse) ** 2).T @ (f - x @ coef) ** 2
-    return ControlMoments(coef[0], coef[1:], np.sqrt(squares))
-
-
-def _regressors(h: Reals, center: Floats) -> Floats:
-    return np.column_stack([np.ones(len(h)), h - center])
+    return _Process(covariance, centers, coef, mean, expit if is_logistic else np.asarray, fingerprint(z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,10 +307,8 @@ class Covariance:
         return line
 
     def parts(self, z: Reals, centers: Reals) -> tuple[Reals, Reals]:
-        """The parts of k: that of the slopes, and the rest.
-
-        Both come from D = Σ_j ρ_j 1[z_j ≠ c_j]: Σ_j ρ_j (2z_j - 1)(2c_j - 1) is Σ_j ρ_j - 2D.
-        """
+        """The parts of k: that of the slopes, and the rest."""
+        # both come from D = Σ_j ρ_j 1[z_j ≠ c_j]: Σ_j ρ_j (2z_j - 1)(2c_j - 1) is Σ_j ρ_j - 2D
         relevance = self.relevance.astype(z.dtype)
         differs = z @ (relevance * (1 - 2 * centers)).T
         differs += centers @ relevance
@@ -365,25 +342,13 @@ def _negative_log_posterior(parameters: Floats, z: Floats, standard: Floats) -> 
     by_gram = 0.5 * (inverse - solved @ solved.T / outputs)
     by_alike = by_gram * alike
     signs = 2 * z - 1
-    by_relevance = _differing(by_alike, z) + covariance.slope * (signs * (by_gram @ signs)).sum(axis=0)
-    slope = np.concatenate(
-        [
-            covariance.relevance * by_relevance,
-            [by_alike.sum(), covariance.noise * np.trace(by_gram), (by_gram * line).sum(), 0.0],
-        ]
-    )
-    return _with_prior(value, slope, parameters)
-
-
-def _differing(by_alike: Floats, z: Floats) -> Floats:
-    """-Σ_ii' B_ii' 1[z_ij ≠ z_i'j] for symmetric B, (d,)."""
-    return np.asarray(2 * (z * (by_alike @ z)).sum(axis=0) - 2 * by_alike.sum(axis=1) @ z)
-
-
-def _with_prior(value: float, slope: Floats, parameters: Floats) -> tuple[float, Floats]:
-    """Add -log p(log ρ, m)."""
-    mean = parameters[-1]
-    apart, away = parameters[:-4] - mean, (mean - _PRIOR_MEAN) / _PRIOR_STD
+    # -Σ_ii' B_ii' 1[z_ij ≠ z_i'j] of B, the derivative by the part that decays
+    differing = 2 * (z * (by_alike @ z)).sum(axis=0) - 2 * by_alike.sum(axis=1) @ z
+    by_relevance = differing + covariance.slope * (signs * (by_gram @ signs)).sum(axis=0)
+    others = [by_alike.sum(), covariance.noise * np.trace(by_gram), (by_gram * line).sum(), 0.0]
+    slope = np.concatenate([covariance.relevance * by_relevance, others])
+    # -log p(log ρ, m)
+    apart, away = parameters[:-4] - parameters[-1], (parameters[-1] - _PRIOR_MEAN) / _PRIOR_STD
     slope[:-4] += apart
     slope[-1] += away / _PRIOR_STD - apart.sum()
     return float(value + 0.5 * (apart @ apart + away**2)), slope

@@ -89,29 +89,9 @@ class ColumnBasis:
     cells: Bools
     sloped: Bools
 
-    @classmethod
-    def of(cls, law: Marginal, cell: CellNumbers) -> ColumnBasis:
-        """Choose the functions for a fit to rows in these cells (n,)."""
-        often = np.bincount(cell, minlength=law.cells.count) >= _FEWEST_IN_CELL
-        return cls(law, often, often & (law.spreads > 0))
-
     @property
     def size(self) -> int:
-        """Number of functions m."""
         return int(self.cells.sum() + self.sloped.sum())
-
-    def put(self, x: Floats, cell: CellNumbers, values: Floats) -> None:
-        """Put the functions' values at x, which lie in these cells (n,), into values (n, m)."""
-        effects, slopes = np.flatnonzero(self.cells), np.flatnonzero(self.sloped)
-        step = self.law.standardized(x, cell)[:, None]
-        np.equal.outer(cell, effects, out=values[:, : effects.size], casting="unsafe")
-        np.multiply(np.equal.outer(cell, slopes), step, out=values[:, effects.size :])
-
-    def tables(self, coef: Floats) -> tuple[Floats, Floats]:
-        """Effect and slope of each cell by coefficients (m, k) of the functions, (p, k) each."""
-        tables = np.zeros((2, self.cells.size, coef.shape[1]))
-        tables[0, self.cells], tables[1, self.sloped] = np.split(coef, [self.cells.sum()])
-        return tables[0], tables[1]
 
     def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
@@ -121,24 +101,21 @@ class ColumnBasis:
         moments = np.concatenate([np.zeros_like(effects), slopes * (spreads / self.law.unit)])
         return functionals(coordinate, CellMeans(values, moments))
 
-    def statistics(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of every function under the law, (m,) each."""
-        mass = np.exp(self.law.log_mass)
-        inside, sloped = mass[self.cells], mass[self.sloped]
-        mean = np.concatenate([inside, np.zeros(sloped.size)])
-        return mean, np.sqrt(np.concatenate([inside * (1.0 - inside), sloped]))
-
 
 @dataclass(frozen=True, eq=False)
 class CellBasis:
-    """The functions of all columns, one column's after the other."""
+    """The m functions of all columns, one column's after the other, of rows x in cells (n, d)."""
 
     columns: tuple[ColumnBasis, ...]
 
     @classmethod
     def of(cls, laws: Sequence[Marginal], cells: CellNumbers) -> CellBasis:
-        """Choose the functions for a fit to rows in these cells (n, d)."""
-        return cls(tuple(ColumnBasis.of(law, cell) for law, cell in zip(laws, cells.T, strict=True)))
+        """Choose the functions for a fit to rows in these cells."""
+        columns = []
+        for law, cell in zip(laws, cells.T, strict=True):
+            often = np.bincount(cell, minlength=law.cells.count) >= _FEWEST_IN_CELL
+            columns.append(ColumnBasis(law, often, often & (law.spreads > 0)))
+        return cls(tuple(columns))
 
     @cached_property
     def ends(self) -> Ints:
@@ -146,24 +123,30 @@ class CellBasis:
         return np.cumsum([column.size for column in self.columns])
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Floats:
-        """Values (n, m) at rows x in these cells (n, d)."""
+        """Values, (n, m)."""
         values = np.empty((len(x), self.ends[-1]))
         parts = np.split(values, self.ends[:-1], axis=1)
-        for column, *its in zip(self.columns, x.T, cells.T, parts, strict=True):
-            column.put(*its)
+        for column, its, cell, part in zip(self.columns, x.T, cells.T, parts, strict=True):
+            effects, slopes = np.flatnonzero(column.cells), np.flatnonzero(column.sloped)
+            step = column.law.standardized(its, cell)[:, None]
+            np.equal.outer(cell, effects, out=part[:, : effects.size], casting="unsafe")
+            np.multiply(np.equal.outer(cell, slopes), step, out=part[:, effects.size :])
         return values
 
     def tables(self, coef: Floats) -> list[tuple[Floats, Floats]]:
-        """Effects and slopes of each column's cells by coefficients (m, k)."""
-        parts = np.split(coef, self.ends[:-1])
-        return [column.tables(part) for column, part in zip(self.columns, parts, strict=True)]
+        """Effects and slopes (p, k) of each column's cells by coefficients (m, k)."""
+        tables = []
+        for column, its in zip(self.columns, np.split(coef, self.ends[:-1]), strict=True):
+            effect, slope = np.zeros((2, column.cells.size, coef.shape[1]))
+            effect[column.cells], slope[column.sloped] = np.split(its, [column.cells.sum()])
+            tables.append((effect, slope))
+        return tables
 
     def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Floats:
         """Values times coefficients (m, k), (n, k), by looking up each cell's part, without the values."""
         total = np.zeros((len(x), coef.shape[1]))
-        for column, its, cell, (effect, slope) in zip(
-            self.columns, x.T, cells.T, self.tables(coef), strict=True
-        ):
+        tables = self.tables(coef)
+        for column, its, cell, (effect, slope) in zip(self.columns, x.T, cells.T, tables, strict=True):
             total += effect.take(cell, axis=0)
             if column.sloped.any():
                 total += slope.take(cell, axis=0) * column.law.standardized(its, cell)[:, None]
@@ -172,8 +155,13 @@ class CellBasis:
     @cached_property
     def statistics(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every function under the background's law, (m,) each."""
-        each = [column.statistics() for column in self.columns]
-        return np.concatenate([mean for mean, _ in each]), np.concatenate([spread for _, spread in each])
+        means, variances = [], []
+        for column in self.columns:
+            mass = np.exp(column.law.log_mass)
+            inside, sloped = mass[column.cells], mass[column.sloped]
+            means += [inside, np.zeros(sloped.size)]
+            variances += [inside * (1.0 - inside), sloped]
+        return np.concatenate(means), np.sqrt(np.concatenate(variances))
 
 
 # -- additive model ------------------------------------------------------------------------------------------
@@ -188,41 +176,29 @@ class _Additive(FittedControl):
     basis: CellBasis
     intercept: Floats
     coef: Floats
-    computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
-    effects: list[CellMoments] = field(default_factory=list)
+    effects: list[CellMoments] = field(default_factory=list)  # once they were needed
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + self.basis.sums(x, self.design.locate(x), self.coef)
 
     def expectation(self, design: ProductDesign) -> ControlMoments:
-        parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
-        mean = sum((average for average, _ in parts), self.intercept)
-        return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
+        mean, contrasts = self.intercept, []
+        coefs = np.split(self.coef, self.basis.ends[:-1])
+        for column, coordinate, coef in zip(self.basis.columns, design.coordinates, coefs, strict=True):
+            average, contrast = column.functionals(coordinate)
+            mean = mean + average @ coef
+            contrasts.append(contrast @ coef)
+        return ControlMoments.exact(mean, np.stack(contrasts))
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
-        """Moments under bin weights, under which slopes inside cells have none."""
         if not self.effects:
-            effects = [effect for effect, _ in self.basis.tables(self.coef)]
-            self.effects.append(CellMoments.of(rows.family, effects))
+            # under bin weights slopes inside cells have no moments
+            self.effects.append(CellMoments.of(rows.family, [its for its, _ in self.basis.tables(self.coef)]))
         mean, coef = self.effects[0].at(rows.cells)
         return ControlMoments.exact(self.intercept + mean, coef)
 
-    @cached_property
-    def _coefs(self) -> list[Floats]:
-        """Coefficients of each column's functions."""
-        return np.split(self.coef, self.basis.ends[:-1])
-
-    def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
-        """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
-        key = j, coordinate
-        if key not in self.computed:
-            average, contrast = self.basis.columns[j].functionals(coordinate)
-            self.computed[key] = average @ self._coefs[j], contrast @ self._coefs[j]
-        return self.computed[key]
-
 
 def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
-    """Fit an additive model by ridge regression."""
     cells = design.locate(x)
     basis = CellBasis.of(design.laws, cells)
     check_numbers(int(basis.ends[-1]), _COPIES)
@@ -232,10 +208,9 @@ def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContr
 def additive_out_of_sequence(
     design: ProductDesign, x: Floats, cells: CellNumbers, f: Floats, sequences: int
 ) -> tuple[Floats, FittedControl]:
-    """Fit an additive model to rows x and their cells (n, d) without each sequence of them in turn.
+    """Values (n, k) of fits without each sequence in turn, each at rows not seen, and the mean of all fits.
 
-    Returns the values (n, k) of the fits, each at the rows that it has not seen, and the mean of all fits.
-    The penalty is the one that predicts the first sequence best.
+    Rows x have cells (n, d). The penalty is the one that predicts the first sequence best.
     """
     basis = CellBasis.of(design.laws, cells)
     check_numbers(1 + int(basis.ends[-1]), sequences)
@@ -284,69 +259,53 @@ _KEY = 0x756E6974
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Functions of a row: those of its cells, its columns, the random layer, and products of columns.
-
-    Attributes
-    ----------
-    basis
-        Functions of cells.
-    numeric
-        Columns of numbers, (m,).
-    center, scale
-        Centre and scale of these columns, (m,).
-    categories
-        Column and cell of each indicator, (q, 2), with its mean and the spread of its column.
-    directions, phases
-        ω (m + q, units) and b (units,).
-    pairs
-        Pairs of columns of s(x), (p, 2).
-    """
+    """Functions of a row: those of its cells, its columns, the random layer, and products of columns."""
 
     basis: CellBasis
-    numeric: Ints
-    center: Floats
-    scale: Floats
-    categories: Ints
-    means: Floats
-    spreads: Floats
-    directions: Reals
-    phases: Reals
-    pairs: Ints
+    columns: Ints  # column of the table of each s(x), (m,)
+    cells: Ints  # the cell of which it is an indicator; -1 for a number, (m,)
+    center: Floats  # (m,)
+    scale: Floats  # (m,)
+    directions: Reals  # ω, (m, units)
+    phases: Reals  # b, (units,)
+    pairs: Ints  # pairs of s(x), (p, 2)
 
     @classmethod
     def of(cls, laws: Sequence[Marginal], x: Floats, cells: CellNumbers, units: int, seed: int) -> Units:
-        """Draw the layer for a fit to rows x and their cells (n, d), which determine centres and scales.
+        """Draw the layer for a fit to rows x and their cells (n, d), without products.
 
-        Products are added by `with_products`.
+        The rows determine centres and scales.
         """
         basis, some = CellBasis.of(laws, cells), evenly_spread(len(x), _FOR_SCALES)
         x, cells = x[some], cells[some]
         rng = np.random.default_rng(seed)
         is_number = np.array([isinstance(law.cells, BinCells) for law in laws])
-        numeric = np.flatnonzero(is_number)
+        numeric = np.flatnonzero(is_number & np.isfinite(x).any(axis=0))
         numbers = np.where(np.isfinite(x[:, numeric]), x[:, numeric], np.nan)
-        has_values = np.isfinite(numbers).any(axis=0)
-        numeric, numbers = numeric[has_values], numbers[:, has_values]
         center, scale = np.nanmedian(numbers, axis=0), np.nanstd(numbers, axis=0)
         live = scale > 0
-        categories, means, spreads = [], [], []
+        columns, of_cells, centers, scales = (
+            [numeric[live]],
+            [-np.ones(live.sum())],
+            [center[live]],
+            [scale[live]],
+        )
         for j in np.flatnonzero(~is_number).tolist():
             share = np.bincount(cells[:, j], minlength=laws[j].cells.count) / len(cells)
             present = np.flatnonzero((share > 0) & (share < 1))
-            categories += [(j, b) for b in present]
-            means.append(share[present])
-            spreads.append(np.full(present.size, np.sqrt((share * (1.0 - share)).sum())))
-        inputs, columns = live.sum() + len(categories), live.sum() + len(spreads)
-        frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(columns, 1))
-        directions = rng.normal(size=(inputs, units)) * frequency
+            columns.append(np.full(present.size, j))
+            of_cells.append(present)
+            centers.append(share[present])
+            scales.append(np.full(present.size, np.sqrt((share * (1.0 - share)).sum())))
+        # each category counts as one column, whatever its number of indicators
+        frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(live.sum() + len(columns) - 1, 1))
+        directions = rng.normal(size=(sum(map(len, columns)), units)) * frequency
         return cls(
             basis,
-            numeric[live],
-            center[live],
-            scale[live],
-            np.array(categories, dtype=np.int64).reshape(-1, 2),
-            np.concatenate([np.empty(0), *means]),
-            np.concatenate([np.empty(0), *spreads]),
+            np.concatenate(columns),
+            np.concatenate(of_cells).astype(np.int64),
+            np.concatenate(centers),
+            np.concatenate(scales),
             directions.astype(np.float32),
             rng.uniform(0.0, 2.0 * np.pi, units).astype(np.float32),
             np.empty((0, 2), dtype=np.int64),
@@ -354,7 +313,6 @@ class Units:
 
     @property
     def size(self) -> int:
-        """Number of coefficients."""
         return 1 + int(self._ends[-1]) + len(self.pairs)
 
     def __call__(self, x: Floats, cells: CellNumbers) -> Reals:
@@ -365,8 +323,8 @@ class Units:
         mean, factor = self._scaling
         of_cells[:] = (self.basis(x, cells) - mean) * factor
         of_columns[:] = self._columns(x, cells)
-        np.cos(self._phases_at(of_columns), out=layer)
-        products[:] = self.products(of_columns)
+        np.cos(of_columns @ self.directions + self.phases, out=layer)
+        products[:] = self._products(of_columns)
         return values
 
     def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Reals:
@@ -375,34 +333,26 @@ class Units:
         mean, factor = self._scaling
         of_cells = of_cells * factor[:, None]
         columns = self._columns(x, cells)
-        layer = self._phases_at(columns)
+        layer = columns @ self.directions
+        layer += self.phases
         np.cos(layer, out=layer)
         total = self.basis.sums(x, cells, of_cells) + (constant - mean @ of_cells)
-        for values, its in zip((columns, layer, self.products(columns)), others, strict=True):
+        for values, its in zip((columns, layer, self._products(columns)), others, strict=True):
             total += values @ its.astype(np.float32)
         return np.asarray(total, dtype=np.float32)
 
-    def products(self, columns: Reals) -> Reals:
-        """Products of s(x) (n, m + q), (n, p)."""
+    def _products(self, columns: Reals) -> Reals:
         return np.asarray(columns[:, self.pairs[:, 0]] * columns[:, self.pairs[:, 1]])
 
     def with_products(self, x: Floats, cells: CellNumbers, root: Reals, targets: Floats) -> Units:
-        """Add products to units without any.
+        """Add products of pairs that improve a fit of effects and slopes to targets (n, k) at rows x.
 
-        Pairs are those that improve a fit of effects and slopes to targets (n, k) at rows x and their
-        cells (n, d), weighted by root² (n, 1).
+        The rows, with their cells (n, d), are weighted by root² (n, 1).
         """
         values = replace(self, directions=self.directions[:, :0], phases=self.phases[:0])(x, cells)
         fit = SequenceRidge.of(root * values, root * targets, 1).of_all(_FIRST_PENALTY)
-        origins = np.concatenate([self.numeric, self.categories[:, 0]])
-        columns = values[:, values.shape[1] - len(origins) :]
-        return replace(self, pairs=_strong_pairs(columns, origins, root**2 * (targets - values @ fit)))
-
-    def _phases_at(self, columns: Reals) -> Reals:
-        """ω · s(x) + b of each unit, (n, units)."""
-        phases = np.asarray(columns @ self.directions)
-        phases += self.phases
-        return phases
+        columns = values[:, values.shape[1] - len(self.columns) :]
+        return replace(self, pairs=_strong_pairs(columns, self.columns, root**2 * (targets - values @ fit)))
 
     @property
     def _ends(self) -> Ints:
@@ -416,11 +366,10 @@ class Units:
         return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
 
     def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
-        """s(x), (n, m + q)."""
-        numbers = (x[:, self.numeric] - self.center) / self.scale
-        indicator = cells[:, self.categories[:, 0]] == self.categories[:, 1]
-        columns = [np.where(np.isfinite(numbers), numbers, 0.0), (indicator - self.means) / self.spreads]
-        return np.concatenate(columns, axis=1).astype(np.float32)
+        """s(x), (n, m); 0 for a missing number."""
+        numbers, indicators = x[:, self.columns], cells[:, self.columns] == self.cells
+        values = (np.where(self.cells < 0, numbers, indicators) - self.center) / self.scale
+        return np.where(np.isfinite(values), values, 0.0).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,7 +381,7 @@ class Network:
     is_logistic: bool
 
     def out_of_sequence(self, features: Reals) -> Floats:
-        """Values (n, k) at the rows that were fitted, each by the fit without its sequence."""
+        """Values (n, k) at the fitted rows, each by the fit without its sequence."""
         return self._behind_link(out_of_sequence(features, self.coef))
 
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
@@ -454,11 +403,11 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class _NetworkControl(FittedControl):
-    """The mean of a network's fits to rows of one design, whose features h (n, d) at rows x are simulated."""
+    """The mean of a network's fits to rows of one design."""
 
     network: Network
     design: ProductDesign
-    x: Floats
+    x: Floats  # simulated rows and their features, (n, d) both
     h: Floats
 
     def predict(self, x: Floats) -> Floats:
@@ -499,7 +448,6 @@ def _strong_pairs(columns: Reals, origins: Ints, residuals: Floats) -> Ints:
 
 
 def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
-    """Fit a network to answers f (n, k) at rows x (n, d) of one design."""
     count = len(x) // _FITTED_SEQUENCES * _FITTED_SEQUENCES
     if count < _FEWEST_FOR_NETWORK:
         return ZeroControl(f.shape[1])
@@ -514,17 +462,16 @@ def network_control(design: ProductDesign, x: Floats, f: Floats) -> FittedContro
 
 
 def units_for(rows: int) -> int:
-    """Number of units for a fit to this many rows."""
     return min(_MOST_UNITS, _UNITS_PER_ROOT * int(np.sqrt(rows)))
 
 
 def fit_network(
     units: Units, x: Floats, cells: CellNumbers, f: Floats, sequences: int
 ) -> tuple[Floats, Network]:
-    """Fit answers f (n, k) at rows x and their cells (n, d), equal sequences one after the other.
+    """Values (n, k) of fits without each sequence in turn, each at the rows not seen, and all fits.
 
-    Returns the values (n, k) of the fits, each at the sequence that it has not seen, and the fits. The
-    penalty is the one that predicts the first sequence best.
+    Rows x have cells (n, d), equal sequences follow one another. The penalty is the one that predicts the
+    first sequence best.
     """
     check_numbers(units.size + _MOST_PAIRS, sequences)
     is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
@@ -584,17 +531,14 @@ class _Trees(FittedControl):
         return self._along(design, [expectation.moments(single) for expectation in self._expectations])
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
-        """Moments from tables that all rows share, where these are not too large."""
-        expectations = [expectation.reproducible() for expectation in self._expectations]
-        if all(expectation.serves(rows.family) for expectation in expectations):
-            cells, features = rows.cells, rows.features
-            return self._along(
-                features, [e.of_cells(rows.family, cells, features.variance) for e in expectations]
-            )
-        return super().around(rows)
+        # tables that all rows share, where these are not too large
+        each = [expectation.reproducible() for expectation in self._expectations]
+        if not all(expectation.serves(rows.family) for expectation in each):
+            return super().around(rows)
+        features = rows.features
+        return self._along(features, [e.of_cells(rows.family, rows.cells, features.variance) for e in each])
 
     def _along(self, design: Features, moments: Sequence[Moments]) -> ControlMoments:
-        """Moments of all outputs from those of each direction."""
         pairs = list(zip(moments, self.directions, strict=True))
         mean = reduce(np.add, [m.mean[..., None] * direction for m, direction in pairs])
         coef = reduce(np.add, [design.solve(m.gamma)[..., None] * direction for m, direction in pairs])
@@ -602,7 +546,7 @@ class _Trees(FittedControl):
 
 
 def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - trees cut by x
-    """Fit boosted trees to the answers' principal directions: probabilities of two classes have one."""
+    # boosts the answers' principal directions: probabilities of two classes have one
     mean = f.mean(axis=0)
     _, sizes, directions = np.linalg.svd(f - mean, full_matrices=False)
     varying = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
@@ -709,11 +653,14 @@ class _KernelControl(FittedControl):
 
 
 def kernel_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
-    """Fit a linear trend, then kernel ridge regression of its residuals."""
     space = _Space.from_rows(design, x)
     if len(x) < _FEWEST_ROWS or space.dimensions == 0:
         return ZeroControl(f.shape[1])
-    trend = _trend(space, x, f)
+    # a linear function of the numbers that are never missing
+    read = space.numeric & np.isfinite(x).all(axis=0)
+    intercept, slopes = ridge_path(np.where(read, x, 0.0), f)
+    functions = tuple(Identity() if one else None for one in read)
+    trend = Reduced(Sum(functions, tuple(slopes[:, None]), intercept))
     residuals = f - trend.predict(x)
     centers = x[evenly_spread(len(x), _MOST_CENTERS)]
     some = evenly_spread(len(x), _MOST_CHOOSING)
@@ -723,14 +670,6 @@ def kernel_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl
     coef = fit_on_centers([(gram, residuals)], center_gram, penalty)
     bumps = SumOfProducts(space.functions(centers, width), coef, np.zeros(f.shape[1]))
     return _KernelControl(trend, Reduced(bumps))
-
-
-def _trend(space: _Space, x: Floats, f: Floats) -> Reduced:
-    """Fit a linear function of the numbers that are never missing."""
-    read = space.numeric & np.isfinite(x).all(axis=0)
-    intercept, coef = ridge_path(np.where(read, x, 0.0), f)
-    functions = tuple(Identity() if one else None for one in read)
-    return Reduced(Sum(functions, tuple(coef[:, None]), intercept))
 
 
 def _gram(squares: Floats, width: float, dimensions: int) -> Floats:
@@ -761,25 +700,31 @@ class _Margin(FittedControl):
         return self.intercept + _columns(self.margins(x)) @ self.coef + self.rest.predict(x)
 
     def expectation(self, design: Any) -> ControlMoments:
-        moments, rest = self.margin_moments(design), self.rest.expectation(design)
-        mean = self.intercept + np.atleast_1d(moments.mean) @ self.coef + rest.mean
-        return ControlMoments(
-            mean, design.solve(_columns(moments.gamma)) @ self.coef + rest.coef, rest.errors
+        its = self.margin_moments(design)
+        return self._along(
+            design, np.atleast_1d(its.mean), _columns(its.gamma), self.rest.expectation(design)
         )
+
+    def around(self, rows: ExplainedRows) -> ControlMoments:
+        each = [self.margin_moments(design) for design in rows.designs()]
+        mean, gamma = (
+            np.stack(parts)
+            for parts in zip(*((np.atleast_1d(its.mean), _columns(its.gamma)) for its in each), strict=True)
+        )
+        return self._along(rows.features, mean, gamma, self.rest.around(rows))
+
+    def _along(self, features: Features, mean: Floats, gamma: Floats, rest: ControlMoments) -> ControlMoments:
+        mean = self.intercept + mean @ self.coef + rest.mean
+        return ControlMoments(mean, features.solve(gamma) @ self.coef + rest.coef, rest.errors)
 
 
 class MarginControl:
     """A control of margins (n,) or (n, m) and their exact expectation; ``rest`` fits the residuals."""
 
     def __init__(
-        self,
-        predict: Callable[[Floats], Floats],
-        expectation: ExactMoments,
-        rest: Control = additive_control,
+        self, predict: Callable[[Floats], Floats], expectation: ExactMoments, rest: Control = additive_control
     ) -> None:
-        self._predict = predict
-        self._expectation = expectation
-        self._rest = rest
+        self._predict, self._expectation, self._rest = predict, expectation, rest
         # the fits to all folds share one design
         self._computed: LRUCache[Any, Moments] = LRUCache(1)
 

@@ -20,7 +20,6 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import SharedAnswers
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.read_model import ReadModel
 from limes._explainers.tables.table import Table
@@ -118,8 +117,9 @@ class BoundModel:
             self._pool.fill(progress, workers=workers)
 
     @property
-    def _pool(self) -> SharedAnswers | None:
-        return self.expectation if isinstance(self.expectation, SharedAnswers) else None
+    def _pool(self) -> PooledExpectation | JointExpectation | None:
+        its = self.expectation
+        return its if isinstance(its, PooledExpectation | JointExpectation) else None
 
     def answers(self, rows: Floats) -> Floats | None:
         """Return the answers at rows (n, d); None if the model is no longer the one that was read.
