@@ -27,7 +27,7 @@ from limes._expectations.controls.control import share_left
 from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
 from limes._expectations.least_squares import ControlMoments, error_of_mean
 from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.pool_fit import CellCodes, CellMoments, ExplainedRows, by_column, cell_codes
+from limes._expectations.pool_fit import CellCodes, CellMoments, ExplainedRows, cell_codes
 from limes.designs._product import ProductDesign, ProductFamily, sobol_points
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
@@ -111,7 +111,7 @@ class SimulatedControl:
             slopes = _sums(cell, step * centred, len(count)) / count
             rest -= effects[-1][cell]
             rest -= slopes[cell] * step
-        return cls(by_column(cells), constant, CellMoments.of(family, effects), rest)
+        return cls(np.ascontiguousarray(cells.T), constant, CellMoments.of(family, effects), rest)
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
         sums = rows.sums(self.cells, self.rest, SEQUENCES) * (SEQUENCES / len(self.rest))

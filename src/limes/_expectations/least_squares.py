@@ -170,7 +170,7 @@ class LeastSquares:
         calls: int = 0,
         shared: int = 0,
         answers: Floats | None = None,
-        collinear: Bools | None = None,
+        collinear: Bools | bool = False,
         complement: bool = False,
     ) -> Moments:
         """Moments of answers of this shape; those of 1 - f, too, if f is its ``complement``.
@@ -199,9 +199,7 @@ class LeastSquares:
                 unlike=np.broadcast_to(self.n_unlike, self.mean.shape).reshape(each),
                 carriers=self.carriers.reshape(each),
                 effective=self.effective,
-                collinear=np.zeros(columns[: len(rows) + 1], dtype=np.bool_)
-                if collinear is None
-                else collinear,
+                collinear=np.full(columns[: len(rows) + 1], collinear),
                 answers=np.full(rows, boxed(np.empty(0) if answers is None else answers)),
             ),
             shared=np.full(rows, shared),
@@ -221,6 +219,10 @@ class FeatureSupport(NamedTuple):
         """Count the rows of features (n, d), of which only some can vary."""
         changed = (h != np.median(h, axis=0)).sum(axis=0)
         return cls(changed, varies & (changed >= MIN_CHANGED_ROWS), varies & (changed < MIN_CHANGED_ROWS))
+
+    def answers_differ(self, n_unlike: Ints) -> Bools:
+        """Whether the answers of every output differ, or nothing can vary, (...)."""
+        return np.asarray(~(self.used | self.unidentified).any(axis=-1) | (n_unlike > 0).all())
 
     def coef_errors(self, variances: Floats, simulated: Floats) -> Floats:
         """Standard errors of coefficients by their variances and simulated errors, (..., d, k)."""
@@ -246,23 +248,18 @@ class FeatureSupport(NamedTuple):
         return np.asarray(np.take_along_axis(effective, middle[..., None, None], axis=-2)[..., 0, :])
 
 
-def answers_differ(features: Features, n_unlike: Ints) -> Bools:
-    """Whether the answers of every output differ, or nothing can vary, (...)."""
-    return np.asarray(~(features.variance > 0).any(axis=-1) | (n_unlike > 0).all())
-
-
 def r_squared_errors(
-    first: tuple[Floats, Floats], gamma: Floats, variance: Floats, simulated: Floats, noise: Floats
+    total: Floats, each: Floats, gamma: Floats, variance: Floats, simulated: Floats, noise: Floats
 ) -> tuple[Floats, Floats]:
     """Errors of R² (..., k), and of the features' shares of it (..., d, k): 0 and NaN where nothing varies.
 
-    ``first`` are their variances by the delta method. Simulated errors of β_j move Var_w f times its share by
-    2 (Σβ)_j; the second order of the errors of β_j adds 2 ``noise``².
+    ``total`` and ``each`` are their variances by the delta method. Simulated errors of β_j move Var_w f times
+    its share by 2 (Σβ)_j; the second order of the errors of β_j adds 2 ``noise``².
     """
-    total = np.where(variance > 0, variance, 1.0)[..., None, :]
-    second = (2.0 * gamma * simulated / total) ** 2 + 2.0 * (noise / total) ** 2
-    fidelity = np.sqrt(np.maximum(first[0], 0.0) + second.sum(axis=-2))
-    shares = np.sqrt(np.maximum(first[1] + second, 0.0))
+    safe = np.where(variance > 0, variance, 1.0)[..., None, :]
+    second = (2.0 * gamma * simulated / safe) ** 2 + 2.0 * (noise / safe) ** 2
+    fidelity = np.sqrt(np.maximum(total, 0.0) + second.sum(axis=-2))
+    shares = np.sqrt(np.maximum(each + second, 0.0))
     varies = variance > 0
     return np.where(varies, fidelity, 0.0), np.where(varies[..., None, :], shares, np.nan)
 
@@ -304,21 +301,18 @@ class SandwichVariance:
 
     within: Floats  # Σ_g C_g², (m, k)
     effective: Floats  # effective clusters that carry each sum, (m, k); infinite where there is no error
-    between: (
-        Floats | None
-    )  # variance of the sums by the differences between sequences, (m, k), if there are any
+    between: Floats | None  # variance by the differences between sequences, (m, k), if there are any
     n_sequences: int = 1
 
     @classmethod
     def from_rows(cls, influence: Floats, errors: Floats, clusters: Clusters) -> SandwichVariance:
         """Return the variances of the sums of influence W (m, n) times errors e (n, k)."""
-        squares = [clusters.sums(influence * error) ** 2 for error in errors.T]
-        within = np.stack([s.sum(axis=1) for s in squares], axis=1)
-        shares = [
-            np.divide(s, t[:, None], out=s, where=t[:, None] > 0)
-            for s, t in zip(squares, within.T, strict=True)
-        ]
-        concentration = np.stack([(share**2).sum(axis=1) for share in shares], axis=1)
+        within, concentration = np.empty((2, len(influence), errors.shape[1]))
+        for k, error in enumerate(errors.T):
+            squares = clusters.sums(influence * error) ** 2
+            within[:, k] = total = squares.sum(axis=1)
+            # of shares: fourth powers of small errors would vanish
+            concentration[:, k] = ((squares / np.where(total > 0, total, 1.0)[:, None]) ** 2).sum(axis=1)
         effective = np.divide(1.0, concentration, out=np.full_like(within, np.inf), where=concentration > 0)
         if clusters.sequence is None:
             return cls(within, effective, None)
@@ -495,7 +489,7 @@ def rare_variances(typical: Floats, n_rare: Floats, size: Floats) -> Floats:
 
 
 def count_unlike(f: Floats) -> Ints:
-    """Return the number of answers f (n, k) that differ from the most frequent one of each output, (k,)."""
+    """Number of answers f (n, k) that differ from the most frequent one of each output, (k,)."""
     with np.errstate(over="ignore"):  # differences of the largest numbers are larger still
         distance = np.abs(f - _usual(f))
     return np.asarray((distance > _ROUNDING * np.abs(f).max(axis=0)).sum(axis=0))
@@ -519,11 +513,6 @@ class WeightedSample:
     clusters: Clusters
     statistics: AnswerStatistics  # of the answers
     weights: Floats | None = None  # (n,), with sum 1; None if all are 1 / n
-
-    @property
-    def effective(self) -> float:
-        """Effective number of rows, 1 / Σ w²."""
-        return float(len(self.f) if self.weights is None else 1.0 / (self.weights @ self.weights))
 
 
 def least_squares(
@@ -559,7 +548,6 @@ def least_squares(
     if controls and support.unidentified.any():
         others = np.mean([its.coef for its in controls], axis=0)
         coef = np.where(support.unidentified[:, None], others, coef)
-
     squares, gamma = (f - mean - (h - features.inclusion) @ coef) ** 2, features.gamma(coef)
     mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
     # where the residuals are 0, R² is 1, however the sample happens to scatter
@@ -577,16 +565,22 @@ def least_squares(
     at_row = np.insert(features.departure, 0, 1.0)[None] @ all_influence
     of_surrogate = SandwichVariance.from_rows(at_row, errors, sample.clusters)
     variance_at_row = of_surrogate.variances(sandwich.variance_reduction, least(at_row))[0]
-    fit = _Moves(features, sample, all_influence[1:], errors, mean, coef, gamma, variance)
-    noise = fit.noise(sandwich) + features.variance[:, None] * simulated[1:] ** 2
-    if sample.weights is None:
-        first = fit.under_law((squares - mean_square) / len(f))
-        fidelity, shares = r_squared_errors(first, gamma, variance, simulated[1:], noise)
-        # answers that are all the same show nothing of the fit
-        fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
-    else:
-        fidelity, shares = fit.in_population(rest, noise)
-        noise = np.zeros_like(noise)  # R² is that of the rows themselves
+    moves = _Moves(all_influence[1:], errors, mean, coef, gamma, variance, squares)
+    noise, total, each = moves.variances(features, sample)
+    seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
+    noise *= np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
+    noise += features.variance[:, None] * simulated[1:] ** 2
+    fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
+    # answers that are all the same show nothing of the fit
+    fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
+    if sample.weights is not None:
+        # R² = 1 - E_w rest² / Var_w f is that of the rows which β was fitted to. In their population it is
+        # smaller by Σ_j noise_j / Var_w f in expectation, which the errors cover
+        noise /= np.where(variance > 0, variance, 1.0)
+        of_ratio = mean_ratio_error(sample.weights, rest**2, (f - mean) ** 2)
+        fidelity = np.sqrt(of_ratio**2 + 2.0 * (noise**2).sum(axis=0) + noise.sum(axis=0) ** 2)
+        shares = np.where(variance > 0, np.sqrt(each), np.nan)
+        noise = np.zeros_like(noise)
     return LeastSquares(
         mean=mean,
         coef=coef,
@@ -599,74 +593,52 @@ def least_squares(
         noise=noise,
         n_unlike=sample.statistics.n_unlike,
         carriers=support.carriers(sandwich.effective[1:], uncontrolled.effective[1:]),
-        effective=np.array(sample.effective),
-        answers_differ=answers_differ(features, sample.statistics.n_unlike),
+        effective=np.array(
+            float(len(f)) if sample.weights is None else 1.0 / (sample.weights @ sample.weights)
+        ),
+        answers_differ=support.answers_differ(sample.statistics.n_unlike),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Moves:
-    """What each row's error moves: the delta method for R² and the shares s_j = β_j Γ_j / Var_w f."""
+class _Moves(NamedTuple):
+    """What the errors of rows move: the delta method for R² and the shares s_j = β_j Γ_j / Var_w f."""
 
-    features: Features
-    sample: WeightedSample
     influence: Floats  # on the coefficients, (d, n)
     errors: Floats  # (n, k)
     mean: Floats
     coef: Floats
     gamma: Floats
     variance: Floats
+    squares: Floats  # of the surrogate's residuals, (n, k)
 
-    def noise(self, sandwich: SandwichVariance) -> Floats:
-        """What sampled errors of β add to β_j (Σβ)_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
-        seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
-        factor = np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
-        moved = [self.sample.clusters.sums(self.influence * error) for error in self.errors.T]
-        return np.asarray(
-            factor * np.stack([(m * self.features.gamma(m)).sum(axis=1) for m in moved], axis=1)
-        )
+    def variances(self, features: Features, sample: WeightedSample) -> tuple[Floats, Floats, Floats]:
+        """The diagonal of Cov(β) Σ, (d, k), and variances of R² (k,) and of shares (d, k).
 
-    def under_law(self, grown: Floats) -> tuple[Floats, Floats]:
-        """Variances of R² (k,) and shares (d, k) where Σ is known.
-
-        ``grown`` (n, k) are the rows' parts of the residuals' mean square.
+        With the first, errors of β change β_j (Σβ)_j in expectation.
         """
-        total, each = np.zeros(self.mean.size), np.zeros_like(self.coef)
-        for k in np.flatnonzero(self.variance > 0).tolist():
-            moved = self.influence * self.errors[:, k]
-            change = self._of_products(k, moved, self.features.gamma(moved))
-            change -= self._shares(k) * (change.sum(axis=0) + grown[:, k])
-            change /= self.variance[k]
-            sums = self.sample.clusters.sums(np.vstack([change.sum(axis=0), change]))
-            total[k], *each[:, k] = (sums**2).sum(axis=1)
-        return total, each
-
-    def in_population(self, rest: Floats, noise: Floats) -> tuple[Floats, Floats]:
-        """Errors of R² (k,) and shares (d, k) where Σ is estimated from independent rows with weights.
-
-        R² = 1 - E_w rest² / Var_w f is that of the rows which β was fitted to. In their population it is
-        smaller by Σ_j noise_j / Var_w f in expectation, which the errors cover.
-        """
-        w, h = self.sample.weights, self.sample.h - self.features.inclusion
-        assert w is not None  # noqa: S101 - rows with weights
-        centred = self.sample.f - self.mean
-        first = mean_ratio_error(w, rest**2, centred**2)
-        noise = noise / np.where(self.variance > 0, self.variance, 1.0)
-        fidelity = np.sqrt(first**2 + 2.0 * (noise**2).sum(axis=0) + noise.sum(axis=0) ** 2)
-        shares = np.full_like(self.coef, np.nan)
-        for k in np.flatnonzero(self.variance > 0).tolist():
-            f, moved = centred[:, k], self.influence * self.errors[:, k]
-            change = self._of_products(k, moved, w * (h.T * f - self.gamma[:, k, None]))
-            change -= self._shares(k) * (w * (f**2 - self.variance[k]))
-            shares[:, k] = np.sqrt((change**2).sum(axis=1)) / self.variance[k]
-        return fidelity, shares
-
-    def _of_products(self, k: int, moved: Floats, moved_gamma: Floats) -> Floats:
-        """What moves β_j Γ_j of one output, (d, n)."""
-        return np.asarray(self.gamma[:, k, None] * moved + self.coef[:, k, None] * moved_gamma)
-
-    def _shares(self, k: int) -> Floats:
-        return np.asarray((self.coef[:, k] * self.gamma[:, k] / self.variance[k])[:, None])
+        w, sums = sample.weights, sample.clusters.sums
+        noise, total, each = np.zeros_like(self.coef), np.zeros_like(self.mean), np.zeros_like(self.coef)
+        for k, variance in enumerate(self.variance.tolist()):
+            moved, coef, gamma = (
+                self.influence * self.errors[:, k],
+                self.coef[:, k, None],
+                self.gamma[:, k, None],
+            )
+            noise[:, k] = (sums(moved) * features.gamma(sums(moved))).sum(axis=1)
+            if variance == 0.0:
+                continue
+            if w is None:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
+                change = gamma * moved + coef * features.gamma(moved)
+                grown = change.sum(axis=0) + (self.squares[:, k] - self.squares[:, k].mean()) / len(
+                    self.errors
+                )
+            else:  # Σ is estimated, too
+                f, h = sample.f[:, k] - self.mean[k], sample.h - features.inclusion
+                change = gamma * moved + coef * (w * (h.T * f - gamma))
+                grown = w * (f**2 - variance)
+            change = (change - coef * gamma / variance * grown) / variance
+            total[k], *each[:, k] = (sums(np.vstack([change.sum(axis=0), change])) ** 2).sum(axis=1)
+        return noise, total, each
 
 
 def mean_ratio_error(weights: Floats, part: Floats, whole: Floats) -> Floats:

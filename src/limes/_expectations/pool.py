@@ -11,10 +11,10 @@ explained row uses the pool of a size that depends on its own numbers, never on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -120,8 +120,10 @@ class Pool(Locked):
     def rows(self, size: int) -> PoolRows:
         steps = self._drawn(size)
         answers = np.concatenate([batch for step in steps for batch in step.questions.answers()])
-        parts = [(step.x, step.cells, answers[step.place]) for step in steps]
-        return PoolRows(*(_by_sequence(arrays) for arrays in zip(*parts, strict=True)))
+        arrays = zip(*((step.x, step.cells, answers[step.place]) for step in steps), strict=True)
+        each = ([part.reshape(SEQUENCES, -1, *part.shape[1:]) for part in parts] for parts in arrays)
+        x, cells, f = (np.concatenate(parts, axis=1) for parts in each)
+        return PoolRows(*(whole.reshape(-1, *whole.shape[2:]) for whole in (x, cells, f)))
 
     def _drawn(self, size: int) -> list[_Step]:
         with self._lock:
@@ -162,13 +164,6 @@ def _is_discrete(family: ProductFamily) -> bool:
         law.owners.size == law.cells.count and all(isinstance(measure, Atoms) for measure in law.measures)
         for law in family.marginals
     )
-
-
-def _by_sequence(steps: Sequence[Any]) -> Any:
-    """Join the arrays of several steps, sequence by sequence."""
-    parts = [step.reshape(SEQUENCES, -1, *step.shape[1:]) for step in steps]
-    whole = np.concatenate(parts, axis=1)
-    return whole.reshape(-1, *whole.shape[2:])
 
 
 def pool_sizes(d: int, most: int) -> list[int]:

@@ -38,7 +38,6 @@ from limes._expectations.least_squares import (
     FeatureSupport,
     LeastSquares,
     SandwichVariance,
-    answers_differ,
     between_sequences,
     r_squared_errors,
     rare_variances,
@@ -66,11 +65,6 @@ def changed_weight(family: ProductFamily) -> float:
     return family.weights.ratio
 
 
-def by_column(cells: CellCodes) -> CellCodes:
-    """Cells (n, d) as (d, n): column by column."""
-    return np.ascontiguousarray(cells.T)
-
-
 @dataclass(frozen=True, eq=False)
 class ExplainedRows:
     """Explained rows of one background, by their cells (n, d)."""
@@ -83,7 +77,6 @@ class ExplainedRows:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """Features of the rows' designs."""
         return self.family.features(self.cells)
 
     @cached_property
@@ -99,42 +92,21 @@ class ExplainedRows:
         return np.asarray(powers / np.exp(self.features.log_weight)[:, None])
 
     def designs(self) -> list[ProductDesign]:
-        """The design of each row."""
         return [self.family.of_cells(cells) for cells in self.cells]
 
     def sums(self, cells: CellCodes, values: Floats, parts: int) -> Floats:
-        """Σ_i w_i z_ij v_iq over equal parts of a pool's rows: (n, parts, 1 + d, q).
-
-        ``cells`` (d, m) and ``values`` (m, q) are those of the pool's rows.
-        """
+        """Σ_i w_i z_ij v_iq over equal parts of a pool's rows, given cells (d, m): (n, parts, 1 + d, q)."""
         sums = np.empty((len(self), parts, 1 + len(cells), values.shape[1]))
         _kernels.pool_sums(cells, self.codes, self.weights, np.ascontiguousarray(values), sums)
         return sums
 
-    def gram(self, cells: CellCodes, parts: int) -> tuple[Floats, Floats, Floats]:
-        """Σ_i w_i z_ij z_il over equal parts of a pool's rows; Σ_i w_i² z_ij and Σ_i z_ij over all of them.
-
-        Their shapes are (n, parts, 1 + d, 1 + d), and (n, 1 + d) each.
-        """
-        size = 1 + len(cells)
-        gram, squares, numbers = np.empty((len(self), parts, size, size)), *np.empty((2, len(self), size))
-        _kernels.pool_gram(cells, self.codes, self.weights, gram, squares, numbers)
-        return gram, squares, numbers
-
 
 @dataclass(frozen=True, eq=False)
 class CellMoments:
-    """Moments of a sum of effects of cells around rows in each cell of a column.
+    """Moments of a sum of effects of cells around rows in each cell of a column, (d, widest, k)."""
 
-    Attributes
-    ----------
-    mean, contrast
-        E_w of a column's effect; and the effect's mean inside the explained row's cell less that outside it,
-        where that cell is b: (d, widest, k).
-    """
-
-    mean: Floats
-    contrast: Floats
+    mean: Floats  # E_w of a column's effect
+    contrast: Floats  # the effect's mean inside the explained row's cell less that outside it
 
     @classmethod
     def of(cls, family: ProductFamily, effects: Sequence[Floats]) -> CellMoments:
@@ -150,7 +122,7 @@ class CellMoments:
         return cls(mean, contrast)
 
     def at(self, cells: Ints) -> tuple[Floats, Floats]:
-        """E_w h (n, k) and β (n, d, k) of the sum h around rows with these cells (n, d)."""
+        """E_w g (n, k) and β (n, d, k) of the sum g around rows with these cells (n, d)."""
         columns = np.arange(cells.shape[1])
         return self.mean[columns, cells].sum(axis=1), self.contrast[columns, cells]
 
@@ -214,7 +186,7 @@ def least_squares_of_pool(
     variances = sandwich.variances(sandwich.variance_reduction, sums.least_variances(reach))[:, 1:]
     live_gamma = np.where(support.used[..., None], gamma, 0.0)
     first = sums.share_variances(coef, live_gamma, (coef * gamma).sum(axis=1), variance)
-    fidelity, shares = r_squared_errors(first, live_gamma, variance, simulated[:, 1:], noise)
+    fidelity, shares = r_squared_errors(*first, live_gamma, variance, simulated[:, 1:], noise)
     # answers that are all the same show nothing of the fit
     blind = (statistics.n_unlike == 0) & np.asarray(support.used.any(axis=1))[:, None]
     return LeastSquares(
@@ -230,7 +202,7 @@ def least_squares_of_pool(
         n_unlike=statistics.n_unlike,
         carriers=support.carriers(sandwich.effective[:, 1:], sums.effective_of_answers[:, 1:]),
         effective=normal.effective,
-        answers_differ=answers_differ(features, statistics.n_unlike),
+        answers_differ=support.answers_differ(statistics.n_unlike),
     )
 
 
@@ -247,8 +219,10 @@ class NormalEquations:
 
     @classmethod
     def of(cls, sample: PoolSample, rows: ExplainedRows, parts: int) -> NormalEquations:
-        gram, sums = rows.gram(sample.cells, parts), rows.sums(sample.cells, sample.values, parts)
-        return cls(sample, rows, *gram, sums)
+        n, size = len(rows), 1 + len(sample.cells)
+        gram, squares, numbers = np.empty((n, parts, size, size)), *np.empty((2, n, size))
+        _kernels.pool_gram(sample.cells, rows.codes, rows.weights, gram, squares, numbers)
+        return cls(sample, rows, gram, squares, numbers, rows.sums(sample.cells, sample.values, parts))
 
     @property
     def effective(self) -> Floats:

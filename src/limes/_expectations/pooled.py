@@ -36,7 +36,6 @@ from limes._expectations.pool import SEQUENCES, Pool, PoolRows, pool_sizes
 from limes._expectations.pool_fit import (
     ExplainedRows,
     PoolSample,
-    by_column,
     changed_weight,
     least_squares_of_pool,
 )
@@ -371,7 +370,7 @@ class ControlledPools(Locked):
         shares = {name: fit.share(f) for name, fit in fits.items()}
         name = least_left(shares)
         fit = fits[name]
-        sample = PoolSample(by_column(rows.cells), f, f - fit.values, SEQUENCES)
+        sample = PoolSample(np.ascontiguousarray(rows.cells.T), f, f - fit.values, SEQUENCES)
         return ControlledPool(sample, shape, complement, name, shares, fit.fits)
 
     def _fit(self, name: str, size: int, rows: PoolRows, f: Floats) -> CrossFit:

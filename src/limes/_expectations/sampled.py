@@ -26,7 +26,7 @@ call sees them while it runs, and puts them back if it is cut short, so that the
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock
@@ -141,7 +141,7 @@ class SampledDesign(Features, Protocol):
         ...
 
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
-        """All states x (m, d), if at most so many, their probabilities (m,), and W (d, m) with β = W f."""
+        """All states x (m, d), if there are not more, their probabilities (m,), and W (d, m) with β = W f."""
         ...
 
 
@@ -237,15 +237,15 @@ class SampledExpectation:
 
     def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
         """Draw again the first ``count`` rows from which the moments at a row were computed."""
-        parts: list[Draw] = []
-        total = 0
         sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
+        parts: list[Draw] = []
+        first = 0
         for step in np.diff(self._sizes(design.size), prepend=0).tolist():
-            if total < count:
+            if first < count:
                 x, h, cluster = sampler.draw(step)
-                parts.append((x, h, total + cluster))
-                total += len(x)
-        x, h, cluster = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+                parts.append((x, h, first + cluster))
+                first += len(x)
+        x, h, cluster = map(np.concatenate, zip(*parts, strict=True))
         return x, h, cluster
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, Ints | None]:
@@ -304,35 +304,25 @@ class SampledExpectation:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
         sampler = design.sampler(streams(self._sampling.seed, key, SEQUENCES))
-        steps = np.diff(sizes, prepend=0).tolist()
+        draws: Iterable[Draw] = map(sampler.draw, np.diff(sizes, prepend=0).tolist())
+        whole = None
+        if self._sampling.tolerance is None:
+            # all rows are needed, and each call of a model has a fixed cost: make one
+            draws = list(draws)
+            whole = predict(np.concatenate([x for x, _, _ in draws]))
         parts: list[Sample] = []
-        answered = self._answered(sampler, steps, predict)
-        for (draw, answers), size, step in zip(answered, sizes, steps, strict=True):
+        first = 0
+        for (x, h, cluster), size in zip(draws, sizes, strict=True):
+            answers = predict(x) if whole is None else whole[first : first + len(x)]
             if answers is None:
                 return
-            x, h, cluster = draw
-            sequence = np.repeat(np.arange(SEQUENCES), step)
+            sequence = np.repeat(np.arange(SEQUENCES), len(x) // SEQUENCES)
             # clusters of another step get other numbers: there are no more of them than rows
-            first = sum(len(part.x) for part in parts)
             parts.append(Sample(x, h, answers, first + cluster, sequence, is_last=size == sizes[-1]))
-            # errors of d coefficients are not reliable from fewer rows
-            if SEQUENCES * size >= min(max(_FIRST_LOOK, 4 * (design.size + 1)), SEQUENCES * sizes[-1]):
-                yield Sample.concatenate(parts)
-
-    def _answered(
-        self, sampler: Sampler, steps: list[int], predict: Callable[[Floats], Floats | None]
-    ) -> Iterator[tuple[Draw, Floats | None]]:
-        if self._sampling.tolerance is not None:
-            for draw in map(sampler.draw, steps):
-                yield draw, predict(draw[0])
-            return
-        # without a tolerance all rows are needed, and each call of a model has a fixed cost: make one
-        draws = [sampler.draw(step) for step in steps]
-        whole, first = predict(np.concatenate([x for x, _, _ in draws])), 0
-        for draw in draws:
-            x = draw[0]
-            yield draw, predict(x) if whole is None else whole[first : first + len(x)]
             first += len(x)
+            # errors of d coefficients are not reliable from fewer rows
+            if first >= min(max(_FIRST_LOOK, 4 * (design.size + 1)), SEQUENCES * sizes[-1]):
+                yield Sample.concatenate(parts)
 
     def _sizes(self, d: int) -> list[int]:
         """Rows of one sequence at each estimate: doubled from a power of two, and at last the budget."""

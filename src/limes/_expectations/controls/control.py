@@ -94,28 +94,26 @@ def if_better_than_linear(control: Control) -> Control:
     """Use a control only where it predicts held-out rows better than a linear fit does.
 
     Least squares of the residual removes the linear part of f in any case: a control that predicts hardly
-    better only adds its noise. The first fit to n rows decides for all fits to n rows:
-    with a control on some folds only, their residuals would not have the same slopes. The result is therefore
-    the control of one explanation, not to be shared between calls.
+    better only adds its noise. The result is the control of one explanation, not to be shared between calls.
     """
     used: dict[int, bool] = {}
 
+    def is_better(design: Any, x: Floats, f: Floats) -> bool:
+        out = np.arange(len(x)) % _HELD_OUT == 0
+        intercept, coef = ridge_path(x[~out], f[~out])
+        linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
+        residual = (f[out] - control(design, x[~out], f[~out]).predict(x[out])).var(axis=0).sum()
+        return bool(residual < _WORTH * linear and linear > _LINEAR * f.var(axis=0).sum())
+
     def fit(design: Any, x: Floats, f: Floats) -> FittedControl:
+        # the first fit to n rows decides for all fits to n rows: with a control on some folds only, their
+        # residuals would not have the same slopes
         if len(x) not in used:
-            used[len(x)] = _is_better(control, design, x, f)
+            some = evenly_spread(len(x), _MOST_COMPARED)
+            used[len(x)] = is_better(design, x[some], f[some])
         return control(design, x, f) if used[len(x)] else ZeroControl(f.shape[1])
 
     return fit
-
-
-def _is_better(control: Control, design: Any, rows: Floats, answers: Floats) -> bool:
-    some = evenly_spread(len(rows), _MOST_COMPARED)
-    x, f = rows[some], answers[some]
-    out = np.arange(len(x)) % _HELD_OUT == 0
-    intercept, coef = ridge_path(x[~out], f[~out])
-    linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
-    residual = (f[out] - control(design, x[~out], f[~out]).predict(x[out])).var(axis=0).sum()
-    return bool(residual < _WORTH * linear and linear > _LINEAR * f.var(axis=0).sum())
 
 
 # -- ridge regression ----------------------------------------------------------------------------------------
@@ -153,10 +151,7 @@ def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class SequenceRidge:
-    """Ridge regression on features (n, p), the first of them 1, without each sequence of rows in turn.
-
-    The normal equations without a sequence are those of all rows, less the sequence's own.
-    """
+    """Ridge regression on features (n, p), the first of them 1, without each sequence of rows in turn."""
 
     grams: Floats  # of each sequence, (sequences, p, p)
     products: Floats  # (sequences, p, k)
@@ -184,6 +179,7 @@ class SequenceRidge:
 
     def without(self, sequence: int, penalty: float) -> Floats:
         """Coefficients (p, k) of the fit to all other sequences."""
+        # normal equations are those of all rows, less the sequence's own
         gram, product = self._totals
         rows = self.rows * (len(self.grams) - 1)
         return _penalised(gram - self.grams[sequence], product - self.products[sequence], penalty * rows)

@@ -80,7 +80,16 @@ def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
         return ZeroControl(f.shape[1])
     complement = are_complements(f)
     p = f[:count, 1:] if complement else f[:count]
-    intercept, coef = _fit_log_odds(z[:count] - design.inclusion, p)
+    root = roots_of_weights(p)
+    features = root * np.column_stack([np.ones(count), z[:count] - design.inclusion])
+    targets = root * log_odds(p)
+    ridge, first = SequenceRidge.of(features, targets, _PARTS), slice(count // _PARTS)
+
+    def misses(penalty: float) -> float:
+        return float(((targets[first] - features[first] @ ridge.without(0, penalty)) ** 2).sum())
+
+    intercept, *slopes = ridge.of_all(min(_PENALTIES, key=misses))
+    coef = np.array(slopes)
     margin = Linear(coef, intercept - design.inclusion @ coef)
     both = (np.array([[-1.0, 1.0]]), np.array([1.0, 0.0])) if complement else ()
     form = Linked(margin, "logistic", *both)
@@ -89,20 +98,6 @@ def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> Fitted
     except (InputError, ModelError):
         return ZeroControl(f.shape[1])
     return _LogisticControl(form, ControlMoments.exact(moments.mean, design.solve(moments.gamma)))
-
-
-def _fit_log_odds(centred: Floats, p: Floats) -> tuple[Floats, Floats]:
-    """Intercept (k,) and coefficients (d, k) of the log odds of p (n, k)."""
-    root = roots_of_weights(p)
-    features = root * np.column_stack([np.ones(len(p)), centred])
-    targets = root * log_odds(p)
-    ridge, first = SequenceRidge.of(features, targets, _PARTS), slice(len(p) // _PARTS)
-
-    def misses(penalty: float) -> float:
-        return float(((targets[first] - features[first] @ ridge.without(0, penalty)) ** 2).sum())
-
-    intercept, *coef = ridge.of_all(min(_PENALTIES, key=misses))
-    return intercept, np.array(coef)
 
 
 # -- kernels -------------------------------------------------------------------------------------------------

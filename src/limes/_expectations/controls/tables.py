@@ -281,31 +281,24 @@ class Units:
         rng = np.random.default_rng(seed)
         is_number = np.array([isinstance(law.cells, BinCells) for law in laws])
         numeric = np.flatnonzero(is_number & np.isfinite(x).any(axis=0))
-        numbers = np.where(np.isfinite(x[:, numeric]), x[:, numeric], np.nan)
-        center, scale = np.nanmedian(numbers, axis=0), np.nanstd(numbers, axis=0)
-        live = scale > 0
-        columns, of_cells, centers, scales = (
-            [numeric[live]],
-            [-np.ones(live.sum())],
-            [center[live]],
-            [scale[live]],
-        )
+        finite = np.where(np.isfinite(x[:, numeric]), x[:, numeric], np.nan)
+        numbers = zip(numeric.tolist(), np.nanmedian(finite, axis=0), np.nanstd(finite, axis=0), strict=True)
+        parts = [(j, -1, middle, spread) for j, middle, spread in numbers if spread > 0]
+        count = len(parts)  # of columns: a category has several indicators
         for j in np.flatnonzero(~is_number).tolist():
             share = np.bincount(cells[:, j], minlength=laws[j].cells.count) / len(cells)
-            present = np.flatnonzero((share > 0) & (share < 1))
-            columns.append(np.full(present.size, j))
-            of_cells.append(present)
-            centers.append(share[present])
-            scales.append(np.full(present.size, np.sqrt((share * (1.0 - share)).sum())))
-        # each category counts as one column, whatever its number of indicators
-        frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(live.sum() + len(columns) - 1, 1))
-        directions = rng.normal(size=(sum(map(len, columns)), units)) * frequency
+            spread = np.sqrt((share * (1.0 - share)).sum())
+            parts += [(j, b, share[b], spread) for b in np.flatnonzero((share > 0) & (share < 1)).tolist()]
+            count += 1
+        columns, of_cells, center, scale = np.array(parts, dtype=np.float64).reshape(-1, 4).T
+        frequency = np.resize(_FREQUENCIES, units) / np.sqrt(max(count, 1))
+        directions = rng.normal(size=(len(parts), units)) * frequency
         return cls(
             basis,
-            np.concatenate(columns),
-            np.concatenate(of_cells).astype(np.int64),
-            np.concatenate(centers),
-            np.concatenate(scales),
+            columns.astype(np.int64),
+            of_cells.astype(np.int64),
+            center,
+            scale,
             directions.astype(np.float32),
             rng.uniform(0.0, 2.0 * np.pi, units).astype(np.float32),
             np.empty((0, 2), dtype=np.int64),
@@ -621,22 +614,26 @@ class _Space:
             squares += (one != other) & ~(np.isnan(one) & np.isnan(other))
         return np.asarray(squares)
 
+    def gram(self, squares: Floats, width: float) -> Floats:
+        return np.asarray(np.exp(squares * (-0.5 / (width**2 * self.dimensions))))
+
     def functions(self, centers: Floats, width: float) -> tuple[Function | None, ...]:
         """The kernel's factors, one a column; see `squares`."""
         precision = 1.0 / (width**2 * self.dimensions)
-        return tuple(self._factor(j, centers[:, j], precision) for j in range(centers.shape[1]))
-
-    def _factor(self, j: int, centers: Floats, precision: float) -> Function | None:
-        missing = np.isnan(centers)
-        if self.numeric[j]:
-            bump = Bump(np.where(missing, 0.0, centers), precision / self.scale[j] ** 2)
-            return Filled(bump, (~missing).astype(np.float64), missing.astype(np.float64))
-        if not self.category[j]:
-            return None
         far = np.exp(-0.5 * precision)
-        keys = np.unique(centers[~missing])
-        values = np.where(centers[:, None] == keys, 1.0, far)
-        return Lookup(keys, values, np.where(missing, 1.0, far), np.full(centers.size, far))
+        functions: list[Function | None] = []
+        for j, column in enumerate(centers.T):
+            missing = np.isnan(column)
+            if self.numeric[j]:
+                bump = Bump(np.where(missing, 0.0, column), precision / self.scale[j] ** 2)
+                functions.append(Filled(bump, (~missing).astype(np.float64), missing.astype(np.float64)))
+            elif self.category[j]:
+                keys = np.unique(column[~missing])
+                values = np.where(column[:, None] == keys, 1.0, far)
+                functions.append(Lookup(keys, values, np.where(missing, 1.0, far), np.full(column.size, far)))
+            else:
+                functions.append(None)
+        return tuple(functions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -665,22 +662,18 @@ def kernel_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl
     centers = x[evenly_spread(len(x), _MOST_CENTERS)]
     some = evenly_spread(len(x), _MOST_CHOOSING)
     width, penalty = _choose_width(space, x[some], residuals[some])
-    gram = _gram(space.squares(x, centers), width, space.dimensions)
-    center_gram = _gram(space.squares(centers, centers), width, space.dimensions)
+    gram = space.gram(space.squares(x, centers), width)
+    center_gram = space.gram(space.squares(centers, centers), width)
     coef = fit_on_centers([(gram, residuals)], center_gram, penalty)
     bumps = SumOfProducts(space.functions(centers, width), coef, np.zeros(f.shape[1]))
     return _KernelControl(trend, Reduced(bumps))
-
-
-def _gram(squares: Floats, width: float, dimensions: int) -> Floats:
-    return np.asarray(np.exp(squares * (-0.5 / (width**2 * dimensions))))
 
 
 def _choose_width(space: _Space, x: Floats, f: Floats) -> tuple[float, float]:
     """Width and penalty with the least leave-one-out error, each output in units of its variance."""
     squares = space.squares(x, x)
     standard = f / np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
-    scores = np.stack([leave_one_out_errors(_gram(squares, w, space.dimensions), standard) for w in _WIDTHS])
+    scores = np.stack([leave_one_out_errors(space.gram(squares, w), standard) for w in _WIDTHS])
     width, penalty = np.unravel_index(np.argmin(scores), scores.shape)
     return _WIDTHS[width], float(PENALTIES[penalty])
 
