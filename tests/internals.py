@@ -26,24 +26,24 @@ NAMES = {
     "limes._diagnostics.finding": "Finding RowOutput",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
-    "limes._expectations": "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows",
-    "limes._expectations.controls": "CONTROLS control no_control process",
-    "limes._expectations.controls.cell_basis": "CellBasis",
-    "limes._expectations.controls.control": (
-        "ControlMoments PENALTIES ZeroControl if_better_than_linear leave_one_out_errors"
+    "limes._expectations": (
+        "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows pooled:pooled_module"
     ),
-    "limes._expectations.controls.kernel": "switch_kernels",
-    "limes._expectations.controls.logistic": "logistic_control",
-    "limes._expectations.controls.network": "Units",
-    "limes._expectations.controls.odds": "roots_of_weights",
-    "limes._expectations.controls.process": "Covariance gaussian_process",
-    "limes._expectations.controls.tables": "MarginControl tree_control",
-    "limes._expectations.crossfit": "additive network",
+    "limes._expectations.controls": "CONTROLS control no_control switches",
+    "limes._expectations.controls.control": (
+        "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
+    ),
+    "limes._expectations.controls.switches": "Covariance gaussian_process logistic_control switch_kernels",
+    "limes._expectations.controls.tables": "CellBasis MarginControl Units tree_control",
+    "limes._expectations.crossfit": "SimulatedControl SimulatedLaw additive network",
     "limes._expectations.decays": "envelope",
     "limes._expectations.exact": "ExactExpectation",
-    "limes._expectations.explained": "CellMoments ExplainedRows cell_codes",
     "limes._expectations.forest": "ForestExpectation",
     "limes._expectations.joint_effects": "JointEffects",
+    "limes._expectations.least_squares": (
+        "AnswerStatistics Clusters ControlMoments FeatureSupport Tolerance WeightedSample "
+        "least_squares:least_squares_of_rows"
+    ),
     "limes._expectations.link_variance": "link_variance",
     "limes._expectations.linked": "LinkedExpectation",
     "limes._expectations.linked_norms": "PANEL_ERROR functions nodes_of panel_nodes",
@@ -52,17 +52,14 @@ NAMES = {
     "limes._expectations.of_forms": "exact_expectation",
     "limes._expectations.one_hot": "pair_estimate",
     "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
+    "limes._expectations.pool_fit": (
+        "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"
+    ),
     "limes._expectations.pooled": "PooledExpectation",
     "limes._expectations.product": "explain_rows",
-    "limes._expectations.repeated": "repetitions",
-    "limes._expectations.residual": "Clusters FeatureSupport ResidualFit",
-    "limes._expectations.rule_of_three": "AnswerStatistics",
-    "limes._expectations.sampled": "SampledExpectation",
-    "limes._expectations.sampling": "Sampling Tolerance",
-    "limes._expectations.simulated": "SimulatedControl SimulatedLaw",
+    "limes._expectations.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "SummedExpectation",
-    "limes._expectations.weighted": "NormalEquations PoolSample WeightedFits",
     "limes._expectations.weighted_rows": "WeightedRows",
     "limes._expectations.word_pairs": "largest_pairs",
     "limes._explainers.image": "filled filler",
@@ -109,7 +106,7 @@ NAMES = {
     "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
     "limes.designs._columns": "LAWS binned categorical marginals_from_bins unbinned",
     "limes.designs._coordinates": "CellMeans functionals",
-    "limes.designs._features": "Features",
+    "limes.designs._features": "Features FeatureTable",
     "limes.designs._gaussian": "GaussianPieces",
     "limes.designs._integrals": "gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",

@@ -37,7 +37,7 @@ def test_each_mutant_has_one_change(tmp_path):
 @pytest.mark.parametrize(
     ("file", "first"),
     [
-        ("_expectations/controls/kernel.py", "tests/expectations/controls/test_kernel.py"),
+        ("_expectations/controls/control.py", "tests/expectations/controls/test_control.py"),
         ("models/readers/_lightgbm.py", "tests/models/readers/test_lightgbm.py"),
         ("_pipeline.py", "tests/test_pipeline.py"),
     ],

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._expectations.least_squares import can_be_trusted
 from limes._expectations.moments import (
     Moments,
     SampleStatistics,
     concatenate_moments,
     stack_moments,
 )
-from limes._expectations.trust import can_be_trusted
 from limes.designs._features import FeatureNumbers, Features, weighted_sum
 from limes.exceptions import ModelError
 from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge

@@ -17,8 +17,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import Moments, RowMoments
 from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.refusals import REFUSED, refusals
-from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import CALLS
+from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation
 from limes._fitted import CutShort, Fitted, RefusedRowsError, fit_design
 from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign

@@ -140,7 +140,7 @@ def test_errors_of_simulated_moments_are_those_of_means_of_sequences():
     simulated = SimulatedLaw(laws, 0).rows(1 << 10)
     control = SimulatedControl.of(laws, simulated.x, simulated.cells, smooth(simulated.x)[:, None])
     explained = ExplainedRows(laws, laws.cells(rows))
-    errors = control.many(explained)[2]
+    errors = control.around(explained)[2]
     for design, error in zip(explained.designs(), errors, strict=True):
         z = (simulated.cells == design.cells).astype(float)
         w = laws.weights.ratio ** (D - z.sum(axis=1)) / np.exp(design.log_weight)
@@ -158,10 +158,10 @@ def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits(
     pool = Pool(laws, smooth, Sampling(4096, seed=0))
     pool.grow(1024, on_progress=lambda count: None)
     answered = pool.rows(1024)
-    [control] = additive(SimulatedLaw(laws, 0), answered, answered.answers[:, None]).expectations
+    [control] = additive(SimulatedLaw(laws, 0), answered, answered.answers[:, None]).fits
     x, cells = laws.draw(np.random.default_rng(3).random((1 << 17, D)))
     h = control.predict(x)[:, 0]
-    moments = control.many(ExplainedRows(laws, laws.cells(rows)))
+    moments = control.around(ExplainedRows(laws, laws.cells(rows)))
     for row, coef in zip(rows, moments.coef[..., 0], strict=True):
         design = laws.at(row)
         z = (cells == design.cells).astype(float)

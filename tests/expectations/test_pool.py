@@ -24,12 +24,12 @@ from internals import (
     ProductFamily,
     Sampling,
     Tolerance,
-    WeightedFits,
     binned,
     categorical,
     least_squares,
     named_weights,
     pool_sizes,
+    pooled_module,
 )
 from limes.exceptions import ModelError
 from limes.models import forms
@@ -250,7 +250,7 @@ def test_nothing_is_asked_twice_after_a_failure():
     pool = Pool(family(1.0), model, batches())
     with pytest.raises(ModelError):
         pool.grow(4096, on_progress=lambda count: None)
-    assert pool.size == SMALLEST
+    assert pool.missing(SMALLEST) == 0 < pool.missing(2 * SMALLEST)
     assert pool.calls == 1024 + 400
     seen = []
     pool.grow(4096, on_progress=seen.append)
@@ -398,13 +398,13 @@ def test_cuts_order_threads_and_pickles_change_no_bit():
 
 
 def test_rows_in_the_same_cells_are_fitted_once_unless_their_answers_are_out_of_range(monkeypatch):
-    fitted, fit = [], WeightedFits.fit
+    fitted, fit = [], pooled_module.least_squares_of_pool
 
     def counted(sample, rows, controls, outputs):
         fitted.append(len(rows))
         return fit(sample, rows, controls, outputs)
 
-    monkeypatch.setattr(WeightedFits, "fit", counted)
+    monkeypatch.setattr(pooled_module, "least_squares_of_pool", counted)
     x = background()
     top = x[:, 0].argmax()
     rows = np.array([x[top], x[top] + [1.0, 0, 0, 0, 0], x[top] + [1e4, 0, 0, 0, 0], x[top]])

@@ -16,14 +16,18 @@ import strategies
 from effort import examples, repeats
 from internals import (
     CONTROLS,
+    AnswerStatistics,
     Clusters,
+    ControlMoments,
     FeatureSupport,
-    ResidualFit,
+    FeatureTable,
     SampledExpectation,
     Sampling,
     Tolerance,
+    WeightedSample,
     binned,
     categorical,
+    least_squares_of_rows,
     marginals_from_bins,
     named_weights,
     no_control,
@@ -449,16 +453,12 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
     f = rng.standard_t(2, size=(256, 2)) + h[:, :2] * 20.0
 
     def carriers(order):
-        features, zeros = h[:, order], np.zeros(5, dtype=bool)
-        return ResidualFit.fit(
-            features,
-            features.mean(axis=0),
-            f,
-            Clusters(np.arange(256), np.arange(256) % 4),
-            answers=f,
-            prediction=None,
-            support=FeatureSupport.from_rows(features, zeros),
-            simulated=np.zeros((6, 2)),
+        features = h[:, order]
+        design = FeatureTable(features.mean(axis=0), features.var(axis=0), np.ones(5), np.zeros(()))
+        clusters = Clusters(np.arange(256), np.arange(256) % 4)
+        sample = WeightedSample(features, f, clusters, AnswerStatistics.from_rows(f))
+        return least_squares_of_rows(
+            design, sample, FeatureSupport.from_rows(features, np.ones(5, dtype=bool))
         ).carriers
 
     expected = carriers([0, 1, 2, 3, 4])
@@ -474,25 +474,20 @@ def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
     h = np.array(list(product([0.0, 1.0], repeat=3)))
     design, coef = ExchangeableDesign.word_deletions(3), np.array([2.0, -1.0, 0.5])
     f, simulated = (h @ coef)[:, None], np.array([[0.3], [0.02], [0.05], [0.01]])
-    fit = ResidualFit.fit(
-        h,
-        np.full(3, design.inclusion),
-        f,
-        Clusters(np.arange(8), np.arange(8) % 4),
-        answers=f,
-        prediction=None,
-        support=FeatureSupport(np.full(3, 4), np.zeros(3, dtype=bool), np.ones(3, dtype=bool)),
-        simulated=simulated,
+    fit = least_squares_of_rows(
+        design,
+        WeightedSample(h, f, Clusters(np.arange(8), np.arange(8) % 4), AnswerStatistics.from_rows(f)),
+        FeatureSupport(np.full(3, 4), np.ones(3, dtype=bool), np.zeros(3, dtype=bool)),
+        controls=[ControlMoments(np.zeros(1), np.zeros((3, 1)), simulated)],
     )
-    quality = fit.quality(design, h, coef[:, None], f)
 
     def explained(coef):
-        return float(coef @ design.gamma(coef)) / quality.variance[0]
+        return float(coef @ design.gamma(coef)) / fit.variance[0]
 
     slopes = np.array([explained(coef + 0.5 * e) - explained(coef - 0.5 * e) for e in np.eye(3)])
-    second = design.variance * simulated[1:, 0] ** 2 / quality.variance[0]
+    second = design.variance * simulated[1:, 0] ** 2 / fit.variance[0]
     expected = np.sqrt(((slopes * simulated[1:, 0]) ** 2).sum() + 2 * (second**2).sum())
-    assert quality.fidelity_errors[0] == pytest.approx(expected, rel=1e-9)
+    assert fit.fidelity_errors[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_an_interrupt_after_the_last_answer_loses_none():

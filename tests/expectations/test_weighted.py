@@ -1,4 +1,4 @@
-"""Weighted least squares on a pool's rows: against plain least squares of the whole matrix, with errors."""
+"""Least squares on a pool's rows: against plain least squares of the whole matrix, with errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from internals import (
     NormalEquations,
     PoolSample,
     ProductFamily,
-    WeightedFits,
     binned,
     categorical,
     cell_codes,
     functionals,
+    least_squares_of_pool,
     named_weights,
 )
 
@@ -107,7 +107,7 @@ class PlainFit:
         return factor * within, effective
 
     def coef_errors(self):
-        """As residual.py tells, for answers that nearly all differ."""
+        """As least_squares.py tells, for answers that nearly all differ."""
         seen, effective = self.seen()
         variance = seen * (1 + UNSEEN / effective)
         student = t.ppf(0.975, self.support[self.used] - 1) / 1.959963984540054
@@ -122,33 +122,36 @@ def sides(z):
 def test_fits_are_plain_weighted_least_squares(outputs, parts):
     laws = family()
     sample, rows, controls = drawn(laws, outputs, parts)
-    fits = WeightedFits.fit(sample, rows, controls, None)
-    quality = fits.quality(fits.coef[:, 1:])
-    assert fits.normal.unidentified.any()
+    support = NormalEquations.of(sample, rows, 1).support
+    assert support.unidentified.any()
+    # a column that is not fitted has the control's coefficient
+    controls = [its._replace(coef=its.coef * support.used[..., None]) for its in controls]
+    fits = least_squares_of_pool(sample, rows, controls, None)
     for i, design in enumerate(rows.designs()):
         its = [ControlMoments(*(array[i] for array in control)) for control in controls]
         plain = PlainFit(sample, design, its)
         used = plain.used
-        assert np.array_equal(fits.normal.used[i], used)
-        assert oracle.error(fits.coef[i][np.insert(used, 0, True)], plain.coef) < EXACT
+        assert np.array_equal(support.used[i], used)
+        assert oracle.error(np.vstack([fits.mean[i], fits.coef[i][used]]), plain.coef) < EXACT
         assert oracle.error(fits.coef_errors[i][used], plain.coef_errors()) < EXACT
-        assert oracle.error(quality.variance[i], plain.variance) < EXACT
+        assert oracle.error(fits.variance[i], plain.variance) < EXACT
         fidelity, (explained, rest) = plain.explained / plain.variance, plain.change
         change = (explained - fidelity * (explained + rest)) / plain.variance
         length = 2 * plain.coef[1:] * design.variance[used, None] * plain.simulated[1:] / plain.variance
         noise = design.variance[used, None] * (plain.seen()[0] + plain.simulated**2)[1:]
-        assert oracle.error(quality.noise[i][used], noise) < EXACT
+        assert oracle.error(fits.noise[i][used], noise) < EXACT
         second = 2 * ((noise / plain.variance) ** 2).sum(axis=0)
         error = np.sqrt((change**2).sum(axis=0) + (length**2).sum(axis=0) + second)
-        assert oracle.error(quality.fidelity_errors[i], error) < EXACT
+        assert oracle.error(fits.fidelity_errors[i], error) < EXACT
 
 
 def test_a_row_has_the_bits_that_it_has_alone():
     sample, rows, controls = drawn(family(), 2, 2)
-    fits = WeightedFits.fit(sample, rows, controls, None)
+    fits = least_squares_of_pool(sample, rows, controls, None)
     for i in range(len(rows)):
         one = [ControlMoments(*(array[i : i + 1] for array in control)) for control in controls]
-        alone = WeightedFits.fit(sample, ExplainedRows(rows.family, rows.cells[i : i + 1]), one, None)
+        alone = least_squares_of_pool(sample, ExplainedRows(rows.family, rows.cells[i : i + 1]), one, None)
+        assert np.array_equal(alone.mean[0], fits.mean[i])
         assert np.array_equal(alone.coef[0], fits.coef[i])
         assert np.array_equal(alone.coef_errors[0], fits.coef_errors[i])
 
@@ -170,7 +173,7 @@ def test_effects_of_cells_have_the_moments_of_any_function(bandwidth):
 def test_typical_influences_are_mean_squares_over_the_rows():
     sample, rows, controls = drawn(family(), 1, 1)
     normal = NormalEquations.of(sample, rows, 1)
-    whole, inside, outside = normal.typical(ROWS)
+    whole, inside, outside = normal.typical()
     for i, design in enumerate(rows.designs()):
         plain = PlainFit(sample, design, [ControlMoments(*(array[i] for array in controls[0]))])
         z = rows.cells[i] == sample.cells.T

@@ -1,30 +1,37 @@
-"""Control variates of a pool: fitted to some of its sequences, and subtracted from the others.
+r"""Control variates of a pool: fitted to some of its sequences, and subtracted from the others.
 
-So h does not depend on the rows that it is subtracted from, and the estimate stays unbiased.
+So a control g does not depend on the rows that it is subtracted from, and the estimate stays unbiased.
+
+A control whose expectation has no closed form is simulated. It predicts rows of the background's law at next
+to no cost, so that many times as many can be drawn as the model predicts. Each explained row uses them with
+the weights w ∝ t^#changed, as in a pool (``pool_fit.py``):
+
+    E_w g = E_w u + Σ_i w_i r_i / n,    β = β(u) + Σ_i w_i r_i (z_i - α) / (n v),    r = g - u,
+
+where u are effects of cells and slopes inside them, whose moments are exact. Even sequences of rows are
+independent of each other; the standard error follows from their differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, power_of_two
-from limes._expectations.controls import Control
-from limes._expectations.controls.control import ControlMoments, share_left
-from limes._expectations.controls.network import Units, fit_network, units_for
-from limes._expectations.controls.tables import additive_out_of_sequence
-from limes._expectations.explained import ExplainedRows
+from limes._arrays import CellNumbers, Floats, power_of_two, streams
+from limes._expectations.controls import Control, FittedControl
+from limes._expectations.controls.control import share_left
+from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
+from limes._expectations.least_squares import ControlMoments, error_of_mean
 from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.simulated import MOST_SIMULATED, CellParts, SimulatedControl, SimulatedLaw
-from limes.designs._product import ProductDesign, ProductFamily
+from limes._expectations.pool_fit import CellCodes, CellMoments, ExplainedRows, cell_codes
+from limes.designs._product import ProductDesign, ProductFamily, sobol_points
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts
 _FOLDS = 2
-# A more laborious control is preferred if its variance is below this multiple of the cheaper one's
-_WORTH = 0.95
 # Assumed variance of a mean over simulated rows, in units of that over as many independent rows
 _EVEN = 0.5
 # Share of a control's residual variance that simulated rows may add; fewest and most of them for each
@@ -33,53 +40,115 @@ _ADDED = 0.1
 # Sizes of answers between which their squares are numbers of single precision
 _SMALLEST, _LARGEST = 1e-18, 1e18
 _FEWEST_TIMES, _MOST_TIMES = 1, 8
+# Keys of the streams of these rows, which differ from those of the pool, and of their values
+_KEY, _KEY_OF_VALUES = 0x73696D75, 0x73747261
+# Largest number of rows of one control
+MOST_SIMULATED = 1 << 16
+# Number of values of a column
+_STRATA = 1 << 12
 
 
-class _OfOne(Protocol):
-    def moments(self, design: ProductDesign) -> ControlMoments:
-        """E_w h and its coefficients β under the design."""
-        ...
+class SimulatedRows(NamedTuple):
+    """Rows of the background's law: x and cells (n, d), sequence by sequence."""
+
+    x: Floats
+    cells: CellCodes
 
 
-@runtime_checkable
-class _OfMany(Protocol):
-    def many(self, rows: ExplainedRows) -> ControlMoments:
-        """E_w h and β around many rows, whose axis comes first."""
-        ...
+@dataclass(frozen=True)
+class SimulatedLaw:
+    """A background's law from which rows are drawn for controls.
+
+    A column takes one of 2^12 values, one drawn from each of as many strata of its law; the first digits of
+    a Sobol' point choose the value. Every row follows the law.
+    """
+
+    family: ProductFamily
+    seed: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"family": self.family, "seed": self.seed}
+
+    def rows(self, count: int) -> SimulatedRows:
+        """Draw rows, equally many of every sequence."""
+        x, cells = self._strata
+        d = x.shape[1]
+        points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count // SEQUENCES)
+        strata, columns = (points * _STRATA).astype(np.int64), np.arange(d)
+        return SimulatedRows(x[strata, columns], cells[strata, columns])
+
+    @cached_property
+    def _strata(self) -> SimulatedRows:
+        """The values of every column, and their cells, (strata, d)."""
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, _KEY_OF_VALUES]))
+        places = rng.random((_STRATA, len(self.family.marginals)))
+        x, cells = self.family.draw((np.arange(_STRATA)[:, None] + places) / _STRATA)
+        return SimulatedRows(x, cell_codes(self.family, cells))
 
 
-# The part of a fitted control that a row needs
-ControlExpectation: TypeAlias = _OfOne | _OfMany
+@dataclass(frozen=True, eq=False)
+class SimulatedControl:
+    """A control as effects of cells, whose moments are exact, and the rest of it at simulated rows."""
+
+    cells: CellCodes  # of the simulated rows, (d, n)
+    constant: Floats  # (k,)
+    effects: CellMoments
+    rest: Floats  # values less constant, effects and slopes, (n, k)
+
+    @classmethod
+    def of(cls, family: ProductFamily, x: Floats, cells: CellCodes, values: Floats) -> SimulatedControl:
+        """Split values (n, k) at rows x with these cells (n, d): as columns are independent, by means.
+
+        Slopes inside cells have no moments under bin weights, and are left out.
+        """
+        constant = values.mean(axis=0)
+        centred, effects = values - constant, []
+        rest = centred.copy()
+        for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
+            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
+            effects.append(_sums(cell, centred, len(count)) / count)
+            step = law.standardized(its, cell)[:, None]
+            slopes = _sums(cell, step * centred, len(count)) / count
+            rest -= effects[-1][cell]
+            rest -= slopes[cell] * step
+        return cls(np.ascontiguousarray(cells.T), constant, CellMoments.of(family, effects), rest)
+
+    def around(self, rows: ExplainedRows) -> ControlMoments:
+        sums = rows.sums(self.cells, self.rest, SEQUENCES) * (SEQUENCES / len(self.rest))
+        v, alpha = (a[:, None, :, None] for a in (rows.features.variance, rows.features.inclusion))
+        total, inside = sums[:, :, :1], sums[:, :, 1:]
+        contrasts = np.divide(inside - alpha * total, v, out=np.zeros_like(inside), where=v > 0)
+        sums = np.concatenate([total, contrasts], axis=2)
+        mean, coef = self.effects.at(rows.cells)
+        simulated = sums.mean(axis=1)
+        return ControlMoments(
+            self.constant + mean + simulated[:, 0], coef + simulated[:, 1:], error_of_mean(sums)
+        )
 
 
-def moments_around(control: ControlExpectation, rows: ExplainedRows) -> ControlMoments:
-    """Moments of a control around n rows: E_w h (n, k), β (n, d, k), errors (n, 1 + d, k)."""
-    if isinstance(control, _OfMany):
-        return control.many(rows)
-    each = [control.moments(design) for design in rows.designs()]
-    return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))
+def _sums(cell: CellNumbers, values: Floats, count: int) -> Floats:
+    """Sums of values (n, k) over the rows in each cell, (cells, k)."""
+    return np.stack([np.bincount(cell, column, minlength=count) for column in values.T], axis=1)
+
+
+# -- fits without some of the sequences ----------------------------------------------------------------------
+
+
+# The part of a control that explained rows need
+PoolControl: TypeAlias = FittedControl | SimulatedControl
 
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """A control, fitted without each part of a pool's rows in turn.
+    """A control, fitted without each part of a pool's rows in turn."""
 
-    Attributes
-    ----------
-    values
-        h (n, k) at every row, by the fit without it.
-    expectations
-        Expectations of the fits, one for each equal part of the rows; or one, of the mean of all fits.
-    simulated
-        Variance of the simulated expectation, relative to that of the mean of h over the rows; 0 if exact.
-    """
-
-    values: Floats
-    expectations: Sequence[ControlExpectation]
+    values: Floats  # g (n, k) at every row, by the fit without it
+    # The fits, one for each equal part of the rows; or one, the mean of all fits
+    fits: Sequence[PoolControl]
+    # Variance of the simulated expectation, relative to that of the mean of g over the rows; 0 if exact
     simulated: float = 0.0
 
     def share(self, f: Floats) -> float:
-        """Share of the variance of answers f (n, k) that is left, averaged over outputs that vary."""
         return share_left((f - self.values).var(axis=0) + self.simulated * self.values.var(axis=0), f)
 
 
@@ -88,8 +157,6 @@ CrossFitting: TypeAlias = Callable[[SimulatedLaw, PoolRows, Floats], CrossFit]
 
 
 def in_folds(control: Control) -> CrossFitting:
-    """Return a cross-fitting that fits a control without each fold in turn."""
-
     def fit(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
         part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(law.family)
         fits = [control(design, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
@@ -100,13 +167,11 @@ def in_folds(control: Control) -> CrossFitting:
 
 
 def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-    """Fit an additive model without each sequence in turn."""
     values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
     return CrossFit(values, [mean])
 
 
 def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-    """Fit a network without each sequence in turn, and simulate its expectation."""
     units = Units.of(law.family.marginals, rows.x, rows.cells, units_for(len(f)), law.seed)
     size = float(np.abs(f).max())
     # it is fitted in single precision, which has no squares of larger and smaller answers
@@ -122,7 +187,7 @@ def network(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
 
 def _simulated(law: SimulatedLaw, rows: PoolRows, values: Floats, f: Floats) -> int:
     """Number of rows that add a small share to the variance that a control with these values leaves."""
-    rest = _variance(CellParts.of(law.family, rows.x, rows.cells, values).rest)
+    rest = _variance(SimulatedControl.of(law.family, rows.x, rows.cells, values).rest)
     times = _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
     steps = np.ceil(np.log2(np.clip(times, _FEWEST_TIMES, _MOST_TIMES)))
     return min(len(f) << int(steps), MOST_SIMULATED)
@@ -139,12 +204,3 @@ def _anywhere(family: ProductFamily) -> ProductDesign:
 
 # Controls that are made for the many rows of a pool
 SHARED: Mapping[str, CrossFitting] = {"additive": additive, "network": network}
-
-
-def least_left(shares: Mapping[str, float]) -> str:
-    """Name of the control that leaves the least variance, unless a cheaper one is nearly as good."""
-    name, *others = shares
-    for candidate in others:
-        if shares[candidate] < _WORTH * shares[name]:
-            name = candidate
-    return name

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Floats, Ints, is_constant
-from limes._expectations.joint import mean_ratio_error
+from limes._expectations.least_squares import mean_ratio_error
 
 # A cell needs an effective number of rows of at least this
 _FEWEST = 8.0

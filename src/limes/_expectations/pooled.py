@@ -9,32 +9,42 @@ row's cells,
 Rows with a share of 1/32 or more use the smallest pool that is predicted, and then confirmed, to make their
 coefficients accurate enough: sizes that can hardly be enough, judged by the errors at the last size, are
 skipped. Other rows, far out or under a narrow bandwidth, draw separate rows of w (``sampled.py``).
+
+Control variates are fitted once a stage of the pool's growth (``crossfit.py``); the one that leaves the least
+variance on rows that it has not seen is chosen. Where quick controls leave much variance in the largest pool,
+a slower control is fitted to that pool, once, unless the pool is so small that more model calls would take
+less time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._expectations.controlled import ControlledPool, ControlledPools, Stage
-from limes._expectations.crossfit import moments_around
-from limes._expectations.explained import ExplainedRows, changed_weight
+
+# FIXIMP
+from limes._expectations.controls import TooLargeError, too_large
+from limes._expectations.controls.control import least_left
+from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
+from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
     Moments,
     RowMoments,
-    SampleStatistics,
-    boxed,
-    with_complement,
+    are_complements,
 )
-from limes._expectations.pool import Pool, pool_sizes
-from limes._expectations.sampled import CUT_SHORT, SampledExpectation
-from limes._expectations.sampling import CALLS, Sampling, Tolerance
-from limes._expectations.weighted import WeightedFits
+from limes._expectations.pool import SEQUENCES, Pool, PoolRows, pool_sizes
+from limes._expectations.pool_fit import (
+    ExplainedRows,
+    PoolSample,
+    changed_weight,
+    least_squares_of_pool,
+)
+from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation, Sampling
 from limes._threads import Locked, Progress, in_threads, progress_of
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
@@ -46,6 +56,15 @@ _LEAST_SHARE = 1 / 32
 _RATE, _POWER = 0.75, 1.5
 # Largest number of rows that are fitted at once, and of numbers of their normal equations
 _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
+# Controls that "auto" tries: quick ones at every size of the pool; the thorough ones, which take about a
+# second, only on the largest pool, if that has this many rows and some row still misses its tolerance
+_QUICK = ("additive", "margin", "network")
+_THOROUGH = (*_QUICK, "tree")
+_FEWEST_THOROUGH = 8192
+# A control that leaves this multiple of the best one's variance in the smallest pool is not fitted to others
+_CLOSE = 1.5
+# Thorough controls, which take a second, are fitted if quick ones leave more than this share of the variance
+_WORTH_A_SECOND = 0.25
 
 
 class PooledExpectation(Locked):
@@ -57,14 +76,10 @@ class PooledExpectation(Locked):
     method: Literal["sampled"] = "sampled"
 
     def __init__(
-        self,
-        family: ProductFamily,
-        predict: Callable[[Floats], Floats],
-        sampling: Sampling,
+        self, family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
     ) -> None:
         self.pool = Pool(family, predict, sampling)
-        self._family = family
-        self._sampling = sampling
+        self._family, self._sampling = family, sampling
         self.single = SampledExpectation(predict, sampling)
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._pools = ControlledPools(self.pool, family, sampling, self._sizes)
@@ -72,12 +87,10 @@ class PooledExpectation(Locked):
 
     @property
     def ratio(self) -> float:
-        """t, the weight of a changed cell."""
         return changed_weight(self._family)
 
     @property
     def pool_calls(self) -> int:
-        """Number of rows that have been predicted for all explained rows."""
         return self.pool.calls
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
@@ -98,19 +111,13 @@ class PooledExpectation(Locked):
     def moments(self, design: ProductDesign, row: Floats) -> Moments:
         """Moments under one design, equal to those of :meth:`many`."""
         assert design.cells is not None  # noqa: S101 - designs of families by cells have them
-        cells = design.cells[None]
-        if not self._serves(cells)[0]:
-            return self.single.moments(design, row)
-        results: list[Moments | None] = [None]
-        error = self._from_pool(cells, None, np.array([0]), results, progress_of(shown=False), 1)
+        (moments,), error = self.many(design.cells[None], row[None], None, progress=progress_of(shown=False))
         if error is not None:
             raise error
-        (moments,) = results
         assert moments is not None  # noqa: S101 - without an error there are moments
         return moments
 
     def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
-        """Features and moments at n rows, from the pool or by separate draws; see :meth:`many`."""
         computed = self.many(rows.cells, rows.x, predictions, progress=progress, workers=workers)
         return RowMoments.of_each(rows.features, *computed)
 
@@ -118,16 +125,15 @@ class PooledExpectation(Locked):
         self,
         cells: Ints,
         rows: Floats,
-        predictions: Floats,
+        predictions: Floats | None,
         *,
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), given their cells, and the error that ended the call early, if any.
 
-        See :meth:`SampledExpectation.many`; ``predictions`` (n, ...) are the model's at the rows.
-        ``progress`` makes bars of the calls for the pool, of the rows explained from it, and of the calls for
-        the other rows.
+        See :meth:`SampledExpectation.many`. ``progress`` makes bars of the calls for the pool, of the rows
+        explained from it, and of the calls for the other rows.
         """
         results: list[Moments | None] = [None] * len(cells)
         served = self._serves(cells)
@@ -137,7 +143,7 @@ class PooledExpectation(Locked):
             moments, error = self.single.many(
                 ExplainedRows(self._family, cells[others]).designs(),
                 rows[others],
-                predictions[others],
+                None if predictions is None else predictions[others],
                 progress=progress,
                 workers=workers,
             )
@@ -146,7 +152,6 @@ class PooledExpectation(Locked):
         return results, error
 
     def _serves(self, cells: Ints) -> Bools:
-        """Return for which rows with these cells (n, d) the pool is used, (n,)."""
         return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
 
     def _from_pool(
@@ -159,23 +164,23 @@ class PooledExpectation(Locked):
         workers: int,
     ) -> BaseException | None:
         """Add the moments of rows at these positions to the results; return the error that ended it early."""
-        looks: dict[int, _Look] = {}
+        fits: dict[int, _PoolFit] = {}
         error: BaseException | None = None
         try:
             for stage in self._pools.stages:
                 wanted = np.inf if stage.size == self._sizes[-1] else stage.size
-                pending = [i for i in positions.tolist() if i not in looks or looks[i].wants(wanted)]
+                pending = [i for i in positions.tolist() if i not in fits or fits[i].wants(wanted)]
                 if pending:
                     self._grow(stage.size, progress, workers)
                 if pending and self._pools.is_worthwhile(stage):
-                    self._look(stage, pending, cells, predictions, looks, progress)
+                    self._fit_rows(stage, pending, cells, predictions, fits, progress)
                 elif stage.before is not None:
-                    looks |= {i: replace(looks[i], is_last=True) for i in pending}
+                    fits |= {i: replace(fits[i], is_last=True) for i in pending}
         except CUT_SHORT as cause:
             error = cause
-        for i, look in looks.items():
-            moments = look.moments.at(look.place)
-            if not look.is_last:
+        for i, fit in fits.items():
+            moments = fit.moments.at(fit.place)
+            if not fit.is_last:
                 moments = replace(moments, converged=np.array(False), cut_short=np.array(True))
             results[i] = moments
         return error
@@ -186,25 +191,27 @@ class PooledExpectation(Locked):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
-    def _look(
+    def _fit_rows(
         self,
         stage: Stage,
         pending: list[int],
         cells: Ints,
         predictions: Floats | None,
-        looks: dict[int, _Look],
+        fits: dict[int, _PoolFit],
         progress: Progress,
     ) -> None:
         """Explain the rows at these positions from the pool of one size, in blocks on all cores.
 
         Rows with the same result are fitted once.
         """
-        pool = self._pools.at(stage)
-        same = [i for i in pending if i in looks and looks[i].is_of(stage.size, pool.control)]
+        pool, is_final = self._pools.at(stage), stage == self._pools.stages[-1]
         # nothing better than what it has at this size
-        looks |= {i: replace(looks[i], stage=stage, is_last=stage == self._pools.stages[-1]) for i in same}
+        same = [i for i in pending if i in fits and fits[i].is_of(stage.size, pool.control)]
+        fits |= {i: replace(fits[i], stage=stage, is_last=is_final) for i in same}
         rest = np.setdiff1d(np.array(pending, dtype=np.int64), same)
-        outputs = None if predictions is None else pool.outputs(predictions.reshape(len(cells), -1))
+        outputs = None
+        if predictions is not None:
+            outputs = predictions.reshape(len(cells), -1)[:, 1 if pool.complement else 0 :]
         distinct, alike = _distinct(pool, cells[rest], None if outputs is None else outputs[rest])
         rows_of = np.split(rest[np.argsort(alike, kind="stable")], np.cumsum(np.bincount(alike))[:-1])
         each = min(_BLOCK, max(1, _BLOCK_NUMBERS // (1 + cells.shape[1]) ** 2))
@@ -213,28 +220,30 @@ class PooledExpectation(Locked):
 
             def explain(start: int) -> None:
                 block = rest[distinct[start : start + each]]
+                explained = ExplainedRows(self._family, cells[block])
+                controls = [control.around(explained) for control in pool.fits]
                 its = None if outputs is None else outputs[block]
-                fits = self._fit(pool, ExplainedRows(self._family, cells[block]), its)
-                moments, is_final = fits.moments(), stage == self._pools.stages[-1]
+                fit = least_squares_of_pool(pool.rows, explained, controls, its)
+                moments = fit.to_moments(
+                    pool.shape,
+                    self._sampling.accuracy,
+                    control=pool.control,
+                    shared=len(pool.rows),
+                    complement=pool.complement,
+                )
+                assert moments.sampled is not None  # noqa: S101 - of a sample
+                # answers that are all alike show no errors: a larger pool may contain others
+                excess = np.where(
+                    fit.answers_differ, moments.sampled.excess, np.maximum(moments.sampled.excess, 2.0)
+                )
                 with self._lock:
                     for place, rows in enumerate(rows_of[start : start + each]):
-                        excess = float(fits.excess[place])
-                        is_last = excess <= 1.0 or is_final
-                        look = _Look(stage, excess, pool.control, moments, place, is_last)
-                        looks.update(dict.fromkeys(rows.tolist(), look))
+                        is_last = bool(excess[place] <= 1.0) or is_final
+                        one = _PoolFit(stage, pool.control, float(excess[place]), moments, place, is_last)
+                        fits.update(dict.fromkeys(rows.tolist(), one))
                         on_progress(len(rows))
 
             in_threads(explain, range(0, distinct.size, each))
-
-    def _fit(self, pool: ControlledPool, rows: ExplainedRows, outputs: Floats | None) -> _Fits:
-        """Fit rows to the pool of one size, given the model's outputs (n, k) there, if there are any."""
-        controls = [moments_around(its, rows) for its in pool.expectations]
-        fits = WeightedFits.fit(pool.rows, rows, controls, outputs)
-        coef = np.mean([its.coef for its in controls], axis=0)
-        coef = np.where(fits.normal.used[..., None], fits.coef[:, 1:], coef)
-        coef[rows.features.variance == 0] = 0.0
-        errors = np.where(fits.normal.unidentified[..., None], np.inf, fits.coef_errors)
-        return _Fits(pool, fits, coef, errors, self._sampling.accuracy)
 
 
 def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tuple[Ints, Ints]:
@@ -250,90 +259,135 @@ def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tupl
 
 
 @dataclass(frozen=True, eq=False)
-class _Fits:
-    """Fits of n rows with coefficients and errors of all columns, (n, d, k)."""
-
-    pool: ControlledPool
-    fits: WeightedFits
-    coef: Floats
-    errors: Floats
-    wanted: Tolerance
-
-    @cached_property
-    def excess(self) -> Floats:
-        """The largest error of each row in units of the tolerance, (n,)."""
-        excess = self.wanted.excess(self.coef, self.errors)
-        # answers that are all alike show no errors: a larger pool may contain others
-        return np.where(self.fits.answers_differ, excess, np.maximum(excess, 2.0))
-
-    def moments(self) -> Moments:
-        """Moments of the rows."""
-        fits, shape, features = self.fits, self.pool.shape, self.fits.normal.rows.features
-        quality = fits.quality(self.coef)
-        n, d = self.coef.shape[:2]
-        each, columns = (n, *shape), (n, d, *shape)
-        moments = Moments(
-            mean=fits.coef[:, 0].reshape(each),
-            gamma=features.gamma(self.coef).reshape(columns),
-            coef_errors=self.errors.reshape(columns),
-            variance=quality.variance.reshape(each),
-            calls=np.zeros(n, dtype=np.int64),
-            converged=fits.answers_differ & (self.excess <= 1.0),
-            cut_short=np.zeros(n, dtype=np.bool_),
-            sampled=SampleStatistics(
-                surrogate_errors=quality.surrogate_errors.reshape(each),
-                fidelity_errors=quality.fidelity_errors.reshape(each),
-                share_errors=quality.share_errors.reshape(columns),
-                excess=self.wanted.excess(self.coef, self.errors),
-                control=np.full(n, self.pool.control, dtype="U16"),
-                noise=quality.noise.reshape(columns),
-                unlike=np.broadcast_to(fits.unlike, (n, fits.unlike.size)).reshape(each),
-                carriers=fits.carriers.reshape(each),
-                effective=fits.normal.effective,
-                collinear=np.zeros((n, d), dtype=np.bool_),
-                answers=np.array([boxed(np.empty(0))] * n, dtype=object),  # the pool holds them
-            ),
-            shared=np.full(n, len(self.pool.rows)),
-        )
-        return with_complement(moments) if self.pool.complement else moments
-
-
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """The fit of one row at one stage.
-
-    Attributes
-    ----------
-    excess
-        The largest error in units of the tolerance.
-    control
-        Name of the control.
-    moments, place
-        Moments of several rows, and the position of this row among them.
-    is_last
-        Whether no other stage follows.
-    """
+class _PoolFit:
+    """The fit of one row at one stage."""
 
     stage: Stage
-    excess: float
     control: str
-    moments: Moments
+    excess: float  # the largest error in units of the tolerance
+    moments: Moments  # of several rows, of which this one is at `place`
     place: int
-    is_last: bool
+    is_last: bool  # whether no other stage follows
 
     def wants(self, size: float) -> bool:
         """Return whether to fit again with this larger pool: sizes that can hardly be enough are skipped."""
         return not self.is_last and size >= _RATE * self.stage.size * self.excess**_POWER
 
     def is_of(self, size: int, control: str) -> bool:
-        """Return whether the row was already fitted at this size with this control."""
         return (self.stage.size, self.control) == (size, control)
 
 
 def sampler(
     family: ProductFamily, predict: Callable[[Floats], Floats], sampling: Sampling
 ) -> PooledExpectation | SampledExpectation:
-    """Return what samples a function: from a pool, where rows can share one."""
+    """Return a pool, where rows can share one."""
     if family.by_cell and sampling.max_shared:
         return PooledExpectation(family, predict, sampling)
     return SampledExpectation(predict, sampling)
+
+
+# -- stages and their controls -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pool of one size, and the names of the controls that are tried on it."""
+
+    size: int
+    controls: tuple[str, ...]
+    # The preceding stage, if this one runs only where that one left more than a quarter of the variance
+    before: Stage | None = None
+
+
+def _stages(sizes: Sequence[int], available: Collection[str]) -> list[Stage]:
+    """Stages in their order: growing pools with quick controls, at last thorough ones."""
+    if len(available) == 1:
+        return [Stage(size, tuple(available)) for size in sizes]
+    quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
+    growing = [Stage(size, quick) for size in sizes]
+    largest = [stage for stage in growing[-1:] if stage.size >= _FEWEST_THOROUGH]
+    return [*growing, *(Stage(stage.size, thorough, before=stage) for stage in largest)]
+
+
+@dataclass(frozen=True, eq=False)
+class ControlledPool:
+    """Rows of a pool, sequence by sequence, with a control variate."""
+
+    rows: PoolSample
+    shape: tuple[int, ...]  # of one computed answer, () or (k,)
+    # Whether answers are two probabilities, of which only the second is computed: the first is 1 less it
+    complement: bool
+    control: str
+    shares: Mapping[str, float]  # of the answers' variance that each of the tried controls leaves
+    fits: Sequence[PoolControl]  # of the control, one for each equal part of the rows
+
+
+class ControlledPools(Locked):
+    """A pool with the control of each stage, which is fitted once."""
+
+    def __init__(self, pool: Pool, family: ProductFamily, sampling: Sampling, sizes: Sequence[int]) -> None:
+        self.stages = _stages(sizes, sampling.controls)
+        self._pool = pool
+        self._law = SimulatedLaw(family, sampling.seed)
+        self._controls = sampling.controls
+        self._pools: dict[Stage, ControlledPool] = {}
+        self._fits: dict[tuple[int, str], CrossFit] = {}
+        super().__init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # not pickled: controls fitted again to the same answers give the same result
+        return {**super().__getstate__(), "_pools": {}, "_fits": {}}
+
+    def at(self, stage: Stage) -> ControlledPool:
+        """Return the pool, grown to the size of a stage, with the stage's control."""
+        with self._lock:
+            if stage not in self._pools:
+                self._pools[stage] = self._controlled(stage)
+            return self._pools[stage]
+
+    def is_worthwhile(self, stage: Stage) -> bool:
+        """Return whether a stage's controls suit its pool, by the variance that quick ones leave.
+
+        On the largest pool either quick or thorough controls are tried, never both.
+        """
+        quick = self.stages[-1].before
+        if quick is None or stage.size < quick.size:
+            return True
+        pool = self.at(quick)
+        return (pool.shares[pool.control] > _WORTH_A_SECOND) == (stage != quick)
+
+    def _controlled(self, stage: Stage) -> ControlledPool:
+        """Choose the control of a stage by the variance that its fits leave on unseen rows."""
+        rows = self._pool.rows(stage.size)
+        f = rows.answers.reshape(len(rows.answers), -1)
+        check_squares(f)
+        shape, complement = rows.answers.shape[1:], are_complements(f)
+        if complement:
+            f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
+        fits, names = {}, self._candidates(stage)
+        for name in names:
+            with suppress(TooLargeError):
+                fits[name] = self._fit(name, stage.size, rows, f)
+        if len(fits) < len(names):
+            if "none" not in self._controls:
+                raise too_large(self._controls, rows.x.shape[1])
+            fits = {"none": self._fit("none", stage.size, rows, f), **fits}
+        shares = {name: fit.share(f) for name, fit in fits.items()}
+        name = least_left(shares)
+        fit = fits[name]
+        sample = PoolSample(np.ascontiguousarray(rows.cells.T), f, f - fit.values, SEQUENCES)
+        return ControlledPool(sample, shape, complement, name, shares, fit.fits)
+
+    def _fit(self, name: str, size: int, rows: PoolRows, f: Floats) -> CrossFit:
+        if (size, name) not in self._fits:
+            fitting = SHARED.get(name) or in_folds(self._controls[name])
+            self._fits[size, name] = fitting(self._law, rows, f)
+        return self._fits[size, name]
+
+    def _candidates(self, stage: Stage) -> list[str]:
+        """Controls of a stage, except those that left much more than the best on the smallest pool."""
+        if stage == self.stages[0]:
+            return list(stage.controls)
+        shares = self._pools[self.stages[0]].shares  # every row begins at the first stage
+        most = _CLOSE * min(shares.values())
+        return [name for name in stage.controls if shares.get(name, most) <= most]

@@ -1,8 +1,23 @@
-"""Expectations of a black box, from few rows of the tilted law.
+r"""Expectations of a black box, from few rows of the tilted law.
 
 Rows are drawn from w itself, so that all have equal weight, by four scrambled sequences, which are doubled
-until the tolerance or the budget is met. ``estimate.py`` computes the moments. Designs with few states are
-enumerated instead, which is exact for any model.
+until the tolerance or the budget is met. On each sequence a control variate g, fitted to the others, is
+subtracted, except for its linear part L:
+
+    β = least squares of f - (g - L) on the features,    L = E_w g + β(g) · (features - E_w features).
+
+g - L has no coefficients: subtracting it only reduces the variance. Errors come from the residuals, and from
+how the sequences differ (``least_squares.py``). Designs with few states are enumerated instead, which is
+exact for any model.
+
+*Random answers.* A model that is no function is asked several times about every state of a small design.
+β = W f̄ has no error of sampling states, only that of the mean answers f̄_z of R repetitions:
+
+    Var A f̄ = Σ_z A_z² s_z² / R      for any linear functional A of the answers, s_z² their variance at z.
+
+Each repetition is one call or two, of states in random order, so that answers which depend on the rows beside
+them vary too. Where the functional varies between repetitions by more than that, answers have something in
+common within a call (a mask of dropout), and the variance of the R repetitions counts.
 
 Answers belong to a call: it removes the rows it explains from the store of unfinished rows, so that no other
 call sees them while it runs, and puts them back if it is cut short, so that the same rows can resume.
@@ -11,31 +26,124 @@ call sees them while it runs, and puts them back if it is cut short, so that the
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, estimate
+# FIXIMP
+from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
+from limes._expectations.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
+from limes._expectations.controls.control import least_left, share_left
+from limes._expectations.least_squares import (
+    DEFAULT_TOLERANCE,
+    AnswerStatistics,
+    Clusters,
+    FeatureSupport,
+    LeastSquares,
+    Tolerance,
+    WeightedSample,
+    check_squares,
+    count_unlike,
+    is_surprising,
+    least_squares,
+    student_factors,
+)
+
+# FIXIMP
 from limes._expectations.moments import Moments, RowMoments
-from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
 from limes._threads import Progress, in_workers
-from limes.designs._features import InUnits
+from limes.designs._features import Features, InUnits
 from limes.designs._rows import Rows
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.caller import Calls
+from limes.models._calling.caller import Calls, Retry
 
+# Unit of progress bars for calls of the model
+CALLS = "calls"
+# Number of sequences
+SEQUENCES = 4
 # Number of rows of all sequences together: at the first estimate, and at least
 _FIRST_LOOK = 256
 _SMALLEST = 64
+# Repetitions of random answers at least, and degrees of freedom of their variance at least
+_REPETITIONS, _FREEDOM = 4, 16
 # Exceptions that end a call early but leave its answers valid
 CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Largest number of calls cut short whose answers are stored: a service may fail several threads at once
 _MOST_CALLS = 8
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Options of sampling a black box: same seed and same row, same result."""
+
+    # Largest number of rows that the model is called with for one explained row alone
+    max_calls: int
+    # Sampling stops once it is met. With None a row alone uses its whole budget, and a pool has to reach the
+    # default tolerance
+    tolerance: Tolerance | None = None
+    seed: int = 0
+    # Candidates by name, cheapest first; a later one is used only where it leaves clearly less variance
+    controls: Mapping[str, Control] = field(default_factory=lambda: CONTROLS)
+    # Rows passed to the model at once
+    batch_size: int = 4096
+    retry: Retry | None = None
+    # Largest pool of answers that explained rows share; 0 for none
+    max_shared: int = 0
+    # Largest difference of the model's answers to one input; 0 if it is a function, so that an input is asked
+    # once, and all inputs are enough
+    spread: float = 0.0
+
+    @property
+    def is_function(self) -> bool:
+        return self.spread == 0.0
+
+    def rows_a_call(self, sequence: int) -> int:
+        """Return how many rows the model is called with, given the rows of one of the sample's sequences."""
+        # what random answers have in common within a call must differ between sequences, which shows it
+        return self.batch_size if self.is_function else min(self.batch_size, sequence)
+
+    @property
+    def accuracy(self) -> Tolerance:
+        """What rows are judged by."""
+        return DEFAULT_TOLERANCE if self.tolerance is None else self.tolerance
+
+
+# Rows x and features h (n, d), and the number of each row's cluster (n,)
+Draw: TypeAlias = tuple[Floats, Floats, Ints]
+
+
+class Sampler(Protocol):
+    """Several independent sequences of rows of w."""
+
+    def draw(self, rows: int) -> Draw:
+        """Draw the next ``rows`` rows of every sequence, sequence by sequence.
+
+        Rows of one cluster depend on each other; rows of different clusters do not, apart from the evenness
+        of a sequence as a whole.
+        """
+        ...
+
+
+class SampledDesign(Features, Protocol):
+    """A design that can be sampled: d features in ``units``, which divide coefficients in the end."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def units(self) -> Floats: ...
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler:
+        """Return sequences of rows of w, all of the same weight, one from each stream."""
+        ...
+
+    def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
+        """All states x (m, d), if there are not more, their probabilities (m,), and W (d, m) with β = W f."""
+        ...
 
 
 def least_calls(d: int) -> int:
@@ -46,12 +154,7 @@ def least_calls(d: int) -> int:
 class SampledExpectation:
     """Moments of a function under a design, by at most ``max_calls`` of its rows.
 
-    ``predict`` maps rows (n, d) to (n,) or (n, k).
-
-    Raises
-    ------
-    InputError
-        If the budget is too small for the number of columns.
+    ``predict`` maps rows (n, d) to (n,) or (n, k). A budget that is too small for the columns is refused.
     """
 
     method: Literal["sampled"] = "sampled"
@@ -63,7 +166,6 @@ class SampledExpectation:
 
     @property
     def max_calls(self) -> int:
-        """Largest number of rows that the model is called with, per explained row."""
         return self._sampling.max_calls
 
     def moments(
@@ -71,15 +173,10 @@ class SampledExpectation:
         design: SampledDesign,
         row: Floats,
         *,
-        on_progress: Callable[[int], object] | None = None,
+        on_progress: Callable[[int], object] = lambda _: None,
         prediction: Floats | None = None,
     ) -> Moments:
-        """E_w f and Cov_w(h, f), estimated, with standard errors.
-
-        ``on_progress`` is called with the number of rows of every batch, ``prediction`` is the model's answer
-        at the row itself, () or (k,), if it is available. If this is cut short, the answers so far are
-        stored, and the same row resumes from them.
-        """
+        """Moments at one row, with the model's answer there, () or (k,), if it is available."""
         key = fingerprint(row)
         with self._unfinished.take([key], self._new_calls) as rows:
             moments = self._finish(design, key, rows[key], prediction, on_progress)
@@ -87,7 +184,6 @@ class SampledExpectation:
             return moments
 
     def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
-        """Features and moments at n rows of one family; see :meth:`many`."""
         designs = [design.in_units() for design in rows.designs]
         computed = self.many(designs, rows.x, predictions, progress=progress, workers=workers)
         return RowMoments.of_each(InUnits.of_designs(rows.designs), *computed)
@@ -96,18 +192,19 @@ class SampledExpectation:
         self,
         designs: Sequence[SampledDesign],
         rows: Floats,
-        predictions: Floats,
+        predictions: Floats | None,
         *,
         progress: Progress,
         workers: int = 1,
     ) -> tuple[list[Moments | None], BaseException | None]:
         """Moments at rows (n, d), each with its design, and the error that ended the call early, if any.
 
-        ``predictions`` (n, ...) are the model's answers at the rows; ``workers`` rows are sampled at the same
-        time, equal rows once. After an error a row has the moments that its calls so far allow, or None.
+        ``workers`` rows are sampled at the same time, equal rows once. After an error a row has the moments
+        that its calls so far allow, or None.
         """
         keys = [fingerprint(row) for row in rows]
         equal = Counter(keys)
+        its = [None] * len(keys) if predictions is None else predictions
         first = list({key: i for i, key in reversed(list(enumerate(keys)))}.values())[::-1]
         stop = Event()
 
@@ -125,7 +222,7 @@ class SampledExpectation:
             def work(i: int) -> None:
                 if stop.is_set():
                     raise _Stopped
-                moments = self._finish(designs[i], keys[i], states[keys[i]], predictions[i], progressed)
+                moments = self._finish(designs[i], keys[i], states[keys[i]], its[i], progressed)
                 on_progress(equal[keys[i]] * self.max_calls - int(moments.calls))
 
             try:
@@ -133,8 +230,7 @@ class SampledExpectation:
             except CUT_SHORT as cause:
                 error = cause
             moments = {
-                keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], predictions[i])
-                for i in first
+                keys[i]: self._partial_moments(designs[i], keys[i], states[keys[i]], its[i]) for i in first
             }
             if error is None:
                 states.clear()
@@ -142,15 +238,15 @@ class SampledExpectation:
 
     def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
         """Draw again the first ``count`` rows from which the moments at a row were computed."""
-        parts: list[Draw] = []
-        total = 0
         sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
+        parts: list[Draw] = []
+        first = 0
         for step in np.diff(self._sizes(design.size), prepend=0).tolist():
-            if total < count:
+            if first < count:
                 x, h, cluster = sampler.draw(step)
-                parts.append((x, h, total + cluster))
-                total += len(x)
-        x, h, cluster = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+                parts.append((x, h, first + cluster))
+                first += len(x)
+        x, h, cluster = map(np.concatenate, zip(*parts, strict=True))
         return x, h, cluster
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, Ints | None]:
@@ -159,13 +255,9 @@ class SampledExpectation:
         return h, np.full(len(h), 1.0 / len(h)), clusters
 
     def _new_calls(self) -> Calls:
-        sampling = self._sampling
-        return Calls(
-            self._predict,
-            batch_size=sampling.rows_a_call(_FIRST_LOOK // SEQUENCES),
-            retry=sampling.retry,
-            is_function=sampling.is_function,
-        )
+        its = self._sampling
+        size = its.rows_a_call(_FIRST_LOOK // SEQUENCES)
+        return Calls(self._predict, batch_size=size, retry=its.retry, is_function=its.is_function)
 
     def _finish(
         self,
@@ -173,11 +265,10 @@ class SampledExpectation:
         key: int,
         row: SampledRow,
         prediction: Floats | None,
-        on_progress: Callable[[int], object] | None,
+        on_progress: Callable[[int], object],
     ) -> Moments:
         if row.moments is None:
-            if on_progress is not None:
-                row.calls.on_progress = on_progress
+            row.calls.on_progress = on_progress
             row.moments = self._until_converged(design, key, row.calls, prediction)
         return row.moments
 
@@ -188,8 +279,7 @@ class SampledExpectation:
         states = design.states(sampling.max_calls) if sampling.is_function else None
         if states is not None:
             x, probability, weights = states
-            answers = calls(x)
-            return enumerate_states(design, answers, probability, weights, len(calls))
+            return enumerate_states(design, calls(x), probability, weights, len(calls))
         for sample in self._samples(design, key, calls.one_pass(calls)):
             if sample.is_last or self._sampling.tolerance is not None:
                 moments = estimate(design, sample, self._sampling, prediction, len(calls))
@@ -215,35 +305,25 @@ class SampledExpectation:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
         sampler = design.sampler(streams(self._sampling.seed, key, SEQUENCES))
-        steps = np.diff(sizes, prepend=0).tolist()
+        draws: Iterable[Draw] = map(sampler.draw, np.diff(sizes, prepend=0).tolist())
+        whole = None
+        if self._sampling.tolerance is None:
+            # all rows are needed, and each call of a model has a fixed cost: make one
+            draws = list(draws)
+            whole = predict(np.concatenate([x for x, _, _ in draws]))
         parts: list[Sample] = []
-        answered = self._answered(sampler, steps, predict)
-        for (draw, answers), size, step in zip(answered, sizes, steps, strict=True):
+        first = 0
+        for (x, h, cluster), size in zip(draws, sizes, strict=True):
+            answers = predict(x) if whole is None else whole[first : first + len(x)]
             if answers is None:
                 return
-            x, h, cluster = draw
-            sequence = np.repeat(np.arange(SEQUENCES), step)
+            sequence = np.repeat(np.arange(SEQUENCES), len(x) // SEQUENCES)
             # clusters of another step get other numbers: there are no more of them than rows
-            first = sum(len(part.x) for part in parts)
             parts.append(Sample(x, h, answers, first + cluster, sequence, is_last=size == sizes[-1]))
-            if SEQUENCES * size >= min(_fewest(design.size), SEQUENCES * sizes[-1]):
-                yield Sample.concatenate(parts)
-
-    def _answered(
-        self, sampler: Sampler, steps: list[int], predict: Callable[[Floats], Floats | None]
-    ) -> Iterator[tuple[Draw, Floats | None]]:
-        """Draws and their answers, step by step."""
-        if self._sampling.tolerance is not None:
-            for draw in map(sampler.draw, steps):
-                yield draw, predict(draw[0])
-            return
-        # without a tolerance all rows are needed, and each call of a model has a fixed cost: make one
-        draws = [sampler.draw(step) for step in steps]
-        whole, first = predict(np.concatenate([x for x, _, _ in draws])), 0
-        for draw in draws:
-            x = draw[0]
-            yield draw, predict(x) if whole is None else whole[first : first + len(x)]
             first += len(x)
+            # errors of d coefficients are not reliable from fewer rows
+            if first >= min(max(_FIRST_LOOK, 4 * (design.size + 1)), SEQUENCES * sizes[-1]):
+                yield Sample.concatenate(parts)
 
     def _sizes(self, d: int) -> list[int]:
         """Rows of one sequence at each estimate: doubled from a power of two, and at last the budget."""
@@ -258,11 +338,6 @@ class SampledExpectation:
         return sorted({*doubled.tolist(), most})
 
 
-def _fewest(d: int) -> int:
-    """Number of rows below which errors of d coefficients are not reliable."""
-    return max(_FIRST_LOOK, 4 * (d + 1))
-
-
 @dataclass(eq=False)
 class SampledRow:
     """The model's answers for one row, and its moments once it is finished."""
@@ -272,10 +347,7 @@ class SampledRow:
 
 
 class _UnfinishedRows:
-    """Rows of the last calls that were cut short, by fingerprint; safe to share between threads.
-
-    Copies in other processes start empty.
-    """
+    """Rows of the last calls that were cut short, by fingerprint; copies in other processes start empty."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -304,3 +376,208 @@ class _UnfinishedRows:
 
 class _Stopped(Exception):  # noqa: N818 - ends the other threads of a call when one has failed
     pass
+
+
+# -- from a sample to moments --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows x and features h (n, d), answers f (n, ...), and the cluster and the sequence of each row."""
+
+    x: Floats
+    h: Floats
+    f: Floats
+    cluster: Ints
+    sequence: Ints
+    is_last: bool  # whether the budget is used up
+
+    @classmethod
+    def concatenate(cls, parts: list[Sample]) -> Sample:
+        names = ("x", "h", "f", "cluster", "sequence")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(**arrays, is_last=parts[-1].is_last)
+
+
+def estimate(
+    design: SampledDesign, sample: Sample, sampling: Sampling, prediction: Floats | None, calls: int
+) -> Moments:
+    """E_w f and Γ with standard errors, given the model's prediction at the instance if there is one."""
+    f = sample.f.reshape(len(sample.f), -1)
+    check_squares(f)
+    name, controls = _choose_control(design, sample, f, sampling)
+    moments = [control.expectation(design) for control in controls]
+    support = FeatureSupport.from_rows(sample.h, design.variance != 0)
+    residuals, used = f.copy(), support.used
+    for k, (control, its) in enumerate(zip(controls, moments, strict=True)):
+        rows = sample.sequence == k
+        centred = sample.h[rows][:, used] - design.inclusion[used]
+        residuals[rows] -= control.predict(sample.x[rows]) - (its.mean + centred @ its.coef[used])
+    fit = least_squares(
+        design,
+        WeightedSample(sample.h, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),
+        support,
+        residuals=residuals,
+        controls=moments,
+        prediction=None if prediction is None else prediction.reshape(-1),
+    )
+    return fit.to_moments(
+        sample.f.shape[1:],
+        sampling.accuracy,
+        control=name,
+        units=design.units[:, None],
+        calls=calls,
+        answers=sample.f,
+    )
+
+
+def _choose_control(
+    design: SampledDesign, sample: Sample, f: Floats, sampling: Sampling
+) -> tuple[str, list[FittedControl]]:
+    """Choose a control by its residuals on the first sequence, and fit it without each sequence in turn."""
+    controls = sampling.controls
+    others = sample.sequence != 0
+    first: dict[str, FittedControl] = {}
+    for name, fit in controls.items():
+        with suppress(TooLargeError):
+            first[name] = fit(design, sample.x[others], f[others])
+    if not first:
+        raise too_large(controls, design.size)
+    name = next(iter(first))
+    if len(first) > 1:
+        x, unseen = sample.x[~others], f[~others]
+        name = least_left(
+            {n: share_left((unseen - its.predict(x)).var(axis=0), unseen) for n, its in first.items()}
+        )
+    rest = (sample.sequence != k for k in range(1, SEQUENCES))
+    return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
+
+
+def enumerate_states(
+    design: SampledDesign, answers: Floats, probability: Floats, weights: Floats, calls: int
+) -> Moments:
+    """Moments from the answers (n, ...) at all states of a design: exact for any model."""
+    f = answers.reshape(len(answers), -1)
+    mean = probability @ f
+    centred = f - mean
+    gamma = design.gamma(weights @ centred)
+    shape = answers.shape[1:]
+    exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (probability @ centred**2).reshape(shape)
+    finite = np.where(np.isfinite(variance), variance, np.nan)
+    return replace(exact, variance=finite, calls=np.array(calls), unlike=count_unlike(f).reshape(shape))
+
+
+# -- random answers ------------------------------------------------------------------------------------------
+
+
+def repetitions(states: int, max_calls: int) -> int:
+    """Return how often each state is asked; below 2 the budget does not allow repetitions."""
+    return min(max(_REPETITIONS, 1 + -(-_FREEDOM // states)), max_calls // states)
+
+
+def repeats_states(design: SampledDesign, max_calls: int) -> bool:
+    states = design.states(max_calls)
+    return states is not None and repetitions(len(states[0]), max_calls) > 1
+
+
+class RepeatedExpectation(SampledExpectation):
+    """Moments of a random function under a design with few states."""
+
+    def _states(self, design: SampledDesign) -> tuple[Floats, Floats, Floats]:
+        states = design.states(self.max_calls)
+        assert states is not None  # noqa: S101 - by whom it is made
+        return states
+
+    def _until_converged(
+        self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
+    ) -> Moments:
+        del prediction
+        z, probability, weights = self._states(design)
+        ask, rng = calls.one_pass(calls), np.random.default_rng(streams(self._sampling.seed, key, 1)[0])
+        repeated = []
+        for i in range(repetitions(len(z), self.max_calls)):
+            order = rng.permutation(len(z))
+            parts = [ask(z[part]) for part in np.array_split(order, 1 + i % 2)]
+            repeated.append(np.concatenate(parts)[np.argsort(order)])
+        answers = np.stack(repeated)
+        f = answers.reshape(*answers.shape[:2], -1)
+        check_squares(f.reshape(-1, f.shape[2]))
+        return _fit_of_states(design, f, probability, weights).to_moments(
+            answers.shape[2:],
+            self._sampling.tolerance or Tolerance(np.inf),
+            control="none",
+            calls=answers.shape[0] * answers.shape[1],
+            answers=answers.reshape(-1, *answers.shape[2:]),
+        )
+
+    def _partial_moments(
+        self, design: SampledDesign, key: int, row: SampledRow, prediction: Floats | None
+    ) -> Moments | None:
+        del design, key, prediction
+        return row.moments
+
+    def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, None]:
+        """Return the states of each repetition, their weights, and that rows are independent."""
+        del row
+        z, probability, _ = self._states(design)
+        again = count // len(z)
+        return np.tile(z, (again, 1)), np.tile(probability / again, again), None
+
+
+def _fit_of_states(design: SampledDesign, f: Floats, probability: Floats, weights: Floats) -> LeastSquares:
+    """Least squares W f̄ of repeated answers (R, m, k) at m states with these probabilities."""
+    (count, states, outputs), mean_answers = f.shape, f.mean(axis=0)
+    noise = f.var(axis=0, ddof=1) / count  # (m, k) variances of the mean answers
+
+    def errors(functionals: Floats) -> Floats:
+        return _errors_of_means(functionals, f, noise)
+
+    mean, coef = probability @ mean_answers, weights @ mean_answers
+    gamma, centred = design.gamma(coef), mean_answers - mean
+    # squares of mean answers are too large by the variances of these
+    variance = np.maximum(probability @ centred**2 - probability @ noise, 0.0)
+    variance = np.where(is_constant(variance, np.abs(f).max(axis=(0, 1))), 0.0, variance)
+    total = np.where(variance > 0, variance, np.nan)
+    shares, moved_gamma = coef * gamma / total, design.gamma(weights)
+    fidelity_errors, share_errors = np.empty(outputs), np.empty(coef.shape)
+    for k in range(outputs):
+        grown = 2.0 * probability * centred[:, k]  # d Var_w f
+        moved = coef[:, k, None] * moved_gamma + gamma[:, k, None] * weights - shares[:, k, None] * grown
+        functionals = np.vstack([moved, moved.sum(axis=0)]) / total[k]
+        *share_errors[:, k], fidelity_errors[k] = errors(functionals)[:, k]
+    differ = np.ptp(f.reshape(-1, outputs), axis=0) > 0
+    excess_of_squares = [np.diag(design.gamma((weights * its) @ weights.T)) for its in noise.T]
+    return LeastSquares(
+        mean=mean,
+        coef=coef,
+        gamma=gamma,
+        coef_errors=errors(weights),
+        variance=variance,
+        surrogate_errors=errors((probability + design.departure @ weights)[None])[0],
+        fidelity_errors=np.where(np.isnan(total), np.inf, fidelity_errors),
+        share_errors=share_errors,
+        noise=np.stack(excess_of_squares, axis=1),
+        n_unlike=np.where(differ, count * states, 0),
+        carriers=np.full(outputs, np.inf),
+        effective=np.array(float(count * states)),
+        answers_differ=np.array(True),
+    )
+
+
+def _errors_of_means(functionals: Floats, f: Floats, noise: Floats) -> Floats:
+    """Errors (m', k) of functionals (m', m) of mean answers, such that ±1.96 of them is a 95 % interval.
+
+    f (R, m, k) are the repeated answers, and ``noise`` (m, k) the variances of their means.
+    """
+    count, parts = len(f), functionals[:, :, None] ** 2 * noise  # (m', m, k)
+    within, squares = parts.sum(axis=1), (parts**2).sum(axis=1)
+    effective = np.divide(within**2, squares, out=np.ones_like(within), where=squares > 0)
+    between = np.stack([functionals @ its for its in f]).var(axis=0, ddof=1) / count
+    ratio = np.divide(between, within, out=np.ones_like(within), where=within > 0)
+    freedom = count - 1
+    by_states = within * student_factors(freedom * effective) ** 2
+    by_calls = between * student_factors(np.array(float(freedom))) ** 2
+    surprising = is_surprising(ratio, freedom)
+    return np.asarray(np.sqrt(np.where(surprising, np.maximum(by_calls, by_states), by_states)))

@@ -27,14 +27,11 @@ from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._diagnostics.finding import row_outputs
 from limes._expectations.controls.control import Control, if_better_than_linear, no_control
-from limes._expectations.controls.kernel import switch_kernels
-from limes._expectations.controls.logistic import logistic_control
-from limes._expectations.controls.process import gaussian_process
+from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.repeated import RepeatedExpectation, repeats_states
-from limes._expectations.sampled import SampledExpectation
+from limes._expectations.sampled import RepeatedExpectation, SampledExpectation, repeats_states
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     SUBSET_DRAWS,

@@ -12,7 +12,8 @@ import numpy as np
 
 from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown
 from limes._expectations.controls import Control
-from limes._expectations.sampling import Sampling, Tolerance
+from limes._expectations.least_squares import Tolerance
+from limes._expectations.sampled import Sampling
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 

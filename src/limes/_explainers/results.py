@@ -17,9 +17,9 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._diagnostics.tables import Crossings
+from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
 from limes._expectations.moments import SampleStatistics
-from limes._expectations.sampling import Sampling
-from limes._expectations.trust import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
+from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
 from limes._explanation.wording import CONFIDENCE

@@ -88,7 +88,7 @@ def fresh(kind):
 def test_moments_of_a_control_are_those_of_its_predictions(name, kind):
     """β(h) and E_w h against tilted rows, in their standard errors."""
     control = fitted(name, kind)
-    mean, coef, simulated = control.moments(odd_design(kind))
+    mean, coef, simulated = control.expectation(odd_design(kind))
     assert coef.shape == (4, 2)
     x, a, inverse = fresh(kind)
     y = control.predict(x)
@@ -113,14 +113,14 @@ def test_a_constant_model_and_a_handful_of_rows_are_no_trouble(name):
     for values in (np.ones((12, 1)), answers(x)):
         control = CONTROLS[name](design, x, values)
         assert np.isfinite(control.predict(x)).all()
-        assert all(np.isfinite(part).all() for part in control.moments(design))
+        assert all(np.isfinite(part).all() for part in control.expectation(design))
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_many_answers_that_are_all_the_same_have_no_effect(name):
     design = odd_design("bins")
     x, _ = design.draw(np.random.default_rng(1).random((250, 4)))
-    _, coef, _ = CONTROLS[name](design, x, np.full((250, 2), 3.0)).moments(design)
+    _, coef, _ = CONTROLS[name](design, x, np.full((250, 2), 3.0)).expectation(design)
     assert np.abs(coef).max() < oracle.ROUNDING
 
 
@@ -130,7 +130,7 @@ def test_columns_that_do_not_vary_are_not_looked_at():
     design = ProductFamily(laws, named_weights("bins", 1.0)).at(np.array([7.0, 0.1]))
     rows, _ = design.draw(np.random.default_rng(1).random((200, 2)))
     for fit in CONTROLS.values():
-        _, coef, _ = fit(design, rows, np.sin(rows[:, 1:])).moments(design)
+        _, coef, _ = fit(design, rows, np.sin(rows[:, 1:])).expectation(design)
         assert np.abs(coef[0]).max() < oracle.ROUNDING
 
 
@@ -144,7 +144,7 @@ def test_columns_that_are_missing_in_all_rows_are_no_trouble(name):
     rows[:, 0] = np.nan
     control = CONTROLS[name](design, rows, np.sin(rows[:, 1:]))
     assert np.isfinite(control.predict(rows)).all()
-    assert all(np.isfinite(part).all() for part in control.moments(design))
+    assert all(np.isfinite(part).all() for part in control.expectation(design))
 
 
 def test_the_margin_behind_a_probability():
@@ -164,7 +164,7 @@ def test_the_margin_behind_a_probability():
     linear = MarginControl(form.predict, ForestExpectation(form))(
         design, x, 2.0 * form.predict(x)[:, None] + 1.0
     )
-    mean, coef, _ = linear.moments(design)
+    mean, coef, _ = linear.expectation(design)
     truth = limes.limit(design, form)
     assert coef[:, 0] == pytest.approx(2 * truth.coef, rel=1e-4, abs=1e-4)
     assert mean[0] == pytest.approx(

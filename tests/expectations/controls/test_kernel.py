@@ -27,7 +27,7 @@ def rows(n, seed=0):
 def test_its_coefficients_are_exact():
     z = rows(200)
     control = switch_kernels(DESIGN, z, sigmoid(z))
-    mean, beta, _ = control.moments(DESIGN)
+    mean, beta, _ = control.expectation(DESIGN)
     _, coef, expected = words.surrogate(words.law("superpixels", D, 0.25), control.predict(words.subsets(D)))
     assert error(beta, coef) < EXACT
     assert error(mean, expected) < EXACT
@@ -48,4 +48,4 @@ def test_few_rows_and_constant_answers():
     z = rows(64)
     control = switch_kernels(DESIGN, z, np.full((64, 1), 3.0))
     np.testing.assert_allclose(control.predict(z), 3.0)
-    np.testing.assert_allclose(control.moments(DESIGN).coef, 0.0, atol=1e-12)
+    np.testing.assert_allclose(control.expectation(DESIGN).coef, 0.0, atol=1e-12)

@@ -38,7 +38,7 @@ def single(z):
 def test_moments_are_those_of_all_states(design, answers):
     z = rows(design)
     control = logistic_control(design, z, answers(z))
-    moments = control.moments(design)
+    moments = control.expectation(design)
     states, probability, weights = design.states(2**D)
     values = control.predict(states)
     np.testing.assert_allclose(moments.mean, probability @ values, rtol=EXACT)
@@ -69,7 +69,7 @@ def test_answers_of_0_and_1_have_finite_log_odds():
     design = DESIGNS[0]
     z = rows(design)
     control = logistic_control(design, z, (two_classes(z) > 0.5).astype(float))
-    moments = control.moments(design)
+    moments = control.expectation(design)
     assert np.isfinite(moments.coef).all()
     assert control.predict(z).min() >= 0
 

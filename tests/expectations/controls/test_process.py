@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal, norm
 
 import words
-from internals import Covariance, ZeroControl, gaussian_process, process
+from internals import Covariance, ZeroControl, gaussian_process, switches
 from limes.designs import ExchangeableDesign
 from oracle import EXACT, Z_LIMIT
 
@@ -66,17 +66,17 @@ def test_the_likelihood_is_the_normal_density():
         return -law.logpdf(t.T).mean() - prior
 
     other = PARAMETERS + 0.1 * np.random.default_rng(1).normal(size=PARAMETERS.size)
-    mine = [process._negative_log_posterior(p, z, t)[0] for p in (PARAMETERS, other)]
+    mine = [switches._negative_log_posterior(p, z, t)[0] for p in (PARAMETERS, other)]
     assert mine[1] - mine[0] == pytest.approx(expected(other) - expected(PARAMETERS), rel=1e-9)
     assert np.linalg.cond(gram) < 1e6
 
 
 def test_its_slope_is_its_derivative():
     z, t = rows(12), np.random.default_rng(0).normal(size=(12, 2))
-    slope = process._negative_log_posterior(PARAMETERS, z, t)[1]
+    slope = switches._negative_log_posterior(PARAMETERS, z, t)[1]
     gap = check_grad(
-        lambda p: process._negative_log_posterior(p, z, t)[0],
-        lambda p: process._negative_log_posterior(p, z, t)[1],
+        lambda p: switches._negative_log_posterior(p, z, t)[0],
+        lambda p: switches._negative_log_posterior(p, z, t)[1],
         PARAMETERS,
     )
     assert gap < 1e-5 * np.linalg.norm(slope)
@@ -85,7 +85,7 @@ def test_its_slope_is_its_derivative():
 def test_it_finds_the_switches_that_matter():
     z = rows(200)
     p = probabilities(z)
-    found = process.Covariance.fit(z, (p - p.mean(axis=0)) / p.std(axis=0))
+    found = switches.Covariance.fit(z, (p - p.mean(axis=0)) / p.std(axis=0))
     assert found.relevance[:3].min() > 3 * found.relevance[3:].max()
 
 
@@ -107,7 +107,7 @@ def test_what_it_says_of_itself_is_true_within_its_errors(answers):
     for seed in range(12):
         z = rows(100, seed)
         control = gaussian_process(DESIGN, z, answers(z))
-        mean, coef, errors = control.moments(DESIGN)
+        mean, coef, errors = control.expectation(DESIGN)
         _, beta, expected = words.surrogate(
             words.law("superpixels", D, 0.25), control.predict(words.subsets(D))
         )
@@ -130,10 +130,10 @@ def test_few_rows_constant_answers_and_a_constant_output():
     both = np.column_stack([margins(z), np.full(64, 3.0)])
     control = gaussian_process(DESIGN, z, both)
     np.testing.assert_allclose(control.predict(z)[:, 1], 3.0)
-    np.testing.assert_allclose(control.moments(DESIGN).coef[:, 1], 0.0, atol=1e-6)
+    np.testing.assert_allclose(control.expectation(DESIGN).coef[:, 1], 0.0, atol=1e-6)
 
 
 def test_the_same_rows_the_same_control():
     z = rows(64)
-    one, other = (gaussian_process(DESIGN, z, margins(z)).moments(DESIGN) for _ in range(2))
+    one, other = (gaussian_process(DESIGN, z, margins(z)).expectation(DESIGN) for _ in range(2))
     np.testing.assert_array_equal(one.coef, other.coef)

@@ -8,9 +8,12 @@ in that fold: h does not depend on the rows it is subtracted from, and the estim
 from collections.abc import Collection
 
 from limes._expectations.controls.control import Control, FittedControl, TooLargeError, no_control
-from limes._expectations.controls.kernel import kernel_control
-from limes._expectations.controls.network import network_control
-from limes._expectations.controls.tables import additive_control, tree_control
+from limes._expectations.controls.tables import (
+    additive_control,
+    kernel_control,
+    network_control,
+    tree_control,
+)
 from limes.exceptions import InputError
 
 __all__ = ["CONTROLS", "Control", "FittedControl", "TooLargeError", "no_control", "too_large"]

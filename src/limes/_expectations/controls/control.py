@@ -1,83 +1,67 @@
-"""Control variates: their interface, no control, one used only where it pays, and ridge regression.
+"""Control variates: their interface, no control, one used only where it pays, and how controls are fitted.
 
 Ridge regression fits columns, with a penalty for each output by generalised cross-validation; columns without
 each sequence of rows in turn; and kernels, with leave-one-out errors of many penalties and few centres.
+
+Some controls are fitted on the log odds of probabilities p. Rows then have weights p (1 - p), the inverse
+variance of log odds whose p has binomial errors: where p is near 0 or 1, log odds say little about p.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Reals
-from limes._expectations.explained import ExplainedRows
-from limes.designs._features import Features
+from limes._arrays import Floats, Reals
+from limes._expectations.least_squares import ControlMoments
+from limes._expectations.pool_fit import ExplainedRows
 
 # Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the
 # columns, and would end the process. In a pool an additive model of 720 columns in quartiles reaches it: its
 # 5,800 coefficients are fitted to fewer than three rows each
-MOST_NUMBERS = 1 << 28
+_MOST_NUMBERS = 1 << 28
 # Every fourth row is held out from the control and from the linear fit that it is compared with
 _HELD_OUT = 4
 # Largest number of rows on which both are compared
 _MOST_COMPARED = 1024
 # Largest residual variance of a control that is used, as a share of the linear fit's
 _WORTH = 0.9
+# A more laborious control is preferred if its residual variance is below this multiple of the cheaper one's
+_NEARLY_AS_GOOD = 0.95
 # A linear fit to a linear function leaves about this share of its variance, because of its penalty
 _LINEAR = 1e-6
 
 
-class ControlMoments(NamedTuple):
-    """Moments of a control under a design.
-
-    Attributes
-    ----------
-    mean, coef
-        E_w h (k,) and β(h) (d, k); an axis of explained rows comes first where there are several.
-    errors
-        Standard errors of both, mean first, (1 + d, k): 0 where they are exact.
-    """
-
-    mean: Floats
-    coef: Floats
-    errors: Floats
-
-    @classmethod
-    def exact(cls, mean: Floats, coef: Floats) -> ControlMoments:
-        """Moments without error."""
-        return cls(
-            mean, coef, np.concatenate([np.zeros_like(coef[..., :1, :]), np.zeros_like(coef)], axis=-2)
-        )
-
-    def linear(self, design: Features, h: Floats, used: Bools) -> Floats:
-        """The mean plus the linear part in the used features, at features (n, d): (n, k)."""
-        return np.asarray(self.mean + (h[:, used] - design.inclusion[used]) @ self.coef[used])
-
-
 class TooLargeError(Exception):
-    """The normal equations of a control would have more numbers than `MOST_NUMBERS`."""
+    """The normal equations of a control would have more than `_MOST_NUMBERS`."""
 
 
 def check_numbers(coefs: int, copies: int) -> None:
     """Raise TooLargeError if ``copies`` of the normal equations of a number of coefficients are too large."""
-    if copies * coefs**2 > MOST_NUMBERS:
+    if copies * coefs**2 > _MOST_NUMBERS:
         raise TooLargeError
 
 
-class FittedControl(Protocol):
-    """A readable model h of k outputs."""
+class FittedControl(ABC):
+    """A readable model g of k outputs."""
 
+    @abstractmethod
     def predict(self, x: Floats) -> Floats:
         """Values (n, k) at rows (n, d)."""
-        ...
 
-    def moments(self, design: Any) -> ControlMoments:
-        """E_w h and its coefficients β under the design."""
-        ...
+    @abstractmethod
+    def expectation(self, design: Any) -> ControlMoments:
+        """E_w g and its coefficients β under the design."""
+
+    def around(self, rows: ExplainedRows) -> ControlMoments:
+        """E_w g (n, k), β (n, d, k) and errors (n, 1 + d, k) around n rows."""
+        each = [self.expectation(design) for design in rows.designs()]
+        return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))
 
 
 # (design, rows x (n, d), answers f (n, k)) -> a model of f. Controls of columns use a ProductDesign, those
@@ -86,24 +70,23 @@ Control: TypeAlias = Callable[[Any, Floats, Floats], FittedControl]
 
 
 @dataclass(frozen=True)
-class ZeroControl:
-    """h = 0."""
+class ZeroControl(FittedControl):
+    """g = 0."""
 
     outputs: int
 
     def predict(self, x: Floats) -> Floats:
         return np.zeros((len(x), self.outputs))
 
-    def moments(self, design: Any) -> ControlMoments:
+    def expectation(self, design: Any) -> ControlMoments:
         return ControlMoments.exact(np.zeros(self.outputs), np.zeros((design.size, self.outputs)))
 
-    def many(self, rows: ExplainedRows) -> ControlMoments:
+    def around(self, rows: ExplainedRows) -> ControlMoments:
         n, d = rows.cells.shape
         return ControlMoments.exact(np.zeros((n, self.outputs)), np.zeros((n, d, self.outputs)))
 
 
-def no_control(design: Any, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - h is constant
-    """Return h = 0."""
+def no_control(design: Any, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - g is constant
     return ZeroControl(f.shape[1])
 
 
@@ -111,28 +94,26 @@ def if_better_than_linear(control: Control) -> Control:
     """Use a control only where it predicts held-out rows better than a linear fit does.
 
     Least squares of the residual removes the linear part of f in any case: a control that predicts hardly
-    better only adds its noise. The first fit to n rows decides for all fits to n rows:
-    with a control on some folds only, their residuals would not have the same slopes. The result is therefore
-    the control of one explanation, not to be shared between calls.
+    better only adds its noise. The result is the control of one explanation, not to be shared between calls.
     """
     used: dict[int, bool] = {}
 
+    def is_better(design: Any, x: Floats, f: Floats) -> bool:
+        out = np.arange(len(x)) % _HELD_OUT == 0
+        intercept, coef = ridge_path(x[~out], f[~out])
+        linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
+        residual = (f[out] - control(design, x[~out], f[~out]).predict(x[out])).var(axis=0).sum()
+        return bool(residual < _WORTH * linear and linear > _LINEAR * f.var(axis=0).sum())
+
     def fit(design: Any, x: Floats, f: Floats) -> FittedControl:
+        # the first fit to n rows decides for all fits to n rows: with a control on some folds only, their
+        # residuals would not have the same slopes
         if len(x) not in used:
-            used[len(x)] = _is_better(control, design, x, f)
+            some = evenly_spread(len(x), _MOST_COMPARED)
+            used[len(x)] = is_better(design, x[some], f[some])
         return control(design, x, f) if used[len(x)] else ZeroControl(f.shape[1])
 
     return fit
-
-
-def _is_better(control: Control, design: Any, rows: Floats, answers: Floats) -> bool:
-    some = evenly_spread(len(rows), _MOST_COMPARED)
-    x, f = rows[some], answers[some]
-    out = np.arange(len(x)) % _HELD_OUT == 0
-    intercept, coef = ridge_path(x[~out], f[~out])
-    linear = (f[out] - intercept - x[out] @ coef).var(axis=0).sum()
-    residual = (f[out] - control(design, x[~out], f[~out]).predict(x[out])).var(axis=0).sum()
-    return bool(residual < _WORTH * linear and linear > _LINEAR * f.var(axis=0).sum())
 
 
 # -- ridge regression ----------------------------------------------------------------------------------------
@@ -170,21 +151,11 @@ def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class SequenceRidge:
-    """Ridge regression on features (n, p), the first of them 1, without each sequence of rows in turn.
+    """Ridge regression on features (n, p), the first of them 1, without each sequence of rows in turn."""
 
-    The normal equations without a sequence are those of all rows, less the sequence's own.
-
-    Attributes
-    ----------
-    grams, products
-        Gram matrix and products of each sequence, (sequences, p, p) and (sequences, p, k).
-    rows
-        Number of rows of a sequence.
-    """
-
-    grams: Floats
-    products: Floats
-    rows: int
+    grams: Floats  # of each sequence, (sequences, p, p)
+    products: Floats  # (sequences, p, k)
+    rows: int  # of a sequence
 
     @classmethod
     def of(cls, features: Reals, targets: Floats, sequences: int) -> SequenceRidge:
@@ -208,6 +179,7 @@ class SequenceRidge:
 
     def without(self, sequence: int, penalty: float) -> Floats:
         """Coefficients (p, k) of the fit to all other sequences."""
+        # normal equations are those of all rows, less the sequence's own
         gram, product = self._totals
         rows = self.rows * (len(self.grams) - 1)
         return _penalised(gram - self.grams[sequence], product - self.products[sequence], penalty * rows)
@@ -244,6 +216,15 @@ def share_left(rest: Floats, f: Floats) -> float:
     return float((rest[varies] / total[varies]).mean()) if varies.any() else 1.0
 
 
+def least_left(shares: Mapping[str, float]) -> str:
+    """Name of the control that leaves the least variance, unless a cheaper one is nearly as good."""
+    name, *others = shares
+    for candidate in others:
+        if shares[candidate] < _NEARLY_AS_GOOD * shares[name]:
+            name = candidate
+    return name
+
+
 def evenly_spread(n: int, most: int) -> slice:
     """Pick at most ``most`` of n rows, evenly spread."""
     return slice(None, None, -(-n // most))
@@ -268,3 +249,27 @@ def fit_on_centers(blocks: Iterable[tuple[Floats, Floats]], center_gram: Floats,
         target = target + gram.T @ f
     normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) / len(normal)
     return np.asarray(solve(normal, target, assume_a="pos"))
+
+
+# -- log odds -----------------------------------------------------------------------------------------------
+
+# Probabilities are clipped to this distance from 0 and 1 before their log odds are taken
+_NEAREST = 1e-6
+# Least weight of a row
+_LEAST_WEIGHT = 1e-3
+
+
+def are_probabilities(f: Floats) -> bool:
+    return bool(((f >= 0) & (f <= 1)).all())
+
+
+def log_odds(p: Floats) -> Floats:
+    """Log odds of probabilities, finite at 0 and 1."""
+    from scipy.special import logit
+
+    return np.asarray(logit(np.clip(p, _NEAREST, 1.0 - _NEAREST)))
+
+
+def roots_of_weights(p: Floats) -> Floats:
+    """Square roots of the weights of rows with answers p (n, k), (n, 1)."""
+    return np.asarray(np.sqrt(np.maximum((p * (1.0 - p)).mean(axis=1, keepdims=True), _LEAST_WEIGHT)))

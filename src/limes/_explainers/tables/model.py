@@ -24,7 +24,6 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.sampling import SharedAnswers
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
@@ -446,12 +445,18 @@ class BoundModel:
     @property
     def pool_calls(self) -> int:
         """Rows that the model was asked about once for all explained rows."""
-        pool = self.expectation
-        return CHECK_CALLS + (pool.pool_calls if isinstance(pool, SharedAnswers) else 0) if self.asks else 0
+        if not self.asks:
+            return 0
+        return CHECK_CALLS + (0 if self._pool is None else self._pool.pool_calls)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
-        if isinstance(self.expectation, SharedAnswers):
-            self.expectation.fill(progress, workers=workers)
+        if self._pool is not None:
+            self._pool.fill(progress, workers=workers)
+
+    @property
+    def _pool(self) -> PooledExpectation | JointExpectation | None:
+        expectation = self.expectation
+        return expectation if isinstance(expectation, PooledExpectation | JointExpectation) else None
 
     def answers(self, rows: Floats) -> Floats | None:
         """Return the answers at rows (n, d); None if the model is no longer the one that was read.

@@ -32,8 +32,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
+from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.sampled import least_calls
-from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation
