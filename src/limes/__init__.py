@@ -22,7 +22,7 @@ _HOME = {
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.parts.series",
     "SparseExplainer": "limes._rules.explainer",
-    "Surrogate": "limes.surrogates._linear",
+    "Surrogate": "limes.surrogates",
     "TablePart": "limes._explainers.parts.table",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from limes._rules.literals import Literals
     from limes._show.images import gallery
     from limes.models._calling.networks import Preprocess
-    from limes.surrogates._linear import Surrogate
+    from limes.surrogates import Surrogate
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,7 @@ from limes._diagnostics.context import DiagnosticContext
 from limes._diagnostics.finding import ROWS, SHRUNK, Finding, Measure, RowOutput
 from limes._expectations.moments import Moments
 from limes.designs._features import weighted_sum
-from limes.surrogates._linear import LIME_SAMPLES, ridge
+from limes.surrogates import LIME_SAMPLES, ridge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,7 +20,7 @@ from limes._pipeline import Expectation
 from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._rows import Rows
-from limes.surrogates._linear import least_squares
+from limes.surrogates import least_squares
 
 # Rows inside the box, and rows that leave it by one column, for each column
 BOX_ROWS, _ROWS_PER_COLUMN = 128, 16

@@ -33,8 +33,7 @@ from limes._explainers.warnings import odd_probabilities
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._fitted import Fitted
-from limes._pipeline import Expectation, fitted_at
+from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth

@@ -11,7 +11,7 @@ import numpy as np
 from limes._arrays import Ints
 from limes._bars import Progress, progress_of
 from limes._explanation import Explanation
-from limes._fitted import RefusedRowsError
+from limes._pipeline import RefusedRowsError
 from limes._threads import in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
 

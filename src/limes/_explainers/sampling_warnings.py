@@ -16,7 +16,7 @@ from limes._expectations.sampling import Sampling
 from limes._expectations.trust import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
 from limes._explainers.warnings import SAMPLED_ALONE
 from limes._explanation.wording import CONFIDENCE
-from limes._fitted import Fitted
+from limes._pipeline import Fitted
 from limes._variance import ROUNDING
 
 # Features that people look at

@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.edges import Crossings
 from limes._explainers.tables.laws import number_texts
-from limes._fitted import Fitted
+from limes._pipeline import Fitted
 from limes._variance import ROUNDING
 
 if TYPE_CHECKING:

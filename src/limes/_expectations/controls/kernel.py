@@ -33,7 +33,7 @@ from limes._expectations.controls.control import (
     ridge_path,
 )
 from limes._expectations.exact import ExactExpectation
-from limes._expectations.exchangeable import switch_surrogates
+from limes._expectations.words import switch_surrogates
 from limes._functions import Bump, Filled, Function, Identity, Lookup
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._marginals import BinCells

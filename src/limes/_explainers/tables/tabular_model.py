@@ -14,22 +14,16 @@ from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mea
 from limes._bars import progress_of
 from limes._diagnostics.context import Estimate
 from limes._expectations.joint import JointExpectation
-from limes._expectations.pooled import PooledExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.tables.bound_model import BoundModel
-from limes._explainers.tables.fits import ReadFits
-from limes._explainers.tables.form_spread import FormSpread
-from limes._explainers.tables.joint_fits import JointFits
+from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import cell_texts, fit_laws, value_text
-from limes._explainers.tables.mixed_fits import MixedFits
 from limes._explainers.tables.read_model import ReadModel
-from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
-from limes._fitted import CutShort, Fitted
-from limes._pipeline import Pipeline
+from limes._pipeline import CutShort, Fitted, Pipeline
 from limes._threads import LRUCache
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
@@ -262,18 +256,9 @@ class TabularModel:
         expectation = self.bound.expectation
         if isinstance(expectation, JointExpectation):
             return JointFits(expectation, self.texts, cells, fitted)
-        if expectation.method == "sampled":
-            return self._sampled_fits(expectation, rows, cells, fitted)
-        exact = ReadFits(self._spread, self.texts, rows, cells, fitted)
-        if not fitted.refusals:
-            return exact
-        sampled = self._sampled_fits(self.bound.fallback, rows, cells, fitted)
-        return MixedFits(exact, sampled, fitted)
-
-    def _sampled_fits(self, expectation: Any, rows: Floats, cells: Ints, fitted: Fitted) -> SampledFits:
-        kind: Any = PooledFits if isinstance(expectation, PooledExpectation) else SampledFits
-        fits: SampledFits = kind(expectation, self.family, self.texts, rows, cells, fitted)
-        return fits
+        is_read = expectation.method == "exact"
+        form, sampling = (self._read_form, self.bound.fallback) if is_read else (None, expectation)
+        return TableFits(self.family, self.texts, rows, cells, fitted, form, sampling)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:
@@ -311,10 +296,10 @@ class TabularModel:
         return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
 
     @cached_property
-    def _spread(self) -> FormSpread:
+    def _read_form(self) -> ReadForm:
         form = self.bound.form
         assert form is not None  # noqa: S101 - the expectation is exact
-        return FormSpread(
+        return ReadForm(
             form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
         )
 

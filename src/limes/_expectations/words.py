@@ -1,19 +1,35 @@
-r"""Exact expectations of a linear model on normalised TF-IDF under an exchangeable design.
+r"""Exact expectations under an exchangeable design of sums, products and normalised TF-IDF of words.
 
-f(z) = (c·z) (a·z)^{-p} with p = ½ (ℓ2) or 1 (ℓ1). Two steps take the norm apart.
+With three weights a stratum of s removed features (``designs/_counts.py``), and F_s = E[f | s],
 
-*Quadrature.* y^{-p} = ∫ t^{p-1} e^{-ty} dt / Γ(p), and e^{-t a·z} is a product over words. With t = e^{x -
-e^{-x}} the trapezoidal rule in x converges exponentially, evenly in y from the lightest word to the whole
-text: some 50 nodes, ten more for each further factor of 20 between them.
+    E_w f = Σ_s p_s F_s,    β_j = Σ_s between_s F_s + Σ_s within_s E[(z_j - r/d) f | s],    r = d - s.
 
-*Recursion.* At one node, with y_k = e^{-t a_k}, let A_k[r] be the mean of ∏ y over the r-subsets of the first
-k words, and D_k[r] that of (c·z) ∏ y. Then A_k[r] = (1 - r/k) A_{k-1}[r] + (r/k) y_k A_{k-1}[r-1], the same
-for D with D_{k-1}[r-1] + c_k A_{k-1}[r-1] in the last bracket, nothing is subtracted and nothing overflows.
-The last row is E[f | r] after summing over nodes. One pass back through the recursion gives, for all words at
-once, the part of it that comes from texts without word j, E[(1 - z_j) f | r]: O(d²) a node. As few words are
-removed, that keeps more digits than E[z_j f | r], which is all but the same for all words.
+*Sums.* Σ_j f_j(z_j) has coefficients β_j = f_j(1) - f_j(0) at any bandwidth.
 
-*Groups* of words that meet in a column, whose norm is no sum over words, come first. A group of g words takes
+*Presence.* A product of k words kept and m removed has F_s = C(d - k - m, s - m) / C(d, s); where it is 1,
+z_j is 1 if word j is to be kept, 0 if it is to be removed, and 1 with probability (r - k) / (d - k - m) if it
+is any other.
+
+*Switches.* For f = Σ_i a_i ∏_j (on_ij or off_ij), let B_k[s] be the mean product over all ways to remove s of
+the first k features. Feature k is one of the removed ones with probability s / k,
+
+    B_k[s] = (1 - s/k) on_k B_{k-1}[s] + (s/k) off_k B_{k-1}[s-1],
+
+and F_s = B_d[s]. Going back through the recursion with weights on s gives Σ_s weight_s E[z_j f | s] for all j
+together, as f is linear in on_j: it is on_j times the derivative by on_j. Both take d² steps a product.
+
+*TF-IDF.* f(z) = (c·z) (a·z)^{-p} with p = ½ (ℓ2) or 1 (ℓ1). By quadrature y^{-p} = ∫ t^{p-1} e^{-ty} dt /
+Γ(p), and e^{-t a·z} is a product over words. With t = e^{x - e^{-x}} the trapezoidal rule in x converges
+exponentially, evenly in y from the lightest word to the whole text: some 50 nodes, ten more for each further
+factor of 20 between them. At one node, with y_k = e^{-t a_k}, let A_k[r] be the mean of ∏ y over the
+r-subsets of the first k words, and D_k[r] that of (c·z) ∏ y. Then A_k[r] = (1 - r/k) A_{k-1}[r] + (r/k) y_k
+A_{k-1}[r-1], the same for D with D_{k-1}[r-1] + c_k A_{k-1}[r-1] in the last bracket, nothing is subtracted
+and nothing overflows. The last row is E[f | r] after summing over nodes. One pass back through the recursion
+gives, for all words at once, the part of it that comes from texts without word j, E[(1 - z_j) f | r]: O(d²) a
+node. As few words are removed, that keeps more digits than E[z_j f | r], which is all but the same for all
+words.
+
+Groups of words that meet in a column, whose norm is no sum over words, come first. A group of g words takes
 the place of g steps. With Y_s and C_s the sums of y and of (c·z) y over its subsets of s words, and
 w_s(r) = C(k, r - s) / C(k + g, r),
 
@@ -37,7 +53,109 @@ from limes._expectations.moments import Moments
 from limes._threads import in_threads
 from limes.designs._counts import Counts, log_binomial
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.models.forms._presence import NormalizedLinear, SharedWords
+from limes.exceptions import InputError
+from limes.models.forms._base import Sum
+from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SharedWords, SwitchProducts
+
+# pairs (k, m) x strata at once: 16 MB of float64
+_BLOCK = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SumExpectation:
+    """Moments of c + Σ_j f_j(z_j)."""
+
+    terms: Sum
+    method: Literal["exact"] = "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        terms, mean = self.terms, self.terms.intercept.astype(np.float64)
+        design.check_size(len(terms.functions))
+        coef = np.zeros((design.size, *mean.shape))
+        for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
+            if function is not None:
+                removed, kept = np.tensordot(function(np.array([0.0, 1.0])), loading, axes=(0, 0))
+                coef[j] = kept - removed
+                mean = mean + removed
+        mean = mean + np.tensordot(design.inclusion, coef, axes=1)
+        return Moments.exact(np.asarray(mean), design.gamma(coef))
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceExpectation:
+    """Moments of a sum of presence products; those of the same (k, m) differ only in their words."""
+
+    form: PresenceProducts
+    method: Literal["exact"] = "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        form, d = self.form, design.size
+        if form.size > d:
+            raise InputError(f"the design has {d} words, the form (PresenceProducts) reads {form.size}")
+        count = len(form.coef)
+        kept = np.bincount(form.product[form.present], minlength=count)
+        removed = np.bincount(form.product[~form.present], minlength=count)
+        pairs, which = np.unique(kept * (d + 1) + removed, return_inverse=True)
+        # a product's part of the mean and of all coefficients, and what it adds for the words that it names
+        mean, every, on, off = _functionals(design.counts, *np.divmod(pairs, d + 1))[:, which]
+        coef = form.coef.reshape(count, form.intercept.size)
+        beyond = np.where(form.present, on[form.product], off[form.product])
+        values = np.zeros((d, coef.shape[1]))
+        np.add.at(values, form.word, beyond[:, None] * coef[form.product])
+        values = (values + every @ coef).reshape(d, *form.intercept.shape)
+        total = (mean @ coef).reshape(form.intercept.shape)
+        return Moments.exact(form.intercept + total, design.gamma(values))
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchExpectation:
+    """Moments of a sum of products over switches."""
+
+    form: SwitchProducts
+    method: Literal["exact"] = "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        form = self.form
+        design.check_size(form.size)
+        mean, coef = switch_surrogates(form.on, form.off, design)
+        total = np.tensordot(mean, form.coef, axes=(0, 0))
+        values = np.tensordot(coef, form.coef, axes=(0, 0))
+        return Moments.exact(np.asarray(form.intercept + total), design.gamma(np.asarray(values)))
+
+
+def switch_surrogates(on: Floats, off: Floats, design: ExchangeableDesign) -> tuple[Floats, Floats]:
+    """E_w (m,) and coefficients β (m, d) of each of m products (m, d)."""
+    counts = design.counts
+    mean, coef = np.zeros(len(on)), np.zeros(on.shape)
+    every = counts.between - counts.within * counts.kept / design.size
+    on, off = np.ascontiguousarray(on), np.ascontiguousarray(off)
+    _kernels.add_products(on, off, counts.law, every, counts.within, mean, coef)
+    return mean, coef
+
+
+def _functionals(counts: Counts, kept: Ints, removed: Ints) -> Floats:
+    """Four numbers of each product of k words kept and m removed, (4, P)."""
+    # E_w f, the coefficient of a word that the product does not name, and what must be added to it for a word
+    # to be kept, and for a word to be removed
+    step = max(1, _BLOCK // (counts.size + 1))
+    blocks = [
+        _block(counts, kept[i : i + step, None].astype(float), removed[i : i + step, None].astype(float))
+        for i in range(0, len(kept), step)
+    ]
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((4, 0))
+
+
+def _block(counts: Counts, k: Floats, m: Floats) -> Floats:
+    d, r = float(counts.size), counts.kept
+    s = d - r
+    others = d - k - m
+    satisfied = np.exp(log_binomial(others, s - m) - log_binomial(np.full_like(s, d), s))
+    within = satisfied * counts.within
+    on, off = within @ (s / d), -within @ (r / d)
+    # unused when the product names every word
+    other = (within * (r * m - s * k)).sum(axis=1) / (d * np.maximum(others[:, 0], 1.0))
+    return np.stack([satisfied @ counts.law, satisfied @ counts.between + other, on - other, off - other])
+
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
 _STEP, _OFFSET = 0.28, 2.0
@@ -58,13 +176,6 @@ class NormalizedExpectation:
     method: Literal["exact"] = "exact"
 
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        """E_w f and Cov_w(z, f), exactly.
-
-        Raises
-        ------
-        InputError
-            If the design and the form have different numbers of words.
-        """
         form, d = self.form, design.size
         design.check_size(form.size)
         weighted = form.a > 0
@@ -88,10 +199,10 @@ class NormalizedExpectation:
         parts = 1 if d <= _FEW else _PARTS
         order, groups = self._groups
         opening = _GroupStates.run(groups, nodes, outputs)
-        single = order[opening.last.shape[2] - 1 :]
+        single = order[opening.states[-1].shape[2] - 1 :]
         loads, a = np.ascontiguousarray(loads[single]), a[single]
         profile, loss = np.zeros((parts, outputs, d + 1)), np.zeros((parts, len(single), outputs))
-        rest = np.zeros_like(opening.last)
+        rest = np.zeros_like(opening.states[-1])
 
         def part(i: int) -> None:
             for n in range(i, len(nodes), parts):
@@ -100,7 +211,7 @@ class NormalizedExpectation:
                 exponent = nodes[n] * a
                 y = np.where(exponent < _VANISHED, np.exp(-exponent), 0.0)
                 _kernels.add_node(
-                    y, loads, within, width, weights[n], profile[i], loss[i], opening.last[n], rest[n]
+                    y, loads, within, width, weights[n], profile[i], loss[i], opening.states[-1][n], rest[n]
                 )
 
         in_threads(part, range(parts))
@@ -158,15 +269,12 @@ def nodes(power: float, smallest: float) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class _Strata:
-    """Weights of a design's strata, (D + 1,), by how many of the D words with a > 0 are kept.
-
-    ``weightless`` is ``within`` times the share of the words with a = 0 that is removed.
-    """
+    """Weights of a design's strata, (D + 1,), by how many of the D words with a > 0 are kept."""
 
     law: Floats
     between: Floats
     within: Floats
-    weightless: Floats
+    weightless: Floats  # within, times the share of the words with a = 0 that is removed
 
     @classmethod
     def mixed(cls, counts: Counts, weighted: int) -> _Strata:
@@ -195,17 +303,13 @@ class _Group:
     weights: Floats
     loads: Floats
 
-    @property
-    def size(self) -> int:
-        return len(self.loads)
-
     def sums(self, nodes: Floats, without: int | None = None) -> tuple[Floats, Floats]:
         """Y (T, g + 1) and C (T, q, g + 1) over subsets, of those without one word if it is given."""
-        z = SharedWords.subsets(self.size)
+        z = SharedWords.subsets(len(self.loads))
         y = np.exp(-nodes[:, None] * self.weights)
         if without is not None:
             y = y * (1.0 - z[:, without])
-        by_size = (z.sum(axis=1)[:, None] == np.arange(self.size + 1)).astype(np.float64)
+        by_size = (z.sum(axis=1)[:, None] == np.arange(len(self.loads) + 1)).astype(np.float64)
         loaded = y[:, None, :] * (z @ self.loads).T
         return y @ by_size, loaded @ by_size
 
@@ -227,11 +331,6 @@ class _GroupStates:
             states.append(_after(states[-1], *group.sums(nodes)))
         return cls(groups, nodes, states)
 
-    @property
-    def last(self) -> Floats:
-        """The state behind all groups."""
-        return self.states[-1]
-
     def losses(self, adjoint: Floats, weights: Floats) -> Floats:
         """Part of the result from texts without each word, (words, q), for the adjoint behind all groups."""
         losses = []
@@ -240,7 +339,7 @@ class _GroupStates:
                 np.einsum(
                     "t,tqr,tqr->q", weights, *_parted(adjoint, _after(before, *group.sums(self.nodes, j)))
                 )
-                for j in range(group.size)
+                for j in range(len(group.loads))
             ]
             losses.append(np.array(of_words))
             adjoint = _back(adjoint, *group.sums(self.nodes), before.shape[2])
