@@ -1,8 +1,7 @@
 r"""From a design and a model to a surrogate: the only file that sees all stages.
 
-The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ.
-
-Surrogates of n rows with what they were made of: what pipelines return, and explanations are made of.
+The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ. Explanations
+are made of `Fitted`, the surrogates of n rows with what they were made of.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes._bars import Progress, progress_of
-from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import (
     Moments,
     RowMoments,
@@ -26,7 +24,7 @@ from limes._expectations.moments import (
 )
 from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.refusals import REFUSED, refusals
-from limes._expectations.sampled import CUT_SHORT, SampledExpectation
+from limes._expectations.sampled import CUT_SHORT
 from limes._expectations.sampling import CALLS
 from limes._expectations.trust import can_be_trusted
 from limes._threads import one_blas_thread
@@ -45,13 +43,9 @@ class Expectation(Protocol):
     """Moments of one model under any design; those over tables have ``explain(rows, ...) -> RowMoments``."""
 
     @property
-    def method(self) -> Method:
-        """Exact or sampled."""
-        ...
+    def method(self) -> Method: ...
 
-    def moments(self, design: Any, row: Floats) -> Moments:
-        """Moments under the design at the row (d,)."""
-        ...
+    def moments(self, design: Any, row: Floats) -> Moments: ...
 
 
 @one_blas_thread()
@@ -103,69 +97,31 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
+@dataclass(frozen=True, eq=False)
 class Pipeline:
-    """Explains rows of one background: design, expectation and surrogate of each; threads may share it.
+    """Explains rows of one background: design, expectation and surrogate of each; threads may share it."""
 
-    Parameters
-    ----------
-    family
-        The designs, one at each row.
-    expectation
-        Expectations of the explained model.
-    penalty
-        None for least squares, or the ridge penalty of ``lime``'s fit.
-    scales
-        (d,) multiplies the penalty of a slope by its square.
-    names
-        Names of the columns, for messages.
-    fallback
-        What samples rows that an exact expectation refuses; None where they are refused.
-    """
-
-    def __init__(
-        self,
-        family: ProductFamily,
-        expectation: Expectation,
-        *,
-        penalty: float | Floats | None = None,
-        scales: Floats | None = None,
-        names: Sequence[str] = (),
-        fallback: Expectation | None = None,
-    ) -> None:
-        self._family = family
-        self._expectation: Any = expectation
-        self._penalty = penalty
-        self._scales = np.ones(len(family.marginals)) if scales is None else scales
-        self._names = names
-        self._fallback = fallback
+    family: ProductFamily
+    expectation: Any
+    # None for least squares, or the ridge penalty of lime's fit; that of a slope times its scale squared
+    penalty: float | Floats | None = None
+    scales: Floats | float = 1.0  # (d,)
+    names: Sequence[str] = ()  # of the columns, for messages
+    # what samples rows that an exact expectation refuses; None where they are refused
+    fallback: Expectation | None = None
 
     @property
     def method(self) -> Method:
-        """Exact or sampled."""
-        method: Method = self._expectation.method
+        method: Method = self.expectation.method
         return method
 
     def reproducible(self) -> Pipeline:
-        """Return a pipeline whose explanation of a row is the same to the last bit in any call.
-
-        A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
-        cores, and takes another order for few rows than for many, so that a row's last bits depend on the
-        number of cores and on the rows beside it. The reproducible one always adds in one order, a little
-        slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
-        moments can be cached from one call to the next, which the pipeline does.
-        """
-        return self._with(reproducible(self._expectation), self._fallback)
-
-    def _with(self, expectation: Expectation, fallback: Expectation | None = None) -> Pipeline:
-        """Return a pipeline of the same surrogates with another expectation."""
-        return Pipeline(
-            self._family,
-            expectation,
-            penalty=self._penalty,
-            scales=self._scales,
-            names=self._names,
-            fallback=fallback,
-        )
+        """The same, but explanations of a row are the same to the last bit in any call, and cached."""
+        # A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
+        # cores, and takes another order for few rows than for many, so that a row's last bits depend on the
+        # number of cores and on the rows beside it. The reproducible one always adds in one order, a little
+        # slower for few rows: results are the same however a table is cut into parts.
+        return replace(self, expectation=reproducible(self.expectation))
 
     def explain(
         self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
@@ -182,11 +138,9 @@ class Pipeline:
         RefusedRowsError
             If an exact expectation refuses rows, and there is no fallback that samples them.
         """
-        its = Rows(self._family, rows, cells)
-        if isinstance(self._expectation, JointExpectation):
-            return self._joint(self._expectation, cells, predictions, progress, workers)
+        its = Rows(self.family, rows, cells)
         try:
-            computed = self._expectation.explain(its, predictions, progress=progress, workers=workers)
+            computed = self.expectation.explain(its, predictions, progress=progress, workers=workers)
         except REFUSED:
             if self.method != "exact":
                 raise
@@ -196,18 +150,18 @@ class Pipeline:
     def _without_refused(self, rows: Rows, predictions: Floats, progress: Progress, workers: int) -> Fitted:
         """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
         distinct, place = rows.distinct
-        quiet = partial(self._expectation.explain, predictions=predictions, progress=progress_of(shown=False))
+        quiet = partial(self.expectation.explain, predictions=predictions, progress=progress_of(shown=False))
         refused = refusals(np.arange(len(distinct)), lambda at: quiet(distinct.take(at)))
         reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
         others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
         parts: list[tuple[Ints, Fitted]] = []
         if others.size:
-            exact = self._expectation.explain(rows.take(others), predictions[others], progress=progress)
+            exact = self.expectation.explain(rows.take(others), predictions[others], progress=progress)
             parts.append((others, self._finished(exact, predictions[others])))
-        if self._fallback is None:
+        if self.fallback is None:
             raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
         try:
-            sampled = self._with(self._fallback).explain(
+            sampled = replace(self, expectation=self.fallback, fallback=None).explain(
                 rows.x[at], rows.cells[at], predictions[at], progress=progress, workers=workers
             )
         except CutShort as stop:
@@ -231,55 +185,48 @@ class Pipeline:
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 
-    def _joint(
-        self,
-        expectation: JointExpectation,
-        cells: Ints,
-        predictions: Floats,
-        progress: Progress,
-        workers: int,
-    ) -> Fitted:
-        """Fit rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
-        try:
-            expectation.fill(progress, workers=workers)
-        except CUT_SHORT as cause:
-            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
-        patterns, place = distinct_rows(cells)
-        ends = np.cumsum(np.bincount(place))[:-1]
-        order = np.argsort(place, kind="stable")
-        fitted: dict[int, Fitted] = {}
-        with progress(len(patterns)) as on_progress:
-            for pattern, rows in zip(patterns, np.split(order, ends), strict=True):
-                design, moments = expectation.at(pattern)
-                for i in rows.tolist():
-                    fit = fit_design(design, moments, predictions[i], self._penalty, self._names)
-                    fitted[i] = replace(fit, features=design.numbers())
-                on_progress(1)
-        return Fitted.stacked([fitted[i] for i in range(len(cells))])
-
     def _fitted(self, numbers: InUnits, moments: Moments, predictions: Floats) -> Fitted:
-        """Fit the features in units, and return coefficients of the features themselves.
-
-        The penalty of a slope is per standard deviation of its column.
-        """
+        """Fit the features in units; the coefficients are of the features themselves."""
         features, inner, units, slopes = numbers
-        if self._penalty is None:
+        if self.penalty is None:
             surrogate = least_squares(inner, moments)
         else:
             scales: float | Floats = 1.0
             if units is not None and slopes is not None:
-                scales = np.where(slopes, self._scales, 1.0) / units
-            surrogate = ridge(inner, moments, predictions, penalty=self._penalty * scales**2)
+                scales = np.where(slopes, self.scales, 1.0) / units
+            surrogate = ridge(inner, moments, predictions, penalty=self.penalty * scales**2)
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         if units is not None:
             surrogate = surrogate.per(units)
-        check_finite(surrogate, axis=1, names=self._names)
+        check_finite(surrogate, axis=1, names=self.names)
         return Fitted(features, surrogate, at_instance, moments)
+
+
+class JointPipeline(Pipeline):
+    """Explains rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
+
+    def explain(
+        self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
+    ) -> Fitted:
+        try:
+            self.expectation.fill(progress, workers=workers)
+        except CUT_SHORT as cause:
+            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
+        patterns, place = distinct_rows(cells)
+        fitted: dict[int, Fitted] = {}
+        with progress(len(patterns)) as on_progress:
+            for i, pattern in enumerate(patterns):
+                design, moments = self.expectation.at(pattern)
+                for row in np.flatnonzero(place == i).tolist():
+                    fit = _fit_design(design, moments, predictions[row], self.penalty, self.names)
+                    fitted[row] = replace(fit, features=design.numbers())
+                on_progress(1)
+        return Fitted.stacked([fitted[i] for i in range(len(rows))])
 
 
 def fitted_at(
     design: ExchangeableDesign,
-    expectation: Expectation,
+    expectation: Any,
     predictions: Floats,
     *,
     penalty: float | None,
@@ -290,37 +237,26 @@ def fitted_at(
 
     ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
     those of the features, for messages.
-
-    Raises
-    ------
-    ModelError
-        If a coefficient is larger than a float64 can be.
     """
-    instance = design.at_instance
-    if isinstance(expectation, SampledExpectation):
+    moments, instance = partial(expectation.moments, design), design.at_instance
+    if expectation.method == "sampled":
         with progress(expectation.max_calls, CALLS) as on_progress:
-            moments = expectation.moments(
-                design, instance, on_progress=on_progress, prediction=predictions[0]
-            )
+            computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
-        moments = expectation.moments(design, instance)
-    fitted = fit_design(design, moments, predictions[0], penalty, names)
+        computed = moments(instance)
+    fitted = _fit_design(design, computed, predictions[0], penalty, names)
     return replace(Fitted.stacked([fitted]), features=design)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Surrogates of n rows, arrays (n, ...), and their values ``at_instance``, at the rows themselves.
+    """Surrogates of n rows, arrays (n, ...), with what they were made of."""
 
-    ``features`` has the moments of their features: of all rows, or of one design alone. ``moments`` are those
-    of the model and of the features in units (``in_units``), which the surrogates were made of. ``refusals``
-    are the rows that an exact expectation refused, so that they were sampled, with the reasons.
-    """
-
-    features: Features | FeatureNumbers
+    features: Features | FeatureNumbers  # of all rows, or of one design alone
     surrogate: Surrogate
-    at_instance: Floats
-    moments: Moments
+    at_instance: Floats  # the surrogates at the rows themselves
+    moments: Moments  # of the model and of the features in units (``in_units``)
+    # rows that an exact expectation refused, so that they were sampled, with the reasons
     refusals: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -338,14 +274,11 @@ class Fitted:
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, Fitted]], refusals: Mapping[int, str]) -> Fitted:
-        """Join parts of the rows, each with the positions of its rows, in the order of positions.
-
-        ``refusals`` are keyed by these positions.
-        """
+        """Join parts of the rows, each with the positions of its rows, by which ``refusals`` are keyed."""
         positions = np.concatenate([rows for rows, _ in parts])
         order, fits = np.argsort(positions), [fit for _, fit in parts]
         if any(fit.sampled is not None for fit in fits):
-            fits = [fit.with_statistics() for fit in fits]
+            fits = [fit._with_statistics() for fit in fits]  # noqa: SLF001 - of this class
 
         def rows_of(kind: type, name: str) -> Any:
             values = [getattr(fit, name) for fit in fits]
@@ -361,8 +294,8 @@ class Fitted:
             {place[row]: reason for row, reason in refusals.items() if row in place},
         )
 
-    def with_statistics(self) -> Fitted:
-        """Return the same, with the statistics of a sample without errors where it is exact."""
+    def _with_statistics(self) -> Fitted:
+        """The same, with the statistics of a sample without errors where it is exact."""
         if self.sampled is not None:
             return self
         statistics = SampleStatistics.of_exact(self.moments)
@@ -370,17 +303,14 @@ class Fitted:
 
     @property
     def calls(self) -> Ints:
-        """Rows that the model was called with for each row alone, (n,)."""
         return self.moments.calls
 
     @property
     def shared(self) -> Ints:
-        """Rows of a pool of answers that served each row, (n,)."""
         return self.moments.shared
 
     @property
     def cut_short(self) -> Bools:
-        """Whether sampling ended early, (n,)."""
         return self.moments.cut_short
 
     @property
@@ -395,14 +325,10 @@ class Fitted:
 
     @property
     def sampled(self) -> SampleStatistics | None:
-        """None where exact."""
         return self.moments.sampled
 
     def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
-        """Return fields of a :class:`limes.Explanation`: coefficients, and their errors if sampled.
-
-        ``asks`` states whether the model itself predicted the rows of a sample: else no call is counted.
-        """
+        """Coefficients, and their errors if sampled; no call is counted if the model itself is not asked."""
         surrogate, sampled = self.surrogate, self.sampled
         fields = {
             "values": surrogate.coef,
@@ -429,12 +355,9 @@ class Fitted:
 
 
 class RefusedRowsError(ModelError):
-    """An exact expectation refused rows that were not to be sampled.
+    """An exact expectation refused rows, by their positions, that were not to be sampled."""
 
-    ``reasons`` are keyed by the rows' positions; ``rows`` (m,) are the positions of the other ones, and
-    ``fitted`` their surrogates, None if m = 0.
-    """
-
+    # positions (m,) of the other rows, and their surrogates, None if m = 0
     def __init__(self, reasons: Mapping[int, str], rows: Ints, fitted: Fitted | None) -> None:
         first, *others = reasons.values()
         super().__init__(f"{first} ({len(others)} more rows)" if others else first)
@@ -442,25 +365,22 @@ class RefusedRowsError(ModelError):
 
 
 class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
-    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained.
+    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained."""
 
-    ``rows`` (m,) are their positions; ``fitted`` is None if m = 0.
-    """
-
+    # positions (m,), and the surrogates, None if m = 0
     def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
         super().__init__()
-        self.rows = rows
-        self.fitted = fitted
+        self.rows, self.fitted = rows, fitted
 
 
-def fit_design(
+def _fit_design(
     design: Features,
     moments: Moments,
     prediction: Floats,
     penalty: float | Floats | None,
     names: Sequence[str] = (),
 ) -> Fitted:
-    """Fit the surrogate of one design, without an axis of rows; options as for `fitted_at`."""
+    """Fit the surrogate of one design, without an axis of rows."""
     if penalty is None:
         surrogate = least_squares(design, moments)
     else:

@@ -285,7 +285,7 @@ class OneHotFit:
             between += (theta * (g @ theta)).sum(axis=0)
             slope += 2.0 * (g @ theta).T @ moved
         # noise of the coefficients raises the variance between cells, and lowers that of the rest
-        noise = np.stack([_noise(parts, left) for left in residuals.T])
+        noise = np.stack([_noise(parts, column) for column in residuals.T])
         between = np.maximum(between - noise, 0.0)
         rest, _ = rows.mean(residuals**2)
         rest = rest + noise
@@ -301,7 +301,7 @@ def _noise(parts: Sequence[tuple[Floats, Floats, Floats]], residuals: Floats) ->
     return float(sum((gram * (m @ m.T)).sum() for m, gram in moved))
 
 
-class CellMeans(NamedTuple):
+class ColumnEffect(NamedTuple):
     """Means in the cells of a column, NaN with an infinite error where too few rows lie in a cell."""
 
     values: Floats  # (p, k)
@@ -312,7 +312,7 @@ class CellMeans(NamedTuple):
 
 def _cell_means(
     weights: Floats, cells: Ints, count: int, f: Floats, of_all: Floats | float = 0.0
-) -> CellMeans:
+) -> ColumnEffect:
     """Weighted means of f (m, k), whose mean is 0, in each cell; ``of_all`` is subtracted from them."""
 
     def sums(values: Floats) -> Floats:
@@ -327,7 +327,7 @@ def _cell_means(
     everywhere = (whole**2).sum(axis=0) if np.ndim(of_all) else 0.0
     variances = sums(away**2) - 2.0 * sums(away * whole) + everywhere
     enough = (masses**2 > _FEWEST * squares)[:, None]
-    return CellMeans(
+    return ColumnEffect(
         np.where(enough, means, np.nan),
         np.where(enough, np.sqrt(np.maximum(variances, 0.0)), np.inf),
         masses,
@@ -410,7 +410,7 @@ class JointEffects:
         variance = self.weights @ self._centred**2
         return np.where(is_constant(variance, np.abs(self.f).max(axis=0)), np.inf, variance)
 
-    def column(self, j: int) -> CellMeans:
+    def column(self, j: int) -> ColumnEffect:
         means = _cell_means(self.weights, self.cells[:, j], self.counts[j], self._centred, self._centred)
         return means._replace(share=means.masses @ np.nan_to_num(means.values) ** 2 / self._variance)
 

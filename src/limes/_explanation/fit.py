@@ -249,7 +249,7 @@ class RowEffects(NamedTuple):
     shares: Floats  # part of Var_w f that each column's effect explains, (d, k)
 
 
-class AdditiveFit(Protocol):
+class RowFit(Protocol):
     """All effects around one row together."""
 
     @property
@@ -278,7 +278,7 @@ class RowFits(Protocol):
         """R² of rows and their standard errors, 0 where exact, (k,) each."""
         ...
 
-    def additive(self, rows: Sequence[int]) -> Sequence[AdditiveFit]:
+    def additive(self, rows: Sequence[int]) -> Sequence[RowFit]:
         """Compute effects of rows together."""
         ...
 

@@ -13,7 +13,6 @@ from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes._bars import progress_of
 from limes._diagnostics.context import Estimate
-from limes._expectations.joint import JointExpectation
 from limes._expectations.sampled import SampledExpectation
 from limes._explainers.tables.bound_model import BoundModel
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
@@ -23,8 +22,9 @@ from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.table_laws import TABLE_LAWS, Family, TabularOptions
 from limes._explainers.warnings import RowWarnings
 from limes._explanation.fit import RowFits
-from limes._pipeline import CutShort, Fitted, Pipeline
+from limes._pipeline import CutShort, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache
+from limes.designs._joint import JointFamily
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import named_weights
@@ -118,7 +118,7 @@ class TabularModel:
         )
         bound = BoundModel.of(reading, table, law, options.sampling, also=also)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
-        pipeline = Pipeline(
+        pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
             family,
             bound.expectation,
             penalty=options.ridge or None,
@@ -253,8 +253,8 @@ class TabularModel:
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits:
         """Return what computes R² and effects of explained rows."""
-        expectation = self.bound.expectation
-        if isinstance(expectation, JointExpectation):
+        expectation: Any = self.bound.expectation
+        if isinstance(self.law, JointFamily):
             return JointFits(expectation, self.texts, cells, fitted)
         is_read = expectation.method == "exact"
         form, sampling = (self._read_form, self.bound.fallback) if is_read else (None, expectation)
