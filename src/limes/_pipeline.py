@@ -206,22 +206,27 @@ class JointPipeline(Pipeline):
     """Explains rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
 
     def explain(
-        self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
+        self,
+        rows: Floats,  # noqa: ARG002 - cells decide the designs
+        cells: Ints,
+        predictions: Floats,
+        *,
+        progress: Progress,
+        workers: int = 1,
     ) -> Fitted:
         try:
             self.expectation.fill(progress, workers=workers)
         except CUT_SHORT as cause:
             raise CutShort(np.empty(0, dtype=np.int64), None) from cause
         patterns, place = distinct_rows(cells)
-        fitted: dict[int, Fitted] = {}
+        parts: list[tuple[Ints, Fitted]] = []
         with progress(len(patterns)) as on_progress:
             for i, pattern in enumerate(patterns):
                 design, moments = self.expectation.at(pattern)
-                for row in np.flatnonzero(place == i).tolist():
-                    fit = _fit_design(design, moments, predictions[row], self.penalty, self.names)
-                    fitted[row] = replace(fit, features=design.numbers())
+                fit = partial(_fit_design, design, moments, penalty=self.penalty, names=self.names)
+                parts += [(at, fit(predictions[at])) for at in np.flatnonzero(place == i)[:, None]]
                 on_progress(1)
-        return Fitted.stacked([fitted[i] for i in range(len(rows))])
+        return Fitted.joined(parts, {})
 
 
 def fitted_at(
@@ -244,33 +249,19 @@ def fitted_at(
             computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
         computed = moments(instance)
-    fitted = _fit_design(design, computed, predictions[0], penalty, names)
-    return replace(Fitted.stacked([fitted]), features=design)
+    return _fit_design(design, computed, predictions, penalty, names)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), with what they were made of."""
 
-    features: Features | FeatureNumbers  # of all rows, or of one design alone
+    features: FeatureNumbers
     surrogate: Surrogate
     at_instance: Floats  # the surrogates at the rows themselves
     moments: Moments  # of the model and of the features in units (``in_units``)
     # rows that an exact expectation refused, so that they were sampled, with the reasons
     refusals: Mapping[int, str] = field(default_factory=dict)
-
-    @classmethod
-    def stacked(cls, rows: Sequence[Fitted]) -> Fitted:
-        """Stack n rows that were fitted one by one."""
-        surrogates = [row.surrogate for row in rows]
-        return cls(
-            FeatureNumbers.stacked([row.features for row in rows]),
-            Surrogate(
-                **{f.name: np.stack([getattr(s, f.name) for s in surrogates]) for f in fields(Surrogate)}
-            ),
-            np.stack([row.at_instance for row in rows]),
-            stack_moments([row.moments for row in rows]),
-        )
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, Fitted]], refusals: Mapping[int, str]) -> Fitted:
@@ -376,15 +367,17 @@ class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by u
 def _fit_design(
     design: Features,
     moments: Moments,
-    prediction: Floats,
+    predictions: Floats,
     penalty: float | Floats | None,
-    names: Sequence[str] = (),
+    names: Sequence[str],
 ) -> Fitted:
-    """Fit the surrogate of one design, without an axis of rows."""
+    """Fit the surrogate of one design, given the model's prediction (1, ...) there: arrays (1, ...)."""
     if penalty is None:
         surrogate = least_squares(design, moments)
     else:
-        surrogate = ridge(design, moments, prediction, penalty=penalty)
+        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
     check_finite(surrogate, axis=0, names=names)
     at_instance = surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef)
-    return Fitted(design, surrogate, np.asarray(at_instance), moments)
+    alone = Surrogate(**{name: numbers[None] for name, numbers in vars(surrogate).items()})
+    features = FeatureNumbers.stacked([design])
+    return Fitted(features, alone, np.asarray(at_instance)[None], stack_moments([moments]))

@@ -24,10 +24,10 @@ has A = N = 0, where both sides are those of m = 0; words without weight are fac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -35,10 +35,10 @@ from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import TOLERANCE, product_rounding
+from limes._expectations.words import switch_effects
 from limes._threads import in_threads
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
-from limes.models.forms._base import Sum
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link
 from limes.models.forms._presence import NormalizedLinear, SharedWords
@@ -50,8 +50,7 @@ _FEW, _PARTS = 256, 8
 MOST_STEPS = 2_000_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class WordProducts:
+class WordProducts(NamedTuple):
     """N products of d factors, on or off, with their weights."""
 
     on: Complexes  # (N, d)
@@ -60,8 +59,7 @@ class WordProducts:
     width: Ints  # (N,): products are 0 where this many words are kept, or more; d + 1 where they never are
 
 
-@dataclass(frozen=True, eq=False)
-class WordSums:
+class WordSums(NamedTuple):
     """E_w (), β (d,), and E[· | r] (d + 1,) of a weighted sum of products."""
 
     mean: float
@@ -95,6 +93,19 @@ def word_sums(products: WordProducts, design: ExchangeableDesign) -> WordSums:
     return WordSums(mean, counts.between[::-1] @ total + (losses.mean() - losses), total)
 
 
+# Numbers of frequencies to try, and the fastest, times the range of m; the slowest
+_LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45
+# Residual of the least squares that is small enough, relative to link(b), and the singular values in use
+_RESIDUAL, _SINGULAR = 4e-11, 1e-13
+# Points at which the residual is measured: these, and more by frequency
+_POINTS, _POINTS_A_TURN = 96, 8.0
+# A Gaussian factor below e^{-37} vanishes in float64: from this s on that of the lightest word does. A
+# product of kept words vanishes beyond the second exponent, whatever its weight
+_FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 46.0
+# Largest number of products that replace one where words share columns
+_MOST_PARTS = 16
+# Nodes of a panel, and more by frequency; every function is integrated with an error below the last number
+_FEWEST, _NODES_A_TURN, PANEL_ERROR = 14.0, 1.4, 5e-13
 # Exponents beyond which a contour is not tried
 _LARGEST = 600.0
 # Probabilities below this are compared with it
@@ -103,28 +114,53 @@ _TINY = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class LinkedWordsExpectation:
-    """Moments of c + Σ_k coef_k link(margin_k(z))."""
+    """Moments of c + Σ_k coef_k link(margin_k(z)), for margins that are sums or normalised by ℓ2."""
 
     form: Linked
     method: Literal["exact"] = "exact"
-    # bound of the error of every E f, relative to itself; designs where the bound is larger are refused
+    # bound of the error of every E f, relative to itself; texts where the bound is larger are refused
     error_bound: float = TOLERANCE
 
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
         form = self.form
         design.check_size(form.size)
         assert form.coef is not None  # noqa: S101 - set by __post_init__
-        constants, effects = _effects(form.terms)
-        tilts = form.curve.tilts[:1] if form.adds_up else form.curve.tilts
-        links = [
-            _of_margin(form.curve, tilts, constant, effect, design)
-            for constant, effect in zip(constants, effects.T, strict=True)
-        ]
-        return combined(links, form.coef, form.intercept, design)
+        base, rest = form.intercept.copy(), np.zeros(form.intercept.shape)
+        values = np.zeros((design.size, *rest.shape))
+        mean_error, coef_error = np.zeros(rest.shape), np.zeros(rest.shape)
+        for link, scale in zip(self._links(design), form.coef, strict=True):
+            # the bases are added first: 1 less a probability of almost 1 is then exact
+            base = base + link.base * scale
+            rest = rest + link.rest * scale
+            values += np.multiply.outer(link.coef, scale)
+            mean_error = mean_error + link.mean_error * np.abs(scale)
+            coef_error = coef_error + link.coef_error * np.abs(scale)
+        mean = np.asarray(base + rest)
+        size = np.maximum(np.abs(mean), _TINY)
+        wide = size + np.abs(values).max(axis=0, initial=0.0)
+        for value, error in ((size, mean_error), (wide, coef_error)):
+            if not (error <= TOLERANCE * value).all():
+                raise ModelError(
+                    f"an expectation of about {np.min(value):.3g} is known to {np.max(error):.1g} only"
+                )
+        return Moments.exact(mean, design.gamma(values))
+
+    def _links(self, design: ExchangeableDesign) -> Iterator[LinkMoments]:
+        form, curve, margin = self.form, self.form.curve, self.form.margin
+        if not isinstance(margin, NormalizedLinear):
+            constants, effects = switch_effects(form.terms)
+            tilts = curve.tilts[:1] if form.adds_up else curve.tilts
+            for constant, effect in zip(constants, effects.T, strict=True):
+                yield _of_margin(curve, tilts, constant, effect, design)
+            return
+        if margin.norm != "l2":
+            raise InputError("behind a link TF-IDF without a norm is read, and with the l2 norm")
+        loads = margin.c.reshape(form.size, -1)
+        for constant, load in zip(np.atleast_1d(margin.intercept), loads.T, strict=True):
+            yield _of_norm(curve, float(constant), load, margin.a, margin.shared, design)
 
 
-@dataclass(frozen=True, eq=False)
-class LinkMoments:
+class LinkMoments(NamedTuple):
     """E link(S) = base + rest, its coefficients (d,), and bounds of the errors of both."""
 
     base: float
@@ -132,42 +168,6 @@ class LinkMoments:
     coef: Floats
     mean_error: float
     coef_error: float
-
-
-def combined(
-    links: list[LinkMoments], coef: Floats, intercept: Floats, design: ExchangeableDesign
-) -> Moments:
-    """Moments of intercept + Σ_k coef[k] link_k; a ModelError if an error is above 1e-9 of the numbers."""
-    base, rest = intercept.copy(), np.zeros(intercept.shape)
-    values = np.zeros((design.size, *intercept.shape))
-    mean_error, coef_error = np.zeros(intercept.shape), np.zeros(intercept.shape)
-    for link, scale in zip(links, coef, strict=True):
-        # the bases are added first: 1 less a probability of almost 1 is then exact
-        base = base + link.base * scale
-        rest = rest + link.rest * scale
-        values += np.multiply.outer(link.coef, scale)
-        mean_error = mean_error + link.mean_error * np.abs(scale)
-        coef_error = coef_error + link.coef_error * np.abs(scale)
-    mean = np.asarray(base + rest)
-    size = np.maximum(np.abs(mean), _TINY)
-    wide = size + np.abs(values).max(axis=0, initial=0.0)
-    for value, error in ((size, mean_error), (wide, coef_error)):
-        if not (error <= TOLERANCE * value).all():
-            raise ModelError(
-                f"an expectation of about {np.min(value):.3g} is known to {np.max(error):.1g} only"
-            )
-    return Moments.exact(mean, design.gamma(values))
-
-
-def _effects(terms: Sum) -> tuple[Floats, Floats]:
-    """Margins (K,) of the empty text, and what each word adds to them, (d, K)."""
-    constants, effects = terms.intercept.copy(), np.zeros((len(terms.functions), terms.intercept.size))
-    for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
-        if function is not None:
-            removed, kept = np.tensordot(function(np.array([0.0, 1.0])), loading, axes=(0, 0))
-            constants = constants + removed
-            effects[j] = kept - removed
-    return constants, effects
 
 
 def _of_margin(
@@ -215,45 +215,6 @@ def _products(rule: ExponentialSum, constant: float, effects: Floats) -> WordPro
     return WordProducts(np.exp(exponent - offset), np.exp(-offset), rule.weights * np.exp(scale), width)
 
 
-# Numbers of frequencies to try, and the fastest, times the range of m; the slowest
-_LADDERS, _SLOWEST = ((16, 18.0), (24, 18.0), (32, 36.0), (48, 72.0)), 0.45
-# Residual of the least squares that is small enough, relative to link(b), and the singular values in use
-_RESIDUAL, _SINGULAR = 4e-11, 1e-13
-# Points at which the residual is measured: these, and more by frequency
-_POINTS, _POINTS_A_TURN = 96, 8.0
-# A Gaussian factor below e^{-37} vanishes in float64: from this s on that of the lightest word does. A
-# product of kept words vanishes beyond the second exponent, whatever its weight
-_FARTHEST, _VANISHED = float(np.sqrt(2.0 * 37.0)), 46.0
-# Largest number of products that replace one where words share columns
-_MOST_PARTS = 16
-# Nodes of a panel, and more by frequency; every function is integrated with an error below the last number
-_FEWEST, _NODES_A_TURN, PANEL_ERROR = 14.0, 1.4, 5e-13
-
-
-@dataclass(frozen=True, eq=False)
-class LinkedNormExpectation:
-    """Moments of c + Σ_k coef_k link(margin_k(z)), for a normalised linear margin."""
-
-    form: Linked
-    method: Literal["exact"] = "exact"
-    # bound of the error of every E f, relative to itself; texts where the bound is larger are refused
-    error_bound: float = TOLERANCE
-
-    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        form, margin = self.form, self.form.margin
-        design.check_size(form.size)
-        assert form.coef is not None  # noqa: S101 - set by __post_init__
-        assert isinstance(margin, NormalizedLinear)  # noqa: S101 - chosen for it
-        if margin.norm != "l2":
-            raise InputError("behind a link TF-IDF without a norm is read, and with the l2 norm")
-        loads = margin.c.reshape(form.size, -1)
-        links = [
-            _of_norm(form.curve, float(constant), load, margin.a, margin.shared, design)
-            for constant, load in zip(np.atleast_1d(margin.intercept), loads.T, strict=True)
-        ]
-        return combined(links, form.coef, form.intercept, design)
-
-
 def _of_norm(
     link: Link,
     constant: float,
@@ -263,10 +224,10 @@ def _of_norm(
     design: ExchangeableDesign,
 ) -> LinkMoments:
     """One link of one margin."""
-    weighted = a > 0
     if not loads.any():
         value = float(link.function(np.array([constant]))[0])
         return LinkMoments(0.0, value, np.zeros(loads.size), 0.0, 0.0)
+    weighted = a > 0
     squares = loads[weighted] ** 2 / a[weighted]
     reach = max(float(np.sqrt(squares[side * loads[weighted] > 0].sum())) for side in (-1.0, 1.0))
     expansion = _Expansion.of(link, constant, reach)
@@ -306,8 +267,7 @@ class _Expansion:
         return min(expansions, key=lambda each: each.residual)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ladder:
+class _Ladder(NamedTuple):
     """K frequencies for |m| <= 1, and least squares with their 1 + 2K functions."""
 
     frequencies: Floats  # (K,), geometric
@@ -355,10 +315,8 @@ def panel_nodes(first: float, last: float, count: int) -> tuple[Floats, Floats]:
     return s, (half * weights).ravel() / s
 
 
-@lru_cache(maxsize=64)
-def _panel(count: int) -> tuple[Floats, Floats]:
-    # texts share a dozen of these rules
-    return np.polynomial.legendre.leggauss(count)
+# texts share a dozen of these rules
+_panel = lru_cache(maxsize=64)(np.polynomial.legendre.leggauss)
 
 
 def _norm_products(

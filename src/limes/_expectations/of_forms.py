@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
-from limes._expectations.linked_words import LinkedNormExpectation, LinkedWordsExpectation
+from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import ExactMoments
 from limes._expectations.product import CachedExpectation, CombinedExpectation, ProductExpectation
 from limes._expectations.softmax import SoftmaxExpectation
@@ -101,7 +101,7 @@ def _over_words(form: Form) -> ExactMoments | None:
         case Ridges():
             return _over_words(form.expanded)
         case Linked(margin=NormalizedLinear()):
-            return LinkedNormExpectation(form)
+            return LinkedWordsExpectation(form)
         case Linked() if not isinstance(form.curve, Rectifier):
             return LinkedWordsExpectation(form)
         case Forest() | Boxes():

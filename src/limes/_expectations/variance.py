@@ -39,7 +39,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
-from limes._expectations.linked_words import LinkedNormExpectation, LinkedWordsExpectation
+from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import ExactMoments
 from limes._expectations.product import explain_rows
 from limes._expectations.summed import SummedExpectation
@@ -321,11 +321,9 @@ def link_variance(form: Linked | Ridges, unit: Floats, kind: type = ProductDesig
 
 
 def _expectation(form: Linked, kind: type) -> Any:
-    if kind is ProductDesign:
-        return SummedExpectation(form) if form.adds_up else LinkedExpectation(form, _SMALLEST)
-    return (LinkedNormExpectation if isinstance(form.margin, NormalizedLinear) else LinkedWordsExpectation)(
-        form
-    )
+    if kind is not ProductDesign:
+        return LinkedWordsExpectation(form)
+    return SummedExpectation(form) if form.adds_up else LinkedExpectation(form, _SMALLEST)
 
 
 def _loads(form: Linked) -> Floats:

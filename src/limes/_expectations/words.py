@@ -59,6 +59,15 @@ from limes.models.forms._presence import NormalizedLinear, PresenceProducts, Sha
 
 # pairs (k, m) x strata at once: 16 MB of float64
 _BLOCK = 2_000_000
+# The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
+_STEP, _OFFSET = 0.28, 2.0
+# A tail below e^{-36} and a product below e^{-80} vanish in float64, whatever they are multiplied by.
+_TAIL, _VANISHED = 36.0, 80.0
+# Up to this many words one thread is quicker. The number of parts does not depend on that of threads, so that
+# sums and roundings do not either.
+_FEW, _PARTS = 128, 8
+# strata x strata at once: 32 MB of float64
+_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +78,22 @@ class SumExpectation:
     method: Literal["exact"] = "exact"
 
     def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        terms, mean = self.terms, self.terms.intercept.astype(np.float64)
-        design.check_size(len(terms.functions))
-        coef = np.zeros((design.size, *mean.shape))
-        for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
-            if function is not None:
-                removed, kept = np.tensordot(function(np.array([0.0, 1.0])), loading, axes=(0, 0))
-                coef[j] = kept - removed
-                mean = mean + removed
-        mean = mean + np.tensordot(design.inclusion, coef, axes=1)
+        design.check_size(len(self.terms.functions))
+        empty, coef = switch_effects(self.terms)
+        mean = empty + np.tensordot(design.inclusion, coef, axes=1)
         return Moments.exact(np.asarray(mean), design.gamma(coef))
+
+
+def switch_effects(terms: Sum) -> tuple[Floats, Floats]:
+    """A sum (...) of the empty text, and what each word adds to it, (d, ...)."""
+    empty = terms.intercept.astype(np.float64)
+    effects = np.zeros((len(terms.functions), *empty.shape))
+    for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
+        if function is not None:
+            removed, kept = np.tensordot(function(np.array([0.0, 1.0])), loading, axes=(0, 0))
+            empty = empty + removed
+            effects[j] = kept - removed
+    return empty, effects
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +170,6 @@ def _block(counts: Counts, k: Floats, m: Floats) -> Floats:
     # unused when the product names every word
     other = (within * (r * m - s * k)).sum(axis=1) / (d * np.maximum(others[:, 0], 1.0))
     return np.stack([satisfied @ counts.law, satisfied @ counts.between + other, on - other, off - other])
-
-
-# The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.
-_STEP, _OFFSET = 0.28, 2.0
-# A tail below e^{-36} and a product below e^{-80} vanish in float64, whatever they are multiplied by.
-_TAIL, _VANISHED = 36.0, 80.0
-# Up to this many words one thread is quicker. The number of parts does not depend on that of threads, so that
-# sums and roundings do not either.
-_FEW, _PARTS = 128, 8
-# strata x strata at once: 32 MB of float64
-_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ sampled model both come from the answers that the explanation was made of. The m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -234,7 +234,7 @@ class AdditiveFit:
 
     rows: FittedRows
     i: int
-    total: Floats  # Var_w f, (k,)
+    total: Floats  # Var_w f, (k,), or 1 where that is 0
     r_squared: tuple[Floats, Floats]
     make: Callable[[int], RowEffects]
     # rows of w with what the effects leave of f there, (m, k)
@@ -276,27 +276,21 @@ class TableFits:
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
-        sampled = [row for row in missing if self._is_sampled(row)]
-        self._fidelities.update({row: _sampled_fidelity(self._fitted, row) for row in sampled})
-        read = [row for row in missing if not self._is_sampled(row)]
-        self._fidelities.update(zip(read, self._in_blocks(self._fidelities_of, read), strict=True))
+        self._fidelities.update(self._computed(missing, self._fidelities_of, self._sampled_fidelities))
         return [self._fidelities[row] for row in rows]
 
     def additive(self, rows: Sequence[int]) -> list[AdditiveFit]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
-        sampled = [row for row in missing if self._is_sampled(row)]
-        read = [row for row in missing if not self._is_sampled(row)]
-        fresh = dict(zip(sampled, self._in_blocks(self._estimated, sampled), strict=True))
-        fresh.update(zip(read, self._in_blocks(self._additive_of, read), strict=True))
+        compute = partial(self._computed, read=self._additive_of, sampled=self._estimated)
+        fresh = compute(missing)
         for row, additive in fresh.items():
             self._additive.put(row, additive)
 
-        def one(row: int) -> AdditiveFit:
+        def at(row: int) -> AdditiveFit:
             # another thread may have pushed the row out of the cache meanwhile
-            compute = self._estimated if self._is_sampled(row) else self._additive_of
-            return next(iter(compute(self._rows_at([row]))))
+            return fresh[row] if row in fresh else self._additive.get(row, lambda: compute([row])[row])
 
-        return [fresh[row] if row in fresh else self._additive.get(row, partial(one, row)) for row in rows]
+        return [at(row) for row in rows]
 
     def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
         (additive,) = self.additive([row])
@@ -328,9 +322,8 @@ class TableFits:
         values = cells.pairs(additive.rows.each[additive.i].cut, pairs)
         if values is None:
             return _ranked_pairs(masses, pairs, additive, output)
-        total = _or_one(additive.total)
         return [
-            exact_pair(pair, v / self._unit, [masses[j] for j in pair], total)
+            exact_pair(pair, v / self._unit, [masses[j] for j in pair], additive.total)
             for pair, v in zip(pairs, values, strict=True)
         ]
 
@@ -361,10 +354,20 @@ class TableFits:
             return self._form.unit
         return power_of_two(np.abs(self._fitted.moments.mean.reshape(len(self._x), -1)).max(axis=0))
 
-    def _in_blocks(self, compute: Callable[[FittedRows], Iterable[T]], rows: list[int]) -> Iterator[T]:
+    def _computed(
+        self,
+        rows: Sequence[int],
+        read: Callable[[FittedRows], Iterable[T]],
+        sampled: Callable[[FittedRows], Iterable[T]],
+    ) -> dict[int, T]:
         """Compute rows by their positions, few enough at once to bound memory."""
-        for start in range(0, len(rows), _TOGETHER):
-            yield from compute(self._rows_at(rows[start : start + _TOGETHER]))
+        results: dict[int, T] = {}
+        for compute in (read, sampled):
+            some = [row for row in rows if self._is_sampled(row) is (compute is sampled)]
+            for start in range(0, len(some), _TOGETHER):
+                block = some[start : start + _TOGETHER]
+                results.update(zip(block, compute(self._rows_at(block)), strict=True))
+        return results
 
     @cached_property
     def _numbers(self) -> tuple[Floats, Floats, Floats]:
@@ -401,6 +404,9 @@ class TableFits:
         rest, errors = form.rests(rows, explained, lambda: rows.curves, residuals)
         return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
 
+    def _sampled_fidelities(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
+        return (_sampled_fidelity(self._fitted, row) for row in rows.positions.tolist())
+
     def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         assert self._form is not None  # noqa: S101 - these rows were not sampled
         if self._form.cells is not None:
@@ -431,9 +437,11 @@ class TableFits:
         return WeightedRows.drawn(h, answers, row.locate(x))
 
     def _exactly(self, form: ReadForm, cells: CellEffects, rows: FittedRows) -> list[AdditiveFit]:
-        n = len(rows.x)
-        masses, counts = cell_masses(self._family, rows.cells, lambda i: rows.each[i].cut)
-        values = cells.effects(rows.cells, lambda i: rows.each[i].cut, masses, counts)
+        def cut(i: int) -> ProductDesign:
+            return rows.each[i].cut
+
+        masses, counts = cell_masses(self._family, rows.cells, cut)
+        values = cells.effects(rows.cells, cut, masses, counts)
         steps, by_line = values / self._unit, np.zeros(())
         if self._family.slopes is not None:
             # what the cells add to the line
@@ -452,12 +460,13 @@ class TableFits:
         rest, errors = form.rests(rows, explained, lambda: (steps, rows.mean), residuals)
         total = explained + rest
         additive, additive_errors = r_squared(explained, total, _size(rows.mean), errors)
-        shares = between / np.where(total > 0, total, 1.0)[:, None]
+        safe = np.where(total > 0, total, 1.0)
+        shares = between / safe[:, None]
         exact = np.zeros(values.shape[2:])
 
         def effects(i: int) -> RowEffects:
             each = counts[i].tolist()
-            current = rows.cells[i] if self._family.by_cell else instance_cells(rows.each[i].cut)
+            current = rows.cells[i] if self._family.by_cell else instance_cells(cut(i))
             return RowEffects(
                 [curve[:count] for curve, count in zip(values[i], each, strict=True)],
                 [exact[:count] for count in each],
@@ -466,8 +475,8 @@ class TableFits:
                 shares[i],
             )
 
-        r2 = list(zip(additive, additive_errors, strict=True))
-        return [AdditiveFit(rows, i, total[i], r2[i], effects, residuals) for i in range(n)]
+        r2 = zip(additive, additive_errors, strict=True)
+        return [AdditiveFit(rows, i, safe[i], each, effects, residuals) for i, each in enumerate(r2)]
 
 
 def _estimated(
@@ -507,7 +516,7 @@ def _estimated(
         (parts + missing + by_line) / safe,
     )
     r2 = value, np.where(unknown, np.inf, error / safe)
-    return AdditiveFit(rows, i, total, r2, lambda _: effects, lambda _: (fit.rows, fit.residuals))
+    return AdditiveFit(rows, i, safe, r2, lambda _: effects, lambda _: (fit.rows, fit.residuals))
 
 
 def _ranked_pairs(
@@ -516,13 +525,9 @@ def _ranked_pairs(
     """What pairs of columns add on rows of w, largest first."""
     if not pairs:
         return []
-    (rows, residuals), total = additive.residuals(additive.i), _or_one(additive.total)
+    (rows, residuals), total = additive.residuals(additive.i), additive.total
     effects = [pair_estimate(rows, residuals, (masses[j], masses[k]), (j, k), total) for j, k in pairs]
     return sorted(effects, key=lambda pair: -pair.share[output])
-
-
-def _or_one(total: Floats) -> Floats:
-    return np.where(total == 0.0, 1.0, total)
 
 
 def _size(mean: Floats) -> Floats:
