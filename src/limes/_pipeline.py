@@ -249,14 +249,14 @@ def fitted_at(
             computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
         computed = moments(instance)
-    return _fit_design(design, computed, predictions, penalty, names)
+    return replace(_fit_design(design, computed, predictions, penalty, names), features=design)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), with what they were made of."""
 
-    features: FeatureNumbers
+    features: Features | FeatureNumbers  # of all rows, or of one text's or image's design
     surrogate: Surrogate
     at_instance: Floats  # the surrogates at the rows themselves
     moments: Moments  # of the model and of the features in units (``in_units``)
