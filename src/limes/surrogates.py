@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import Floats
 from limes._expectations.moments import Moments
 from limes._variance import is_constant
 from limes.designs._features import Features, aligned, weighted_sum
@@ -127,7 +127,9 @@ def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
     if moments.sampled is not None:
         # a square of an estimate is too large by the estimate's variance, in expectation
         explained = explained - moments.sampled.noise
-    variance = np.expand_dims(np.where(_is_constant(moments), np.nan, moments.variance), axis)
+    variance = np.expand_dims(
+        np.where(is_constant(moments.variance, moments.mean), np.nan, moments.variance), axis
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(explained / variance)
 
@@ -137,12 +139,7 @@ def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
     total = np.minimum(shares.sum(axis=axis), 1.0)
     if moments.sampled is not None:
         total = np.maximum(total, 0.0)
-    return np.where(_is_constant(moments), 1.0, total)
-
-
-def _is_constant(moments: Moments) -> Bools:
-    """Whether answers vary by rounding alone; False where the variance is unknown."""
-    return is_constant(moments.variance, moments.mean)
+    return np.where(is_constant(moments.variance, moments.mean), 1.0, total)
 
 
 def ridge(

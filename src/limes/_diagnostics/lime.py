@@ -8,7 +8,7 @@ ordinary bandwidths, and almost to 0 at narrow ones, where all rows together wei
 
 References
 ----------
-``surrogates/_linear.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
+``surrogates.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
 """
 
 from __future__ import annotations

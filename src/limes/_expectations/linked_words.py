@@ -240,8 +240,7 @@ def _of_norm(
     return LinkMoments(0.0, expansion.constant + sums.mean, sums.coef, error, error * spread)
 
 
-@dataclass(frozen=True, eq=False)
-class _Expansion:
+class _Expansion(NamedTuple):
     """link(b + m) = constant + Σ_k (coef[0, k] erf(ω_k m/√2) + coef[1, k] E(ω_k m)) for |m| <= reach."""
 
     ladder: _Ladder

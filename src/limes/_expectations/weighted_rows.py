@@ -32,7 +32,7 @@ A pair's effect is a mean of what the effects of columns leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -194,47 +194,40 @@ class OneHotFit:
     rows: WeightedRows
     masses: list[Floats]
 
-    @property
-    def _columns(self) -> Iterator[tuple[Ints, Floats]]:
-        """Cells (m,) and masses (p,) of each column."""
+    @cached_property
+    def _cells(self) -> Ints:
         assert self.rows.cells is not None  # noqa: S101 - rows of tables have cells
-        return zip(self.rows.cells, self.masses, strict=True)
+        return self.rows.cells
+
+    @cached_property
+    def _visible(self) -> list[Bools]:
+        """Which cells of each column contain enough rows, (p,)."""
+        weights, each = self.rows.weights, zip(self._cells, self.masses, strict=True)
+        sums = [[np.bincount(cells, weights**m, q.size) for m in (1, 2)] for cells, q in each]
+        return [total**2 > _FEWEST * squares for total, squares in sums]
+
+    @cached_property
+    def _free(self) -> list[Ints]:
+        """The cells of each column that have a function: those with enough rows but the likeliest one."""
+        each = zip(self._visible, self.masses, strict=True)
+        return [np.flatnonzero(visible & (np.arange(q.size) != np.argmax(q))) for visible, q in each]
 
     @cached_property
     def _basis(self) -> list[tuple[Floats, Floats]]:
-        """Functions (m, r) that span each column's effects, and their values in every cell, (p, r).
-
-        φ_b = 1[cell b] - (q_b / q_a) 1[cell a], with a the likeliest cell: its mean is 0.
-        """
+        """Functions (m, r) that span each column's effects, and their values in every cell, (p, r)."""
         basis = []
-        for cells, q in self._columns:
-            likeliest, free = int(np.argmax(q)), self._free(cells, q)
-            values = np.zeros((q.size, free.size))
+        for cells, q, free in zip(self._cells, self.masses, self._free, strict=True):
+            # φ_b = 1[cell b] - (q_b / q_a) 1[cell a], with a the likeliest cell: its mean is 0
+            likeliest, values = int(np.argmax(q)), np.zeros((q.size, free.size))
             values[free, np.arange(free.size)] = 1.0
             values[likeliest] = -q[free] / q[likeliest]
             basis.append((values[cells], values))
         return basis
 
-    def _free(self, cells: Ints, q: Floats) -> Ints:
-        """The cells of a column that have a function: those with enough rows but the likeliest one."""
-        return np.flatnonzero(self._visible(cells, q.size) & (np.arange(q.size) != np.argmax(q)))
-
-    def _visible(self, cells: Ints, count: int) -> Bools:
-        """Which cells contain enough rows, (p,)."""
-        weights = self.rows.weights
-        total, squares = np.bincount(cells, weights, count), np.bincount(cells, weights**2, count)
-        return total**2 > _FEWEST * squares
-
     @cached_property
     def _fit(self) -> tuple[Floats, Floats, Floats]:
-        """Coefficients (q, k), the influence of each row on them (q, m), and the residuals (m, k).
-
-        Raises
-        ------
-        InputError
-            If there are more cells than rows, or too many for the memory.
-        """
-        count, rows = 1 + sum(self._free(*each).size for each in self._columns), len(self.rows.f)
+        """Coefficients (q, k), the influence of each row on them (q, m), and the residuals (m, k)."""
+        count, rows = 1 + sum(free.size for free in self._free), len(self.rows.f)
         if count >= rows:
             raise InputError(
                 f"effects of {count:,} cells cannot be estimated from {rows:,} rows: raise max_calls, or "
@@ -259,14 +252,13 @@ class OneHotFit:
         """Effects of each column's cells (p_j, k) and their errors; NaN and inf in cells with few rows."""
         coef, influence, residuals = self._fit
         effects, errors, first = [], [], 0
-        for (_, values), (cells, q) in zip(self._basis, self._columns, strict=True):
+        for (_, values), visible in zip(self._basis, self._visible, strict=True):
             part = slice(first, first + values.shape[1])
             first = part.stop
             moved = values @ influence[part]  # (p, m)
             error = np.stack([self.rows.error(row[:, None] * residuals) for row in moved])
-            blind = ~self._visible(cells, q.size)
-            effects.append(np.where(blind[:, None], np.nan, values @ coef[part]))
-            errors.append(np.where(blind[:, None], np.inf, error))
+            effects.append(np.where(visible[:, None], values @ coef[part], np.nan))
+            errors.append(np.where(visible[:, None], error, np.inf))
         return effects, errors
 
     def additive(self) -> tuple[Floats, Floats, Floats]:
@@ -301,19 +293,13 @@ def _noise(parts: Sequence[tuple[Floats, Floats, Floats]], residuals: Floats) ->
     return float(sum((gram * (m @ m.T)).sum() for m, gram in moved))
 
 
-class ColumnEffect(NamedTuple):
-    """Means in the cells of a column, NaN with an infinite error where too few rows lie in a cell."""
-
-    values: Floats  # (p, k)
-    errors: Floats  # (p, k)
-    masses: Floats  # P_w(cell), (p,)
-    share: Floats  # part of Var_w f, (k,)
-
-
 def _cell_means(
     weights: Floats, cells: Ints, count: int, f: Floats, of_all: Floats | float = 0.0
-) -> ColumnEffect:
-    """Weighted means of f (m, k), whose mean is 0, in each cell; ``of_all`` is subtracted from them."""
+) -> tuple[Floats, Floats, Floats]:
+    """Weighted means of f (m, k), whose mean is 0, in each cell, less ``of_all``; errors (p, k); masses (p,).
+
+    Where too few rows lie in a cell they are NaN, and their errors infinite.
+    """
 
     def sums(values: Floats) -> Floats:
         return np.stack([np.bincount(cells, column, count) for column in values.T], axis=1)
@@ -327,12 +313,8 @@ def _cell_means(
     everywhere = (whole**2).sum(axis=0) if np.ndim(of_all) else 0.0
     variances = sums(away**2) - 2.0 * sums(away * whole) + everywhere
     enough = (masses**2 > _FEWEST * squares)[:, None]
-    return ColumnEffect(
-        np.where(enough, means, np.nan),
-        np.where(enough, np.sqrt(np.maximum(variances, 0.0)), np.inf),
-        masses,
-        np.zeros(f.shape[1]),
-    )
+    errors = np.where(enough, np.sqrt(np.maximum(variances, 0.0)), np.inf)
+    return np.where(enough, means, np.nan), errors, masses
 
 
 class PairEffect(NamedTuple):
@@ -371,9 +353,9 @@ def pair_estimate(
     assert rows.cells is not None  # noqa: S101 - rows of tables have cells
     (p, q), (first, second) = (mass.size for mass in masses), (rows.cells[j] for j in columns)
     cell = first.astype(np.int64) * q + second
-    means = _cell_means(rows.weights, cell, p * q, residuals)
-    values = centred(np.nan_to_num(means.values).reshape(p, q, -1), *masses)
-    return _noisy_pair(columns, values, means.errors.reshape(p, q, -1), np.multiply.outer(*masses), total)
+    means, errors, _ = _cell_means(rows.weights, cell, p * q, residuals)
+    values = centred(np.nan_to_num(means).reshape(p, q, -1), *masses)
+    return _noisy_pair(columns, values, errors.reshape(p, q, -1), np.multiply.outer(*masses), total)
 
 
 def _noisy_pair(
@@ -410,9 +392,12 @@ class JointEffects:
         variance = self.weights @ self._centred**2
         return np.where(is_constant(variance, np.abs(self.f).max(axis=0)), np.inf, variance)
 
-    def column(self, j: int) -> ColumnEffect:
-        means = _cell_means(self.weights, self.cells[:, j], self.counts[j], self._centred, self._centred)
-        return means._replace(share=means.masses @ np.nan_to_num(means.values) ** 2 / self._variance)
+    def column(self, j: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Effects and their errors (p, k), masses (p,), and the share of Var_w f (k,)."""
+        means, errors, masses = _cell_means(
+            self.weights, self.cells[:, j], self.counts[j], self._centred, self._centred
+        )
+        return means, errors, masses, masses @ np.nan_to_num(means) ** 2 / self._variance
 
     @cached_property
     def _rest(self) -> Floats:
@@ -434,9 +419,10 @@ class JointEffects:
 
     def pair(self, i: int, j: int) -> PairEffect:
         p, q = self.counts[i], self.counts[j]
-        means = _cell_means(self.weights, self.cells[:, i] * q + self.cells[:, j], p * q, self._rest)
-        values, errors = (np.reshape(numbers, (p, q, -1)) for numbers in (means.values, means.errors))
-        return _noisy_pair((i, j), np.nan_to_num(values), errors, means.masses.reshape(p, q), self._variance)
+        cells = self.cells[:, i] * q + self.cells[:, j]
+        means, errors, masses = _cell_means(self.weights, cells, p * q, self._rest)
+        values, errors = np.nan_to_num(means).reshape(p, q, -1), errors.reshape(p, q, -1)
+        return _noisy_pair((i, j), values, errors, masses.reshape(p, q), self._variance)
 
 
 def largest_pairs(

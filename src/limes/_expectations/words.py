@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -202,11 +202,12 @@ class NormalizedExpectation:
         lightest = np.concatenate([[0.0], np.cumsum(np.sort(a))])
         parts = 1 if d <= _FEW else _PARTS
         order, groups = self._groups
-        opening = _GroupStates.run(groups, nodes, outputs)
-        single = order[opening.states[-1].shape[2] - 1 :]
+        states = _group_states(groups, nodes, outputs)
+        opening = states[-1]
+        single = order[opening.shape[2] - 1 :]
         loads, a = np.ascontiguousarray(loads[single]), a[single]
         profile, loss = np.zeros((parts, outputs, d + 1)), np.zeros((parts, len(single), outputs))
-        rest = np.zeros_like(opening.states[-1])
+        rest = np.zeros_like(opening)
 
         def part(i: int) -> None:
             for n in range(i, len(nodes), parts):
@@ -215,12 +216,14 @@ class NormalizedExpectation:
                 exponent = nodes[n] * a
                 y = np.where(exponent < _VANISHED, np.exp(-exponent), 0.0)
                 _kernels.add_node(
-                    y, loads, within, width, weights[n], profile[i], loss[i], opening.states[-1][n], rest[n]
+                    y, loads, within, width, weights[n], profile[i], loss[i], opening[n], rest[n]
                 )
 
         in_threads(part, range(parts))
         losses = np.empty((d, outputs))
-        losses[order] = np.concatenate([opening.losses(rest, weights), loss.sum(axis=0)])
+        losses[order] = np.concatenate(
+            [_group_losses(groups, states, nodes, rest, weights), loss.sum(axis=0)]
+        )
         return profile.sum(axis=0).T, losses
 
     @cached_property
@@ -271,8 +274,7 @@ def nodes(power: float, smallest: float) -> tuple[Floats, Floats]:
     return t, _STEP * t**power * (1.0 + np.exp(-x)) / gamma(power)
 
 
-@dataclass(frozen=True, eq=False)
-class _Strata:
+class _Strata(NamedTuple):
     """Weights of a design's strata, (D + 1,), by how many of the D words with a > 0 are kept."""
 
     law: Floats
@@ -300,8 +302,7 @@ class _Strata:
         return cls(*np.ascontiguousarray(mixed.T))
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
+class _Group(NamedTuple):
     """A group's weights in the norm by subset (2^g,), and its words' loads (g, q)."""
 
     weights: Floats
@@ -318,36 +319,26 @@ class _Group:
         return y @ by_size, loaded @ by_size
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupStates:
+def _group_states(groups: Sequence[_Group], nodes: Floats, outputs: int) -> list[Floats]:
     """States before, between and behind groups: (T nodes, 1 + q outputs, k + 1) after k words."""
+    states = [np.zeros((len(nodes), 1 + outputs, 1))]
+    states[0][:, 0] = 1.0  # the empty text's, the only one without groups
+    for group in groups:
+        states.append(_after(states[-1], *group.sums(nodes)))
+    return states
 
-    groups: Sequence[_Group]
-    nodes: Floats
-    states: list[Floats]
 
-    @classmethod
-    def run(cls, groups: Sequence[_Group], nodes: Floats, outputs: int) -> _GroupStates:
-        """Run the recursion over the groups; without groups the only state is the empty text's."""
-        states = [np.zeros((len(nodes), 1 + outputs, 1))]
-        states[0][:, 0] = 1.0
-        for group in groups:
-            states.append(_after(states[-1], *group.sums(nodes)))
-        return cls(groups, nodes, states)
-
-    def losses(self, adjoint: Floats, weights: Floats) -> Floats:
-        """Part of the result from texts without each word, (words, q), for the adjoint behind all groups."""
-        losses = []
-        for group, before in zip(self.groups[::-1], self.states[-2::-1], strict=True):
-            of_words = [
-                np.einsum(
-                    "t,tqr,tqr->q", weights, *_parted(adjoint, _after(before, *group.sums(self.nodes, j)))
-                )
-                for j in range(len(group.loads))
-            ]
-            losses.append(np.array(of_words))
-            adjoint = _back(adjoint, *group.sums(self.nodes), before.shape[2])
-        return np.concatenate(losses[::-1]) if losses else np.zeros((0, adjoint.shape[1] - 1))
+def _group_losses(
+    groups: Sequence[_Group], states: Sequence[Floats], nodes: Floats, adjoint: Floats, weights: Floats
+) -> Floats:
+    """Part of the result from texts without each word, (words, q), for the adjoint behind all groups."""
+    losses = [np.zeros((0, adjoint.shape[1] - 1))]
+    for group, before in zip(groups[::-1], states[-2::-1], strict=True):
+        after = [_after(before, *group.sums(nodes, j)) for j in range(len(group.loads))]
+        of_words = [np.einsum("t,tqr,tqr->q", weights, *_parted(adjoint, state)) for state in after]
+        losses.append(np.array(of_words))
+        adjoint = _back(adjoint, *group.sums(nodes), before.shape[2])
+    return np.concatenate(losses[::-1])
 
 
 def _parted(adjoint: Floats, state: Floats) -> tuple[Floats, Floats]:

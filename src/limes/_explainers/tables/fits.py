@@ -9,7 +9,7 @@ sampled model both come from the answers that the explanation was made of. The m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -245,34 +245,25 @@ class AdditiveFit:
         return self.make(self.i)
 
 
+@dataclass(frozen=True, eq=False)
 class TableFits:
-    """Fits of the rows x (n, d) of one call, with cells (n, d); ``texts`` are the columns' cells in words.
+    """Fits of the rows of one call."""
 
-    ``form`` is None where the model was sampled; ``sampling`` is what sampled it, or the rows that the exact
-    expectation refused.
-    """
+    family: ProductFamily
+    texts: Sequence[Objects]  # the columns' cells in words
+    x: Floats  # (n, d)
+    cells: Ints  # (n, d)
+    fitted: Fitted
+    form: ReadForm | None  # None where the model was sampled
+    sampling: Any  # what sampled it, or the rows that the exact expectation refused
+    _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
+    _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
 
     has_curves = True
 
-    def __init__(
-        self,
-        family: ProductFamily,
-        texts: Sequence[Objects],
-        x: Floats,
-        cells: Ints,
-        fitted: Fitted,
-        form: ReadForm | None,
-        sampling: Any,
-    ) -> None:
-        self._family, self._texts = family, [tuple(text.tolist()) for text in texts]
-        self._x, self._cells, self._fitted = x, cells, fitted
-        self._form, self._sampling = form, sampling
-        self._fidelities: dict[int, tuple[Floats, Floats]] = {}
-        self._additive: LRUCache[int, AdditiveFit] = LRUCache(_MOST_EFFECTS)
-
     @property
     def is_quick(self) -> bool:
-        return self._form is not None and not self._fitted.refusals and self._form.cells is not None
+        return self.form is not None and not self.fitted.refusals and self.form.cells is not None
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
@@ -297,12 +288,12 @@ class TableFits:
         masses = additive.rows.each[additive.i].masses
         pairs = list(combinations((j for j in columns if masses[j].size > 1), 2))
         few = max(_ALL_PAIRS, _CANDIDATES * top)
-        if self._is_sampled(row) or self._form is None:
+        if self._is_sampled(row) or self.form is None:
             effects = _ranked_pairs(masses, pairs, additive, output)
-        elif self._form.cells is None:
+        elif self.form.cells is None:
             effects = _ranked_pairs(masses, pairs, additive, output)[:few]
         else:
-            effects = self._exact_pairs(self._form.cells, masses, pairs, additive, output, few)
+            effects = self._exact_pairs(self.form.cells, masses, pairs, additive, output, few)
         largest = sorted(effects, key=lambda pair: -pair.share[output])[:top]
         return [pair.of_output(output, self._unit[output]) for pair in largest]
 
@@ -329,10 +320,10 @@ class TableFits:
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
         """The cells of a column in words: a slope's are slices of its law around the row."""
-        texts = self._texts[column]
-        if self._family.held is not None and self._family.held[column]:
-            return (texts[self._cells[row, column]],)
-        if self._family.slopes is None or not self._family.slopes[column]:
+        texts = tuple(self.texts[column].tolist())
+        if self.family.held is not None and self.family.held[column]:
+            return (texts[self.cells[row, column]],)
+        if self.family.slopes is None or not self.family.slopes[column]:
             return texts
         (additive,) = self.additive([row])
         cells = additive.rows.each[additive.i].cut.coordinates[column].marginal.cells
@@ -345,14 +336,14 @@ class TableFits:
         return (*bin_texts(texts[0], cells.edges), *missing)
 
     def _is_sampled(self, row: int) -> bool:
-        return self._form is None or row in self._fitted.refusals
+        return self.form is None or row in self.fitted.refusals
 
     @cached_property
     def _unit(self) -> Floats:
         """Size of the model's answers, (k,)."""
-        if self._form is not None:
-            return self._form.unit
-        return power_of_two(np.abs(self._fitted.moments.mean.reshape(len(self._x), -1)).max(axis=0))
+        if self.form is not None:
+            return self.form.unit
+        return power_of_two(np.abs(self.fitted.moments.mean.reshape(len(self.x), -1)).max(axis=0))
 
     def _computed(
         self,
@@ -372,7 +363,7 @@ class TableFits:
     @cached_property
     def _numbers(self) -> tuple[Floats, Floats, Floats]:
         """Coefficients and Γ (n, d, k), and E_w f (n, k), in units of the model."""
-        (n, d), fitted = self._x.shape, self._fitted
+        (n, d), fitted = self.x.shape, self.fitted
         coef, gamma = (
             numbers.reshape(n, d, -1) / self._unit
             for numbers in (fitted.surrogate.coef, fitted.moments.gamma)
@@ -382,19 +373,19 @@ class TableFits:
     def _rows_at(self, positions: Sequence[int]) -> FittedRows:
         at = np.asarray(positions, dtype=np.int64)
         coef, gamma, mean = (numbers[at] for numbers in self._numbers)
-        features, x, cells = self._fitted.features, self._x[at], self._cells[at]
+        features, x, cells = self.fitted.features, self.x[at], self.cells[at]
         inclusion, variance = features.inclusion[at], features.variance[at]
-        if not self._family.by_cell:
-            numbers = Rows(self._family, x, cells).features
+        if not self.family.by_cell:
+            numbers = Rows(self.family, x, cells).features
             assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
             # as Γ is already
             coef = coef * numbers.units[:, :, None]
             inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
-        return FittedRows(at, x, cells, self._family, coef, gamma, mean, inclusion, variance)
+        return FittedRows(at, x, cells, self.family, coef, gamma, mean, inclusion, variance)
 
     def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        assert self._form is not None  # noqa: S101 - these rows were not sampled
-        form, explained = self._form, rows.explained
+        assert self.form is not None  # noqa: S101 - these rows were not sampled
+        form, explained = self.form, rows.explained
 
         def residuals(i: int) -> tuple[WeightedRows, Floats]:
             row = rows.each[i]
@@ -405,15 +396,15 @@ class TableFits:
         return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
 
     def _sampled_fidelities(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        return (_sampled_fidelity(self._fitted, row) for row in rows.positions.tolist())
+        return (_sampled_fidelity(self.fitted, row) for row in rows.positions.tolist())
 
     def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
-        assert self._form is not None  # noqa: S101 - these rows were not sampled
-        if self._form.cells is not None:
-            return self._exactly(self._form, self._form.cells, rows)
-        variances = self._form.variances(rows)
+        assert self.form is not None  # noqa: S101 - these rows were not sampled
+        if self.form.cells is not None:
+            return self._exactly(self.form, self.form.cells, rows)
+        variances = self.form.variances(rows)
         return (
-            _estimated(self._form.rows(row), rows, i, self._unit, variances[i])
+            _estimated(self.form.rows(row), rows, i, self._unit, variances[i])
             for i, row in enumerate(rows.each)
         )
 
@@ -422,7 +413,7 @@ class TableFits:
 
     def _answers(self, row: FittedRow) -> WeightedRows:
         """The rows of w that the model was asked about, with its answers: of the pool, or a row's own."""
-        sampling, moments = self._sampling, self._fitted.moments
+        sampling, moments = self.sampling, self.fitted.moments
         if isinstance(sampling, PooledExpectation):
             if size := int(moments.shared[row.position]):
                 pool = sampling.pool.rows(size)
@@ -440,10 +431,10 @@ class TableFits:
         def cut(i: int) -> ProductDesign:
             return rows.each[i].cut
 
-        masses, counts = cell_masses(self._family, rows.cells, cut)
+        masses, counts = cell_masses(self.family, rows.cells, cut)
         values = cells.effects(rows.cells, cut, masses, counts)
         steps, by_line = values / self._unit, np.zeros(())
-        if self._family.slopes is not None:
+        if self.family.slopes is not None:
             # what the cells add to the line
             steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in rows.each])
             by_line = np.stack([row.explained_by(row.line) for row in rows.each])
@@ -466,7 +457,7 @@ class TableFits:
 
         def effects(i: int) -> RowEffects:
             each = counts[i].tolist()
-            current = rows.cells[i] if self._family.by_cell else instance_cells(cut(i))
+            current = rows.cells[i] if self.family.by_cell else instance_cells(cut(i))
             return RowEffects(
                 [curve[:count] for curve, count in zip(values[i], each, strict=True)],
                 [exact[:count] for count in each],
@@ -558,43 +549,46 @@ class _JointRow:
         return RowEffects([*values], [*errors], [*masses], self.cells.tolist(), np.stack(shares))
 
 
+@dataclass(frozen=True, eq=False)
 class JointFits:
     """Fits of the rows of one call under the joint law, from the answers to the background's rows."""
+
+    expectation: JointExpectation
+    texts: Sequence[Objects]  # the columns' cells in words
+    cells: Ints  # (n, d)
+    fitted: Fitted
+    _effects: LRUCache[bytes, JointEffects] = field(
+        default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
+    )
 
     has_curves = True
     is_quick = False
 
-    def __init__(
-        self, expectation: JointExpectation, texts: Sequence[Objects], cells: Ints, fitted: Fitted
-    ) -> None:
-        self._expectation, self._texts, self._cells, self._fitted = expectation, texts, cells, fitted
-        self._effects: LRUCache[bytes, JointEffects] = LRUCache(_MOST_EFFECTS)
-
     @cached_property
     def _background_cells(self) -> Ints:
         """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
-        return self._expectation.family.codes.astype(np.int64)
+        return self.expectation.family.codes.astype(np.int64)
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        return [_sampled_fidelity(self._fitted, row) for row in rows]
+        return [_sampled_fidelity(self.fitted, row) for row in rows]
 
     def additive(self, rows: Sequence[int]) -> list[_JointRow]:
-        return [_JointRow(self._at(row), self._cells[row]) for row in rows]
+        return [_JointRow(self._at(row), self.cells[row]) for row in rows]
 
     def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
-        several = [j for j in columns if len(self._texts[j]) > 1]
+        several = [j for j in columns if len(self.texts[j]) > 1]
         pairs = [self._at(row).pair(*both) for both in combinations(several, 2)]
         return [p.of_output(output) for p in sorted(pairs, key=lambda p: -p.share[output])[:top]]
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
-        return tuple(self._texts[column].tolist())
+        return tuple(self.texts[column].tolist())
 
     def _at(self, row: int) -> JointEffects:
-        cells = self._cells[row]
+        cells = self.cells[row]
 
         def compute() -> JointEffects:
-            counts = [len(texts) for texts in self._texts]
-            weights = self._expectation.family.around(cells).weights
-            return JointEffects(self._background_cells, counts, weights, self._expectation.answers)
+            counts = [len(texts) for texts in self.texts]
+            weights = self.expectation.family.around(cells).weights
+            return JointEffects(self._background_cells, counts, weights, self.expectation.answers)
 
         return self._effects.get(cells.tobytes(), compute)
