@@ -268,8 +268,11 @@ class Fitted:
         """Join parts of the rows, each with the positions of its rows, by which ``refusals`` are keyed."""
         positions = np.concatenate([rows for rows, _ in parts])
         order, fits = np.argsort(positions), [fit for _, fit in parts]
-        if any(fit.sampled is not None for fit in fits):
-            fits = [fit._with_statistics() for fit in fits]  # noqa: SLF001 - of this class
+        moments = [fit.moments for fit in fits]
+        if any(each.sampled is not None for each in moments):
+            # beside sampled rows exact ones have the statistics of a sample without errors
+            exact = SampleStatistics.of_exact
+            moments = [each if each.sampled else replace(each, sampled=exact(each)) for each in moments]
 
         def rows_of(kind: type, name: str) -> Any:
             values = [getattr(fit, name) for fit in fits]
@@ -281,28 +284,9 @@ class Fitted:
             rows_of(type(fits[0].features), "features"),
             rows_of(Surrogate, "surrogate"),
             np.concatenate([fit.at_instance for fit in fits])[order],
-            concatenate_moments([fit.moments for fit in fits]).take(order),
+            concatenate_moments(moments).take(order),
             {place[row]: reason for row, reason in refusals.items() if row in place},
         )
-
-    def _with_statistics(self) -> Fitted:
-        """The same, with the statistics of a sample without errors where it is exact."""
-        if self.sampled is not None:
-            return self
-        statistics = SampleStatistics.of_exact(self.moments)
-        return replace(self, moments=replace(self.moments, sampled=statistics))
-
-    @property
-    def calls(self) -> Ints:
-        return self.moments.calls
-
-    @property
-    def shared(self) -> Ints:
-        return self.moments.shared
-
-    @property
-    def cut_short(self) -> Bools:
-        return self.moments.cut_short
 
     @property
     def converged(self) -> Bools:
@@ -310,7 +294,7 @@ class Fitted:
         if self.sampled is None:
             return self.moments.converged
         features = self.surrogate.coef.shape[1]
-        varies = (self.features.variance > 0).any(axis=-1) & np.ones(len(self.calls), dtype=np.bool_)
+        varies = (self.features.variance > 0).any(axis=-1) & np.ones(len(self.moments.calls), dtype=np.bool_)
         trusted = can_be_trusted(self.sampled, features, varies=varies)
         return np.asarray(self.moments.converged & trusted)
 
@@ -328,7 +312,7 @@ class Fitted:
             "surrogate_predictions": self.at_instance,
             # one that needs Var_w f is left to the explanation's fit
             "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
-            "calls": self.calls if asks else np.zeros_like(self.calls),
+            "calls": self.moments.calls if asks else np.zeros_like(self.moments.calls),
             "row_converged": self.converged,
         }
         if sampled is None:
@@ -340,7 +324,7 @@ class Fitted:
             "fidelity_errors": None if fields["fidelity"] is None else sampled.fidelity_errors,
             "share_errors": sampled.share_errors,
             "controls": tuple(sampled.control.tolist()),
-            "shared_calls": self.shared if asks else np.zeros_like(self.shared),
+            "shared_calls": self.moments.shared if asks else np.zeros_like(self.moments.shared),
             "effective_rows": sampled.effective,
         }
 

@@ -373,16 +373,13 @@ def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellE
 
 def _feasible_terms(form: Form, family: ProductFamily) -> Terms | None:
     """The form as a weighted sum of sums and sums of products; None if their tables are too large."""
-    cells = sum(law.cells.count for law in family.marginals)
-    leaves = [part for _, part in _parts(form, 1.0) if isinstance(part, Forest)]
-    if any((part.feature < 0).sum() * cells > _MOST_NUMBERS for part in leaves):
+    most = _MOST_NUMBERS // sum(law.cells.count for law in family.marginals)
+    parts, terms = list(_parts(form, 1.0)), []
+    if any(isinstance(part, Forest) and (part.feature < 0).sum() > most for _, part in parts):
         return None
-    terms = []
-    for weight, part in _parts(form, 1.0):
-        if not isinstance(part, Reducible):
-            return None
-        reduced = part.reduce()
-        if isinstance(reduced, SumOfProducts) and len(reduced.coef) * cells > _MOST_NUMBERS:
+    for weight, part in parts:
+        reduced = part.reduce() if isinstance(part, Reducible) else None
+        if reduced is None or (isinstance(reduced, SumOfProducts) and len(reduced.coef) > most):
             return None
         terms.append((weight, reduced))
     return terms
@@ -421,14 +418,12 @@ class TermCells:
 
     def _means(self, design: ProductDesign) -> list[Floats]:
         total = [np.zeros((c.marginal.cells.count, self._outputs)) for c in design.coordinates]
-        for i, (weight, terms) in enumerate(self._terms):
-            tables = self._values(i, terms, design)
+        for weight, terms, tables, means in self._tabulated(design):
             if isinstance(terms, Sum):
                 for j, table in tables.items():
                     total[j] += weight * (table.T @ terms.loadings[j].reshape(-1, self._outputs))
                 continue
             coef = weight * terms.coef.reshape(-1, self._outputs)
-            means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
             for j, table in tables.items():
                 total[j] += table.T @ (coef * _product(means, {j}, len(coef))[:, None])
         return total
@@ -437,11 +432,10 @@ class TermCells:
         """Effects of pairs of cells of these columns, (p_j, p_k, k) each."""
         sizes = [c.marginal.cells.count for c in design.coordinates]
         total = [np.zeros((sizes[j], sizes[k], self._outputs)) for j, k in columns]
-        for i, (weight, terms) in enumerate(self._terms):
+        for weight, terms, tables, means in self._tabulated(design):
             if isinstance(terms, Sum):
                 continue
-            tables, coef = self._values(i, terms, design), weight * terms.coef.reshape(-1, self._outputs)
-            means = {j: table @ design.coordinates[j].probability for j, table in tables.items()}
+            coef = weight * terms.coef.reshape(-1, self._outputs)
             for at, (j, k) in enumerate(columns):
                 if j in tables and k in tables:
                     others = _product(means, {j, k}, len(coef))
@@ -451,11 +445,15 @@ class TermCells:
         masses = [c.probability for c in design.coordinates]
         return [centred(values, masses[j], masses[k]) for values, (j, k) in zip(total, columns, strict=True)]
 
-    def _values(self, i: int, terms: Sum | SumOfProducts, design: ProductDesign) -> dict[int, Floats]:
-        """E[g_j | cell] of the columns that the terms read, (m, p) each."""
-        columns = ((j, function) for j, function in enumerate(terms.functions) if function is not None)
-        laws = [coordinate.marginal for coordinate in design.coordinates]
-        return {j: self._tables.get((i, j), laws[j], function) for j, function in columns}
+    def _tabulated(
+        self, design: ProductDesign
+    ) -> Iterator[tuple[float, Sum | SumOfProducts, dict[int, Floats], dict[int, Floats]]]:
+        """Weights and terms, with E[g_j | cell] (m, p) of the columns that they read and its means (m,)."""
+        columns = design.coordinates
+        for i, (weight, terms) in enumerate(self._terms):
+            read = [(j, function) for j, function in enumerate(terms.functions) if function is not None]
+            tables = {j: self._tables.get((i, j), columns[j].marginal, function) for j, function in read}
+            yield weight, terms, tables, {j: table @ columns[j].probability for j, table in tables.items()}
 
 
 class ForestCells:

@@ -216,7 +216,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             conditions=(item.conditions,),
             data=item.data[None],
             method="exact" if exact else "sampled",
-            reason=(enumerated if fitted.calls.any() else "") if exact else model.reason,
+            reason=(enumerated if fitted.moments.calls.any() else "") if exact else model.reason,
             row_warnings=(repetition_warnings(model.spread) + warnings + self._remarks(item),),
             provenance={
                 **self._provenance,

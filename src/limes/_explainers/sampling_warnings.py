@@ -48,7 +48,7 @@ def sampling_warnings(
 ) -> dict[int, tuple[str, ...]]:
     """Return warnings about the sample behind each row of a sampled model, keyed by row index."""
     warnings = {}
-    for i in range(len(fitted.calls)):
+    for i in range(len(fitted.moments.calls)):
         refusal = fitted.refusals.get(i, "")
         texts = (
             *((f"{SAMPLED_ALONE}: {refusal}",) if refusal else ()),
@@ -70,7 +70,7 @@ def unchanged_answers(
     """Return a sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated."""
     if fitted.moments.unlike is None:
         return ()
-    calls = int(fitted.calls[0])
+    calls = int(fitted.moments.calls[0])
     sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
     # the input itself is one of the rows, without weight where the design always removes some feature
     weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
@@ -107,8 +107,8 @@ def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, .
 def _shortfall(fitted: Fitted, i: int, sampling: Sampling, kind: SampleKind) -> tuple[str, ...]:
     assert fitted.sampled is not None  # noqa: S101 - checked by the caller
     calls, excess = _answers(fitted, i), float(fitted.sampled.excess[i])
-    if fitted.cut_short[i] and (sampling.tolerance is None or excess <= 1):
-        most = sampling.max_shared if fitted.shared[i] else sampling.max_calls
+    if fitted.moments.cut_short[i] and (sampling.tolerance is None or excess <= 1):
+        most = sampling.max_shared if fitted.moments.shared[i] else sampling.max_calls
         return (f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",)
     if sampling.tolerance is None or excess <= 1:
         # whether the default accuracy is reached is what ``converged`` says
@@ -146,7 +146,7 @@ def _collinear(fitted: Fitted, i: int, names: Sequence[str]) -> tuple[str, ...]:
 
 def _answers(fitted: Fitted, i: int) -> int:
     """Return the number of the model's answers that a row rests on, shared with other rows or its own."""
-    return int(fitted.calls[i] + fitted.shared[i])
+    return int(fitted.moments.calls[i] + fitted.moments.shared[i])
 
 
 def _rare(fitted: Fitted, i: int, outputs: Sequence[str], kind: SampleKind) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
 
 def _poor(fitted: Fitted) -> Bools:
     """Return rows (n,) whose R² was estimated, and is poor in every output."""
-    n = len(fitted.calls)
+    n = len(fitted.moments.calls)
     if fitted.sampled is None:
         return np.zeros(n, dtype=np.bool_)
     upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors

@@ -396,7 +396,7 @@ class TableFits:
         return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
 
     def _sampled_fidelities(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        return (_sampled_fidelity(self.fitted, row) for row in rows.positions.tolist())
+        return _sampled_fidelities(self.fitted, rows.positions.tolist())
 
     def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
@@ -526,10 +526,11 @@ def _size(mean: Floats) -> Floats:
     return np.maximum(np.abs(mean), 1.0)
 
 
-def _sampled_fidelity(fitted: Fitted, row: int) -> tuple[Floats, Floats]:
-    """R² of a sampled row, which its surrogate has, and its standard error, (k,) each."""
-    assert fitted.sampled is not None  # noqa: S101 - the row was sampled
-    return np.atleast_1d(fitted.surrogate.fidelity[row]), np.atleast_1d(fitted.sampled.fidelity_errors[row])
+def _sampled_fidelities(fitted: Fitted, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+    """R² of sampled rows, which their surrogates have, and its standard errors, (k,) each."""
+    assert fitted.sampled is not None  # noqa: S101 - the rows were sampled
+    numbers = fitted.surrogate.fidelity, fitted.sampled.fidelity_errors
+    return [(np.atleast_1d(numbers[0][row]), np.atleast_1d(numbers[1][row])) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,7 +571,7 @@ class JointFits:
         return self.expectation.family.codes.astype(np.int64)
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        return [_sampled_fidelity(self.fitted, row) for row in rows]
+        return _sampled_fidelities(self.fitted, rows)
 
     def additive(self, rows: Sequence[int]) -> list[_JointRow]:
         return [_JointRow(self._at(row), self.cells[row]) for row in rows]
