@@ -27,7 +27,8 @@ NAMES = {
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
     "limes._expectations": (
-        "exact exchangeable word_waves forest moments one_hot spread tfidf weighted_rows pooled:pooled_module"
+        "exact forest moments weighted_rows pooled:pooled_module words:word_expectations "
+        "linked_words variance"
     ),
     "limes._expectations.controls": "CONTROLS control no_control switches",
     "limes._expectations.controls.control": (
@@ -39,18 +40,14 @@ NAMES = {
     "limes._expectations.decays": "envelope",
     "limes._expectations.exact": "ExactExpectation",
     "limes._expectations.forest": "ForestExpectation",
-    "limes._expectations.joint_effects": "JointEffects",
     "limes._expectations.least_squares": (
         "AnswerStatistics Clusters ControlMoments FeatureSupport Tolerance WeightedSample "
         "least_squares:least_squares_of_rows"
     ),
-    "limes._expectations.link_variance": "link_variance",
     "limes._expectations.linked": "LinkedExpectation",
-    "limes._expectations.linked_norms": "PANEL_ERROR functions nodes_of panel_nodes",
-    "limes._expectations.linked_words": "_of_margin",
+    "limes._expectations.linked_words": "PANEL_ERROR functions nodes_of panel_nodes _of_margin",
     "limes._expectations.moments": "MomentCache Moments",
     "limes._expectations.of_forms": "exact_expectation",
-    "limes._expectations.one_hot": "pair_estimate",
     "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
     "limes._expectations.pool_fit": (
         "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"
@@ -60,12 +57,12 @@ NAMES = {
     "limes._expectations.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "SummedExpectation",
-    "limes._expectations.weighted_rows": "WeightedRows",
-    "limes._expectations.word_pairs": "largest_pairs",
+    "limes._expectations.variance": "link_variance",
+    "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
     "limes._explainers.image": "filled filler",
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",
     "limes._explainers.results": "RARE sampling_warnings",
-    "limes._explainers.tables": "additive:tables_additive fits",
+    "limes._explainers.tables": "fits",
     "limes._explainers.tables.laws": "number_texts",
     "limes._explainers.tables.model": "Probe",
     "limes._explainers.tables.suggestion": "_WORTH",
@@ -79,7 +76,8 @@ NAMES = {
         "cell count difference error estimate number one_line shorten signed_column"
     ),
     "limes._functions": (
-        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked "
+        "Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
@@ -149,7 +147,7 @@ NAMES = {
     "limes.scale._stores": "checksum place_of write_whole",
     "limes.scale._tables": "Cluster Heartbeat engine_of explain_files pickled unpickled",
     "limes.scale.spark": "check_java spark_context",
-    "limes.surrogates._linear": "least_squares",
+    "limes.surrogates": "least_squares",
 }
 
 _PLACES = {

@@ -74,7 +74,7 @@ def test_every_row_gets_the_limit_of_its_own_design(form, kind):
         at = truth.intercept + design.at_instance @ truth.coef
         assert oracle.error(found.at_instance[i], at, size) < EXACT
     assert not found.surrogate.standard_errors.any()
-    assert not np.any(found.calls)
+    assert not np.any(found.moments.calls)
     assert np.all(found.converged)
 
 
@@ -119,7 +119,7 @@ def test_shapes(outputs, method, penalty, kind):
     assert found.surrogate.coef.shape == found.surrogate.standard_errors.shape == (4, 3, *outputs)
     for array in (found.surrogate.intercept, found.at_instance, found.surrogate.fidelity):
         assert array.shape == (4, *outputs)
-    assert np.shape(found.calls) == np.shape(found.converged) == (4,)
+    assert np.shape(found.moments.calls) == np.shape(found.converged) == (4,)
 
 
 @pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
@@ -148,4 +148,4 @@ def test_what_is_sampled_is_what_the_sampler_says():
         one = least_squares(design, SampledExpectation(FORM.predict, SAMPLING).moments(design, ROWS[i]))
         assert np.allclose(found.surrogate.coef[i], one.coef, rtol=oracle.ROUNDING)
         assert np.allclose(found.surrogate.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
-        assert found.calls[i] == 512
+        assert found.moments.calls[i] == 512

@@ -21,7 +21,7 @@ _HOME = {
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.series",
     "SparseExplainer": "limes._rules.explainer",
-    "Surrogate": "limes.surrogates._linear",
+    "Surrogate": "limes.surrogates",
     "TablePart": "limes._explainers.composite",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from limes._rules.literals import Literals
     from limes._show.inputs import gallery
     from limes.models._images import Preprocess
-    from limes.surrogates._linear import Surrogate
+    from limes.surrogates import Surrogate
 
 
 def __getattr__(name: str) -> Any:

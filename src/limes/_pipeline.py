@@ -1,32 +1,40 @@
-"""From a design and a model to a surrogate: the only file that sees all stages.
+r"""From a design and a model to a surrogate: the only file that sees all stages.
 
-The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ.
+The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ. Explanations
+are made of `Fitted`, the surrogates of n rows with what they were made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, distinct_rows
-from limes._expectations.joint import JointExpectation
-from limes._expectations.moments import Moments, RowMoments
+from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._expectations.least_squares import can_be_trusted
+from limes._expectations.moments import (
+    Moments,
+    RowMoments,
+    SampleStatistics,
+    concatenate_moments,
+    stack_moments,
+)
 from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.refusals import REFUSED, refusals
-from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation
-from limes._fitted import CutShort, Fitted, RefusedRowsError, fit_design
+from limes._expectations.sampled import CALLS, CUT_SHORT
+
+# FIXIMP
 from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import InUnits, weighted_sum
+from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
-from limes.exceptions import NotReadableError
+from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import BlackBox, Form
-from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge
+from limes.surrogates import Surrogate, check_finite, least_squares, ridge
 
 Method = Literal["exact", "sampled"]
 
@@ -35,13 +43,9 @@ class Expectation(Protocol):
     """Moments of one model under any design; those over tables have ``explain(rows, ...) -> RowMoments``."""
 
     @property
-    def method(self) -> Method:
-        """Exact or sampled."""
-        ...
+    def method(self) -> Method: ...
 
-    def moments(self, design: Any, row: Floats) -> Moments:
-        """Moments under the design at the row (d,)."""
-        ...
+    def moments(self, design: Any, row: Floats) -> Moments: ...
 
 
 @one_blas_thread()
@@ -93,69 +97,31 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
+@dataclass(frozen=True, eq=False)
 class Pipeline:
-    """Explains rows of one background: design, expectation and surrogate of each; threads may share it.
+    """Explains rows of one background: design, expectation and surrogate of each; threads may share it."""
 
-    Parameters
-    ----------
-    family
-        The designs, one at each row.
-    expectation
-        Expectations of the explained model.
-    penalty
-        None for least squares, or the ridge penalty of ``lime``'s fit.
-    scales
-        (d,) multiplies the penalty of a slope by its square.
-    names
-        Names of the columns, for messages.
-    fallback
-        What samples rows that an exact expectation refuses; None where they are refused.
-    """
-
-    def __init__(
-        self,
-        family: ProductFamily,
-        expectation: Expectation,
-        *,
-        penalty: float | Floats | None = None,
-        scales: Floats | None = None,
-        names: Sequence[str] = (),
-        fallback: Expectation | None = None,
-    ) -> None:
-        self._family = family
-        self._expectation: Any = expectation
-        self._penalty = penalty
-        self._scales = np.ones(len(family.marginals)) if scales is None else scales
-        self._names = names
-        self._fallback = fallback
+    family: ProductFamily
+    expectation: Any
+    # None for least squares, or the ridge penalty of lime's fit; that of a slope times its scale squared
+    penalty: float | Floats | None = None
+    scales: Floats | float = 1.0  # (d,)
+    names: Sequence[str] = ()  # of the columns, for messages
+    # what samples rows that an exact expectation refuses; None where they are refused
+    fallback: Expectation | None = None
 
     @property
     def method(self) -> Method:
-        """Exact or sampled."""
-        method: Method = self._expectation.method
+        method: Method = self.expectation.method
         return method
 
     def reproducible(self) -> Pipeline:
-        """Return a pipeline whose explanation of a row is the same to the last bit in any call.
-
-        A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
-        cores, and takes another order for few rows than for many, so that a row's last bits depend on the
-        number of cores and on the rows beside it. The reproducible one always adds in one order, a little
-        slower for few rows. Results can then be compared bit for bit however a table is cut into parts, and
-        moments can be cached from one call to the next, which the pipeline does.
-        """
-        return self._with(reproducible(self._expectation), self._fallback)
-
-    def _with(self, expectation: Expectation, fallback: Expectation | None = None) -> Pipeline:
-        """Return a pipeline of the same surrogates with another expectation."""
-        return Pipeline(
-            self._family,
-            expectation,
-            penalty=self._penalty,
-            scales=self._scales,
-            names=self._names,
-            fallback=fallback,
-        )
+        """The same, but explanations of a row are the same to the last bit in any call, and cached."""
+        # A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
+        # cores, and takes another order for few rows than for many, so that a row's last bits depend on the
+        # number of cores and on the rows beside it. The reproducible one always adds in one order, a little
+        # slower for few rows: results are the same however a table is cut into parts.
+        return replace(self, expectation=reproducible(self.expectation))
 
     def explain(
         self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
@@ -172,11 +138,9 @@ class Pipeline:
         RefusedRowsError
             If an exact expectation refuses rows, and there is no fallback that samples them.
         """
-        its = Rows(self._family, rows, cells)
-        if isinstance(self._expectation, JointExpectation):
-            return self._joint(self._expectation, cells, predictions, progress, workers)
+        its = Rows(self.family, rows, cells)
         try:
-            computed = self._expectation.explain(its, predictions, progress=progress, workers=workers)
+            computed = self.expectation.explain(its, predictions, progress=progress, workers=workers)
         except REFUSED:
             if self.method != "exact":
                 raise
@@ -186,18 +150,18 @@ class Pipeline:
     def _without_refused(self, rows: Rows, predictions: Floats, progress: Progress, workers: int) -> Fitted:
         """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
         distinct, place = rows.distinct
-        quiet = partial(self._expectation.explain, predictions=predictions, progress=progress_of(shown=False))
+        quiet = partial(self.expectation.explain, predictions=predictions, progress=progress_of(shown=False))
         refused = refusals(np.arange(len(distinct)), lambda at: quiet(distinct.take(at)))
         reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
         others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
         parts: list[tuple[Ints, Fitted]] = []
         if others.size:
-            exact = self._expectation.explain(rows.take(others), predictions[others], progress=progress)
+            exact = self.expectation.explain(rows.take(others), predictions[others], progress=progress)
             parts.append((others, self._finished(exact, predictions[others])))
-        if self._fallback is None:
+        if self.fallback is None:
             raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
         try:
-            sampled = self._with(self._fallback).explain(
+            sampled = replace(self, expectation=self.fallback, fallback=None).explain(
                 rows.x[at], rows.cells[at], predictions[at], progress=progress, workers=workers
             )
         except CutShort as stop:
@@ -221,55 +185,53 @@ class Pipeline:
         assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
         return fitted
 
-    def _joint(
-        self,
-        expectation: JointExpectation,
-        cells: Ints,
-        predictions: Floats,
-        progress: Progress,
-        workers: int,
-    ) -> Fitted:
-        """Fit rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
-        try:
-            expectation.fill(progress, workers=workers)
-        except CUT_SHORT as cause:
-            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
-        patterns, place = distinct_rows(cells)
-        ends = np.cumsum(np.bincount(place))[:-1]
-        order = np.argsort(place, kind="stable")
-        fitted: dict[int, Fitted] = {}
-        with progress(len(patterns)) as on_progress:
-            for pattern, rows in zip(patterns, np.split(order, ends), strict=True):
-                design, moments = expectation.at(pattern)
-                for i in rows.tolist():
-                    fit = fit_design(design, moments, predictions[i], self._penalty, self._names)
-                    fitted[i] = replace(fit, features=design.numbers())
-                on_progress(1)
-        return Fitted.stacked([fitted[i] for i in range(len(cells))])
-
     def _fitted(self, numbers: InUnits, moments: Moments, predictions: Floats) -> Fitted:
-        """Fit the features in units, and return coefficients of the features themselves.
-
-        The penalty of a slope is per standard deviation of its column.
-        """
+        """Fit the features in units; the coefficients are of the features themselves."""
         features, inner, units, slopes = numbers
-        if self._penalty is None:
+        if self.penalty is None:
             surrogate = least_squares(inner, moments)
         else:
             scales: float | Floats = 1.0
             if units is not None and slopes is not None:
-                scales = np.where(slopes, self._scales, 1.0) / units
-            surrogate = ridge(inner, moments, predictions, penalty=self._penalty * scales**2)
+                scales = np.where(slopes, self.scales, 1.0) / units
+            surrogate = ridge(inner, moments, predictions, penalty=self.penalty * scales**2)
         at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
         if units is not None:
             surrogate = surrogate.per(units)
-        check_finite(surrogate, axis=1, names=self._names)
+        check_finite(surrogate, axis=1, names=self.names)
         return Fitted(features, surrogate, at_instance, moments)
+
+
+class JointPipeline(Pipeline):
+    """Explains rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
+
+    def explain(
+        self,
+        rows: Floats,  # noqa: ARG002 - cells decide the designs
+        cells: Ints,
+        predictions: Floats,
+        *,
+        progress: Progress,
+        workers: int = 1,
+    ) -> Fitted:
+        try:
+            self.expectation.fill(progress, workers=workers)
+        except CUT_SHORT as cause:
+            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
+        patterns, place = distinct_rows(cells)
+        parts: list[tuple[Ints, Fitted]] = []
+        with progress(len(patterns)) as on_progress:
+            for i, pattern in enumerate(patterns):
+                design, moments = self.expectation.at(pattern)
+                fit = partial(_fit_design, design, moments, penalty=self.penalty, names=self.names)
+                parts += [(at, fit(predictions[at])) for at in np.flatnonzero(place == i)[:, None]]
+                on_progress(1)
+        return Fitted.joined(parts, {})
 
 
 def fitted_at(
     design: ExchangeableDesign,
-    expectation: Expectation,
+    expectation: Any,
     predictions: Floats,
     *,
     penalty: float | None,
@@ -280,19 +242,126 @@ def fitted_at(
 
     ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
     those of the features, for messages.
-
-    Raises
-    ------
-    ModelError
-        If a coefficient is larger than a float64 can be.
     """
-    instance = design.at_instance
-    if isinstance(expectation, SampledExpectation):
+    moments, instance = partial(expectation.moments, design), design.at_instance
+    if expectation.method == "sampled":
         with progress(expectation.max_calls, CALLS) as on_progress:
-            moments = expectation.moments(
-                design, instance, on_progress=on_progress, prediction=predictions[0]
-            )
+            computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
-        moments = expectation.moments(design, instance)
-    fitted = fit_design(design, moments, predictions[0], penalty, names)
-    return replace(Fitted.stacked([fitted]), features=design)
+        computed = moments(instance)
+    return replace(_fit_design(design, computed, predictions, penalty, names), features=design)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Surrogates of n rows, arrays (n, ...), with what they were made of."""
+
+    features: Features | FeatureNumbers  # of all rows, or of one text's or image's design
+    surrogate: Surrogate
+    at_instance: Floats  # the surrogates at the rows themselves
+    moments: Moments  # of the model and of the features in units (``in_units``)
+    # rows that an exact expectation refused, so that they were sampled, with the reasons
+    refusals: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Ints, Fitted]], refusals: Mapping[int, str]) -> Fitted:
+        """Join parts of the rows, each with the positions of its rows, by which ``refusals`` are keyed."""
+        positions = np.concatenate([rows for rows, _ in parts])
+        order, fits = np.argsort(positions), [fit for _, fit in parts]
+        moments = [fit.moments for fit in fits]
+        if any(each.sampled is not None for each in moments):
+            # beside sampled rows exact ones have the statistics of a sample without errors
+            exact = SampleStatistics.of_exact
+            moments = [each if each.sampled else replace(each, sampled=exact(each)) for each in moments]
+
+        def rows_of(kind: type, name: str) -> Any:
+            values = [getattr(fit, name) for fit in fits]
+            numbers = {f.name: [getattr(value, f.name) for value in values] for f in fields(kind)}
+            return kind(**{key: np.concatenate(arrays)[order] for key, arrays in numbers.items()})
+
+        place = dict(zip(positions[order].tolist(), range(order.size), strict=True))
+        return cls(
+            rows_of(type(fits[0].features), "features"),
+            rows_of(Surrogate, "surrogate"),
+            np.concatenate([fit.at_instance for fit in fits])[order],
+            concatenate_moments(moments).take(order),
+            {place[row]: reason for row, reason in refusals.items() if row in place},
+        )
+
+    @property
+    def converged(self) -> Bools:
+        """Whether errors are within the tolerance, and to be trusted, (n,); always where exact."""
+        if self.sampled is None:
+            return self.moments.converged
+        features = self.surrogate.coef.shape[1]
+        varies = (self.features.variance > 0).any(axis=-1) & np.ones(len(self.moments.calls), dtype=np.bool_)
+        trusted = can_be_trusted(self.sampled, features, varies=varies)
+        return np.asarray(self.moments.converged & trusted)
+
+    @property
+    def sampled(self) -> SampleStatistics | None:
+        return self.moments.sampled
+
+    def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
+        """Coefficients, and their errors if sampled; no call is counted if the model itself is not asked."""
+        surrogate, sampled = self.surrogate, self.sampled
+        fields = {
+            "values": surrogate.coef,
+            "standard_errors": surrogate.standard_errors,
+            "intercepts": surrogate.intercept,
+            "surrogate_predictions": self.at_instance,
+            # one that needs Var_w f is left to the explanation's fit
+            "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
+            "calls": self.moments.calls if asks else np.zeros_like(self.moments.calls),
+            "row_converged": self.converged,
+        }
+        if sampled is None:
+            return fields
+        return {
+            **fields,
+            "shares": surrogate.shares,
+            "surrogate_errors": sampled.surrogate_errors,
+            "fidelity_errors": None if fields["fidelity"] is None else sampled.fidelity_errors,
+            "share_errors": sampled.share_errors,
+            "controls": tuple(sampled.control.tolist()),
+            "shared_calls": self.moments.shared if asks else np.zeros_like(self.moments.shared),
+            "effective_rows": sampled.effective,
+        }
+
+
+class RefusedRowsError(ModelError):
+    """An exact expectation refused rows, by their positions, that were not to be sampled."""
+
+    # positions (m,) of the other rows, and their surrogates, None if m = 0
+    def __init__(self, reasons: Mapping[int, str], rows: Ints, fitted: Fitted | None) -> None:
+        first, *others = reasons.values()
+        super().__init__(f"{first} ({len(others)} more rows)" if others else first)
+        self.reasons, self.rows, self.fitted = reasons, rows, fitted
+
+
+class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
+    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained."""
+
+    # positions (m,), and the surrogates, None if m = 0
+    def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
+        super().__init__()
+        self.rows, self.fitted = rows, fitted
+
+
+def _fit_design(
+    design: Features,
+    moments: Moments,
+    predictions: Floats,
+    penalty: float | Floats | None,
+    names: Sequence[str],
+) -> Fitted:
+    """Fit the surrogate of one design, given the model's prediction (1, ...) there: arrays (1, ...)."""
+    if penalty is None:
+        surrogate = least_squares(design, moments)
+    else:
+        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
+    check_finite(surrogate, axis=0, names=names)
+    at_instance = surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef)
+    alone = Surrogate(**{name: numbers[None] for name, numbers in vars(surrogate).items()})
+    features = FeatureNumbers.stacked([design])
+    return Fitted(features, alone, np.asarray(at_instance)[None], stack_moments([moments]))

@@ -90,9 +90,9 @@ def test_the_share_of_a_pair_is_corrected_for_noise_and_its_error_is_its_spread(
         z = rng.integers(0, 2, (2, m)).astype(float)
         rest = c * (z[0] - 0.5) * (z[1] - 0.5) + rng.normal(scale=0.5, size=m)
         rows = WeightedRows(z, rest[:, None], np.full(m, 1 / m))
-        (pair,) = largest_pairs(rows, rest, masses, 1, [0, 1], exact=False)
-        shares.append(pair.variance)
-        errors.append(pair.variance_error)
+        (pair,) = largest_pairs(rows, rest, masses, 1, [0, 1], 1.0, exact=False)
+        shares.append(pair.share[0])
+        errors.append(pair.share_error[0])
     assert np.mean(shares) == pytest.approx(c**2 / 16, rel=0.05)
     # the pair's size stands in its own error, and is too large by noise
     assert np.std(shares) < np.sqrt(np.mean(np.square(errors))) < 1.2 * np.std(shares)

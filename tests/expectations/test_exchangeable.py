@@ -12,7 +12,7 @@ import oracle
 import strategies
 import words
 from effort import crossed, examples
-from internals import exchangeable
+from internals import word_expectations
 from limes.designs import ExchangeableDesign, ProductDesign
 from limes.exceptions import InputError
 from limes.models import forms
@@ -143,7 +143,7 @@ def test_thousands_of_words_and_products(monkeypatch):
     assert oracle.error(limes.limit(design, single).coef, coef) < EXACT
     mixed = random_products(rng, d, 20)
     whole = limes.limit(design, mixed).coef
-    monkeypatch.setattr(exchangeable, "_BLOCK", 5000)
+    monkeypatch.setattr(word_expectations, "_BLOCK", 5000)
     assert oracle.error(limes.limit(design, mixed).coef, whole) < oracle.ROUNDING
 
 

@@ -15,7 +15,7 @@ import oracle
 import strategies
 import words
 from effort import crossed, examples, repeats
-from internals import LARGEST_GROUP, SharedWords, _threads, shared_words, tfidf
+from internals import LARGEST_GROUP, SharedWords, _threads, shared_words, word_expectations
 from limes.designs import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models import forms
@@ -249,7 +249,7 @@ def test_blocks_change_nothing(monkeypatch):
     form = random_form(np.random.default_rng(4), 90, "l2")
     design = ExchangeableDesign.word_deletions(90)
     whole = limes.limit(design, form).coef
-    monkeypatch.setattr(tfidf, "_CELLS", 500)
+    monkeypatch.setattr(word_expectations, "_CELLS", 500)
     assert oracle.error(limes.limit(design, form).coef, whole) < oracle.ROUNDING
 
 
@@ -267,7 +267,7 @@ def test_any_number_of_threads_gives_the_same_digits(monkeypatch):
 @pytest.mark.parametrize("power", [0.5, 1.0])
 @pytest.mark.parametrize("smallest", [0.9, 1e-3, 1e-6, 1e-12, 1e-24])
 def test_nodes_give_the_power_everywhere(power, smallest):
-    t, weights = tfidf.nodes(power, smallest)
+    t, weights = word_expectations.nodes(power, smallest)
     y = np.append(np.exp(np.linspace(np.log(smallest), 0, 2000)), [smallest, 1.0])
     found = np.exp(-np.outer(y, t)) @ weights
     assert np.abs(found * y**power - 1).max() < 1e-12

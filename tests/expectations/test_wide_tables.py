@@ -8,7 +8,7 @@ import pytest
 from tests.effort import repeats
 
 import limes
-from internals import control, one_hot
+from internals import control, weighted_rows
 from limes.exceptions import InputError
 
 X = np.random.default_rng(0).normal(size=(200, 12))
@@ -52,7 +52,7 @@ def test_a_control_that_the_user_names_is_an_error(name, options):
 
 def test_effects_that_are_too_large_are_refused_and_the_page_shows_coefficients(monkeypatch):
     explanation = limes.TabularExplainer(product, X, max_calls=1024, rng=0)(X[:1])
-    monkeypatch.setattr(one_hot, "_MOST_NUMBERS", 1000)
+    monkeypatch.setattr(weighted_rows, "_MOST_NUMBERS", 1000)
     with pytest.raises(InputError, match=r"effects of 37 cells on 1,024 rows take more than"):
         _ = explanation.effects[0].values
     assert "x0" in explanation.to_html()

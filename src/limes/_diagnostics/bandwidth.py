@@ -32,7 +32,7 @@ from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.wording import number
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
-from limes.surrogates._linear import LIME_SAMPLES
+from limes.surrogates import LIME_SAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,7 @@ from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
 from limes.designs._weights import BinWeights
-from limes.surrogates._linear import least_squares
+from limes.surrogates import least_squares
 
 # Bandwidths, as multiples of the explainer's, at which a sample for all bandwidths is drawn; the first is 1
 SPREAD = (1.0, 0.25, 0.5, 4.0)

@@ -31,7 +31,7 @@ from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, M
 from limes._expectations.moments import Moments
 from limes.designs._features import weighted_sum
 from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
-from limes.surrogates._linear import LIME_SAMPLES, ridge
+from limes.surrogates import LIME_SAMPLES, ridge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

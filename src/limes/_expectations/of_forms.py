@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from limes._expectations.exact import ExactExpectation
-from limes._expectations.exchangeable import PresenceExpectation, SumExpectation, SwitchExpectation
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
-from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import ExactMoments
 from limes._expectations.product import CachedExpectation, CombinedExpectation, ProductExpectation
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
-from limes._expectations.tfidf import NormalizedExpectation
+from limes._expectations.words import (
+    NormalizedExpectation,
+    PresenceExpectation,
+    SumExpectation,
+    SwitchExpectation,
+)
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
@@ -96,7 +99,7 @@ def _over_words(form: Form) -> ExactMoments | None:
         case Ridges():
             return _over_words(form.expanded)
         case Linked(margin=NormalizedLinear()):
-            return LinkedNormExpectation(form)
+            return LinkedWordsExpectation(form)
         case Linked() if not isinstance(form.curve, Rectifier):
             return LinkedWordsExpectation(form)
         case Forest() | Boxes():

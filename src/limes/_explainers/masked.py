@@ -56,8 +56,7 @@ from limes._explainers.subset_fits import SubsetFits, fields_of_all, identificat
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._fitted import Fitted
-from limes._pipeline import Expectation, fitted_at
+from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
@@ -599,7 +598,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             conditions=(item.conditions,),
             data=item.data[None],
             method="exact" if exact else "sampled",
-            reason=(enumerated if fitted.calls.any() else "") if exact else model.why_sampled,
+            reason=(enumerated if fitted.moments.calls.any() else "") if exact else model.why_sampled,
             row_warnings=(repetition_warnings(model.spread) + warnings + self._remarks(item),),
             provenance={
                 **self._provenance,

@@ -23,7 +23,7 @@ from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
 from limes._explanation.wording import CONFIDENCE
-from limes._fitted import Fitted, RefusedRowsError
+from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers, progress_of
 from limes.exceptions import InputError, Interrupted, ModelError
 
@@ -257,7 +257,7 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
 
 def _poor(fitted: Fitted) -> Bools:
     """Rows (n,) whose R² was estimated, and is poor in every output."""
-    n = len(fitted.calls)
+    n = len(fitted.moments.calls)
     if fitted.sampled is None:
         return np.zeros(n, dtype=np.bool_)
     upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors
@@ -314,7 +314,7 @@ def sampling_warnings(
     sampling: Sampling,
     kind: SampleKind = PERTURBED,
 ) -> dict[int, tuple[str, ...]]:
-    rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.calls)))
+    rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.moments.calls)))
     warnings = {i: tuple(row.warnings()) for i, row in enumerate(rows)}
     return {i: texts for i, texts in warnings.items() if texts}
 
@@ -325,7 +325,7 @@ def unchanged_answers(
     """A sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated."""
     if fitted.moments.unlike is None:
         return ()
-    calls = int(fitted.calls[0])
+    calls = int(fitted.moments.calls[0])
     sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
     # the input itself is one of the rows, without weight where the design always removes some feature
     weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
@@ -386,7 +386,7 @@ class _SampledRow:
     @cached_property
     def _answers(self) -> int:
         """Answers of the model that the row rests on, shared with other rows or its own."""
-        return int(self.fitted.calls[self.row] + self.fitted.shared[self.row])
+        return int(self.fitted.moments.calls[self.row] + self.fitted.moments.shared[self.row])
 
     def _shortfall(self) -> Iterator[str]:
         calls, sampling, excess = self._answers, self.sampling, float(self._sample.excess[self.row])
@@ -396,8 +396,8 @@ class _SampledRow:
                 f"the tolerance is not met: after the model's answers to {calls:,} {self.kind.rows} the "
                 f"largest error is {excess:.3g} times what is allowed{needed if np.isfinite(excess) else ''}"
             )
-        elif self.fitted.cut_short[self.row]:
-            most = sampling.max_shared if self.fitted.shared[self.row] else sampling.max_calls
+        elif self.fitted.moments.cut_short[self.row]:
+            most = sampling.max_shared if self.fitted.moments.shared[self.row] else sampling.max_calls
             yield f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on"
 
     def _few_rows(self) -> Iterator[str]:

@@ -8,7 +8,7 @@ removed and kept,
     E_w[f | z_j = 1] - E_w f = Γ_j / α,      E_w[f | z_j = 0] - E_w f = -Γ_j / (1 - α),
 
 and the best sum of functions of the cells is the surrogate. Features are dependent under w: effects do not
-add up to it, as those of a table's columns do. Pairs are what the surrogate leaves (``word_pairs.py``).
+add up to it, as those of a table's columns do. Pairs are what the surrogate leaves.
 
 A feature that is the same hidden as shown is not in the design (``models/_images.py``). In the explanation it
 has a NaN coefficient with an infinite error, as an effect has that no row informs, and no part of R².
@@ -23,11 +23,10 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
-from limes._expectations.link_variance import link_variance
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.weighted_rows import WeightedRows, explained_variance
-from limes._expectations.word_pairs import largest_pairs
-from limes._explanation.fit import RowEffects, RowPair
+from limes._expectations.variance import link_variance
+from limes._expectations.weighted_rows import PairEffect, WeightedRows, largest_pairs
+from limes._explanation.fit import RowEffects
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
@@ -35,7 +34,7 @@ from limes.models.forms._linked import Linked, Ridges
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from limes._fitted import Fitted
+    from limes._pipeline import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
 # (sets times features) that these may have
@@ -48,15 +47,13 @@ _MOST_NAMED = 5
 
 
 def identified(changes: Bools) -> Bools:
-    """Return the features that the design has: those that hiding changes, or one where none does.
-
-    A design needs a feature. The model is the same with and without that one, so that it changes no number.
-    """
+    """The features that the design has: those that hiding changes, or one where none does."""
+    # a design needs a feature; the model is the same with and without that one: it changes no number
     return changes if changes.any() else np.arange(changes.size) == 0
 
 
 def among_all(numbers: Floats, changes: Bools, absent: float) -> Floats:
-    """Return numbers of the design's features, (d, ...), at their places among all; ``absent`` of others."""
+    """Numbers of the design's features, (d, ...), at their places among all; ``absent`` of others."""
     merged = np.full((changes.size, *numbers.shape[1:]), absent)
     merged[identified(changes)] = numbers
     merged[~changes] = absent
@@ -64,7 +61,7 @@ def among_all(numbers: Floats, changes: Bools, absent: float) -> Floats:
 
 
 def fields_of_all(fields: Mapping[str, Any], changes: Bools) -> dict[str, Any]:
-    """Return fields of an explanation of some features as those of all, (1, d) or (1, d, k)."""
+    """Fields of an explanation of some features as those of all, (1, d) or (1, d, k)."""
     merged = {
         name: among_all(np.asarray(fields[name])[0], changes, absent)[None]
         for name, absent in _ABSENT.items()
@@ -111,19 +108,27 @@ class SubsetFits:
         self._design, self._seed = design, seed
         self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
         self._places = np.flatnonzero(identified(self._changes))
+        sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
+        # size of the answers, (k,), by which numbers of the model are divided
+        self._unit = power_of_two(np.maximum(*sizes))
+        self._mean = np.asarray(fitted.moments.mean[0].reshape(-1) / self._unit)
+        self._gamma = self._per_feature(fitted.moments.gamma)
+        self._is_sum = isinstance(form, Reducible) and isinstance(form.reduce(), Sum)
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         return [self._fidelity for _ in rows]
 
-    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        return [(self._effects.additive, self._effects.additive_errors) for _ in rows]
-
-    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:  # noqa: ARG002 - there is one row
-        return lambda _: self._effects
+    def additive(self, rows: Sequence[int]) -> list[SubsetFits]:
+        return [self for _ in rows]
 
     @cached_property
     def _fidelity(self) -> tuple[Floats, Floats]:
         return self._r_squared(self._per_feature(self._fitted.surrogate.coef))
+
+    @cached_property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        """R² of all effects together and its standard errors, (k,) each: of the limit without a penalty."""
+        return self._r_squared(self._design.solve(self._gamma))
 
     def pairs(
         self,
@@ -131,27 +136,22 @@ class SubsetFits:
         output: int,
         top: int,
         columns: Sequence[int],
-    ) -> list[RowPair]:
+    ) -> list[PairEffect]:
         position = {int(j): i for i, j in enumerate(self._places) if self._changes[j]}
         columns = [position[j] for j in columns if j in position]
         if self._is_sum or len(columns) < 2:
             return []
         coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
         rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
-        explained = explained_variance(self._design, coef, self._gamma)[output]
+        explained = self._explained(coef)[output]
         total = float(explained + rows.weights @ rest**2) or 1.0
-        unit = self._unit[output]
-        return [
-            RowPair(
-                (int(self._places[pair.columns[0]]), int(self._places[pair.columns[1]])),
-                pair.values * unit,
-                pair.errors * unit,
-                pair.masses,
-                pair.variance / total,
-                pair.variance_error / total,
-            )
-            for pair in largest_pairs(rows, rest, self._masses_of_two, top, columns, exact=exact)
+        masses = self._masses_of_two
+        pairs = [
+            pair.of_output(0, self._unit[output])
+            for pair in largest_pairs(rows, rest, masses, top, columns, total, exact=exact)
         ]
+        places = self._places.tolist()
+        return [pair._replace(columns=(places[pair.columns[0]], places[pair.columns[1]])) for pair in pairs]
 
     @property
     def _masses_of_two(self) -> Floats:
@@ -166,7 +166,7 @@ class SubsetFits:
         return _CELLS
 
     @cached_property
-    def _effects(self) -> RowEffects:
+    def effects(self) -> RowEffects:
         design, gamma = self._design, self._gamma
         inside = np.array([design.counts.exclusion, design.counts.inclusion])
         safe = np.where(inside > 0, inside, 1.0)
@@ -175,9 +175,8 @@ class SubsetFits:
         if self._fitted.sampled is not None:
             values, errors = self._estimated_effects()
         coef = design.solve(gamma)
-        additive, additive_errors = self._r_squared(coef)
-        whole = explained_variance(design, coef, gamma)
-        shares = coef * gamma * np.where(whole > 0, additive / np.where(whole > 0, whole, 1.0), 0.0)
+        whole = self._explained(coef)
+        shares = coef * gamma * np.where(whole > 0, self.r_squared[0] / np.where(whole > 0, whole, 1.0), 0.0)
         # others have NaN effects, and are always kept
         changes = self._changes
         return RowEffects(
@@ -186,82 +185,59 @@ class SubsetFits:
             [inside if change else np.array([0.0, 1.0]) for change in changes.tolist()],
             [1] * changes.size,
             among_all(shares, changes, 0.0),
-            additive,
-            additive_errors,
         )
+
+    def _explained(self, coef: Floats) -> Floats:
+        """2 b·Γ - b·Σb, the part of Var_w f that coefficients (d, k) explain, (k,)."""
+        return np.asarray((coef * (2.0 * self._gamma - self._design.gamma(coef))).sum(axis=0))
 
     def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
         """R² of coefficients (d, k), in units, and its standard errors."""
-        design, unit, gamma = self._design, self._unit, self._gamma
-        explained = explained_variance(design, coef, gamma)
-        # a sum is its own least squares surrogate
-        whole = (design.solve(gamma) * gamma).sum(axis=0)
-        variance = whole if self._is_sum else self._variance_of_links
+        explained, variance = self._explained(coef), self._variance
         if not np.isnan(variance).any():
-            rest, error = np.maximum(variance - explained, 0.0), np.zeros(unit.size)
+            rest, error = np.maximum(variance - explained, 0.0), np.zeros(self._unit.size)
         else:
             rows, exact = self._rows()
-            rest, error = rows.mean(rows.residuals(self._mean, design.inclusion, coef) ** 2)
+            rest, error = rows.mean(rows.residuals(self._mean, self._design.inclusion, coef) ** 2)
             error = 0.0 * error if exact else error
-        return r_squared(explained, explained + rest, np.ones(unit.size), error)
+        return r_squared(explained, explained + rest, np.ones(self._unit.size), error)
 
     @cached_property
-    def _variance_of_links(self) -> Floats:
-        """Var_w f in units², (k,), of links of sums; nan of others."""
+    def _variance(self) -> Floats:
+        """Var_w f in units², (k,), of sums and of links of sums; nan of others."""
+        if self._is_sum:
+            # a sum is its own least squares surrogate
+            return np.asarray((self._design.solve(self._gamma) * self._gamma).sum(axis=0))
         exact = None
         if isinstance(self._form, Linked | Ridges) and self._fitted.sampled is None:
             exact = link_variance(self._form, self._unit, ExchangeableDesign)
         return np.full(self._unit.size, np.nan) if exact is None else exact.variance(self._design)
-
-    @property
-    def _unit(self) -> Floats:
-        """Size of the answers, (k,)."""
-        fitted = self._fitted
-        sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
-        return power_of_two(np.maximum(*sizes))
-
-    @property
-    def _gamma(self) -> Floats:
-        return self._per_feature(self._fitted.moments.gamma)
-
-    @property
-    def _mean(self) -> Floats:
-        return np.asarray(self._fitted.moments.mean[0].reshape(-1) / self._unit)
-
-    @property
-    def _is_sum(self) -> bool:
-        return isinstance(self._form, Reducible) and isinstance(self._form.reduce(), Sum)
 
     def _per_feature(self, numbers: Floats) -> Floats:
         """Numbers (1, d, ...) in units, (d, k)."""
         return np.asarray(numbers[0].reshape(self._design.size, -1) / self._unit)
 
     def _rows(self) -> tuple[WeightedRows, bool]:
-        """Return sets with their weights, and whether they are all there are."""
-        sampled = self._fitted.sampled
+        """Sets with their weights, and whether they are all there are."""
+        sampled, groups, exact = self._fitted.sampled, None, False
         if sampled is not None:
-            return self._answered(sampled.answers[0]), False
-        states, groups = self._design.states(_STATES), None
-        if states is not None:
+            # those that the model was asked about
+            assert self._sampled is not None  # noqa: S101 - the model was sampled
+            answers, instance = sampled.answers[0], self._design.at_instance
+            z, weights, groups = self._sampled.answered(self._design, instance, len(answers))
+        elif (states := self._design.states(_STATES)) is not None:
             z, weights, _ = states
+            answers, exact = self._predict(z), True
         else:
             count = min(_ROWS, max(_NUMBERS // self._design.size, _ROWS // 8))
             sampler = self._design.sampler(streams(self._seed, self._design.size, _SEQUENCES))
             z, _, groups = sampler.draw(count // _SEQUENCES)
-            weights = np.full(len(z), 1.0 / len(z))
-        answers = self._predict(z).reshape(len(z), -1) / self._unit
-        return WeightedRows(np.ascontiguousarray(z.T), answers, weights, groups), states is not None
-
-    def _answered(self, answers: Floats) -> WeightedRows:
-        """Return the sets that the model was asked about, with its answers (m, ...)."""
-        assert self._sampled is not None  # noqa: S101 - the model was sampled
-        z, weights, groups = self._sampled.answered(self._design, self._design.at_instance, len(answers))
-        return WeightedRows(
-            np.ascontiguousarray(z.T), answers.reshape(len(z), -1) / self._unit, weights, groups
-        )
+            answers, weights = self._predict(z), np.full(len(z), 1.0 / len(z))
+        answers = answers.reshape(len(z), -1) / self._unit
+        return WeightedRows(np.ascontiguousarray(z.T), answers, weights, groups), exact
 
     def _estimated_effects(self) -> tuple[Floats, Floats]:
-        """Return means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
+        """Means of the answers in either cell less their mean, (d, 2, k), and standard errors."""
         rows, _ = self._rows()
         mean = rows.weights @ rows.f
         values, errors = np.zeros((2, self._design.size, 2, self._unit.size))

@@ -36,8 +36,7 @@ from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_nam
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._fitted import CutShort, Fitted, RefusedRowsError
-from limes._pipeline import Method
+from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
 from limes._threads import one_blas_thread, progress_of
 from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign

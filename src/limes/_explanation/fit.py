@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limes._arrays import Floats
+    from limes._expectations.weighted_rows import PairEffect
 
     Positions = NDArray[np.intp]
 
@@ -121,15 +122,12 @@ ROWS_TOGETHER = 1000
 
 
 class EffectAxes(NamedTuple):
-    """The axes of effects: a number of rows, names of outputs and of features, in this order.
-
-    ``shown`` are the positions of the outputs that a column's name alone refers to: of two classes the
-    second, the positive one.
-    """
+    """The axes of effects: a number of rows, names of outputs and of features, in this order."""
 
     rows: int
     outputs: tuple[str, ...]
     features: tuple[str, ...]
+    # positions of the outputs that a column's name alone refers to: of two classes the second, positive one
     shown: Sequence[int]
 
     @property
@@ -242,54 +240,29 @@ class Effects(Sequence[Effect], _Drawn):
 
 
 class RowEffects(NamedTuple):
-    """Effects of the columns around one row: lists of d arrays.
+    """Effects of the columns around one row: lists of d arrays."""
 
-    values, errors : (p_j, k)
-        E_w[f | cell] - E_w f, and standard errors.
-    masses : (p_j,)
-        P_w(cell).
-    current : d positions
-        Positions of the row's cells.
-    shares : (d, k)
-        Part of Var_w f that each column's effect explains.
-    additive, additive_errors : (k,)
-        R² of all effects together, and its standard errors.
-    """
-
-    values: list[Floats]
-    errors: list[Floats]
-    masses: list[Floats]
-    current: list[int]
-    shares: Floats
-    additive: Floats
-    additive_errors: Floats
+    values: list[Floats]  # E_w[f | cell] - E_w f, (p_j, k)
+    errors: list[Floats]  # (p_j, k)
+    masses: list[Floats]  # P_w(cell), (p_j,)
+    current: list[int]  # positions of the row's cells
+    shares: Floats  # part of Var_w f that each column's effect explains, (d, k)
 
 
-class RowPair(NamedTuple):
-    """Effects of pairs of cells on one output: values, errors and masses (p, q), and the share of Var_w f."""
+class RowFit(Protocol):
+    """All effects around one row together."""
 
-    columns: tuple[int, int]
-    values: Floats
-    errors: Floats
-    masses: Floats
-    share: float
-    share_error: float
+    @property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        """R² of all effects and its standard errors, (k,) each."""
+        ...
+
+    @property
+    def effects(self) -> RowEffects: ...
 
 
 class RowFits(Protocol):
     """Computes how well the surrogates of one call's rows fit; threads may share it."""
-
-    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² of rows and their standard errors, (k,) each."""
-        ...
-
-    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² of all effects of rows together and their standard errors, (k,) each."""
-        ...
-
-    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
-        """Compute the rows' effects together; return the function from a place among the rows to effects."""
-        ...
 
     @property
     def has_curves(self) -> bool:
@@ -301,7 +274,15 @@ class RowFits(Protocol):
         """Whether effects have a closed form, so that those of thousands of rows take seconds."""
         ...
 
-    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[RowPair]:
+    def fidelities(self, rows: Sequence[int]) -> Sequence[tuple[Floats, Floats]]:
+        """R² of rows and their standard errors, 0 where exact, (k,) each."""
+        ...
+
+    def additive(self, rows: Sequence[int]) -> Sequence[RowFit]:
+        """Compute effects of rows together."""
+        ...
+
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> Sequence[PairEffect]:
         """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
         ...
 
@@ -326,12 +307,12 @@ class Fit:
 
     @classmethod
     def of(cls, make: Callable[[], RowFits], shape: tuple[int, ...]) -> Fit:
-        """Return the fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
+        """The fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
         n, d, *k = shape
         return cls(cache(make), np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k))
 
     def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
-        """Return the fit at positions of the rows, "n", features, "d", and outputs, "k"."""
+        """The fit at positions of the rows, "n", features, "d", and outputs, "k"."""
         return Fit(
             self.make,
             self.rows[positions["n"]],
@@ -341,29 +322,25 @@ class Fit:
         )
 
     @property
-    def source(self) -> RowFits:
-        return self.make()
-
-    @property
     def has_curves(self) -> bool:
-        return self.source.has_curves
+        return self.make().has_curves
 
     @property
     def is_quick(self) -> bool:
-        return self.source.is_quick
+        return self.make().is_quick
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
-        return self.stacked(self.source.fidelities(self.rows.tolist()))
+        return self._stacked(self.make().fidelities(self.rows.tolist()))
 
     def of_row(self, place: int) -> tuple[Floats, Floats]:
         """R² of one row and its standard errors, (k,) each."""
-        ((value, error),) = self.source.fidelities([int(self.rows[place])])
+        ((value, error),) = self.make().fidelities([int(self.rows[place])])
         return value[self.outputs], error[self.outputs]
 
     def additive(self) -> tuple[Floats, Floats]:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
-        return self.stacked(self.source.additive(self.rows.tolist()))
+        return self._stacked([fit.r_squared for fit in self.make().additive(self.rows.tolist())])
 
     def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.
@@ -375,52 +352,52 @@ class Fit:
         return Effects(axes, partial(self._effects, axes), range(axes.size))
 
     def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:
-        rows = self.rows[first : first + ROWS_TOGETHER].tolist()
-        numbers = self.source.effects(rows)
+        fits, rows = self.make(), self.rows[first : first + ROWS_TOGETHER].tolist()
+        additive = fits.additive(rows)
 
         def effect(row: int, output: int, feature: int) -> Effect:
-            return self._effect(axes, row, numbers(row - first), output, feature)
+            j, k = int(self.features[feature]), int(self.outputs[output])
+            numbers = additive[row - first].effects
+            return Effect(
+                feature=axes.features[feature],
+                output=axes.outputs[output],
+                row=row,
+                cells=fits.cell_texts(rows[row - first], j),
+                values=numbers.values[j][:, k],
+                standard_errors=numbers.errors[j][:, k],
+                masses=numbers.masses[j],
+                current=numbers.current[j],
+                share=float(numbers.shares[j, k]),
+            )
 
         return effect
-
-    def _effect(self, axes: EffectAxes, place: int, numbers: RowEffects, output: int, feature: int) -> Effect:
-        j, k = int(self.features[feature]), int(self.outputs[output])
-        return Effect(
-            feature=axes.features[feature],
-            output=axes.outputs[output],
-            row=place,
-            cells=self.source.cell_texts(int(self.rows[place]), j),
-            values=numbers.values[j][:, k],
-            standard_errors=numbers.errors[j][:, k],
-            masses=numbers.masses[j],
-            current=numbers.current[j],
-            share=float(numbers.shares[j, k]),
-        )
 
     def interactions(self, names: Sequence[str], outputs: Sequence[str], top: int) -> tuple[Interaction, ...]:
         """The ``top`` pairs of each row and output that explain most, largest first."""
         return tuple(self._interactions(dict(zip(self.features.tolist(), names, strict=True)), outputs, top))
 
     def _interactions(self, names: dict[int, str], outputs: Sequence[str], top: int) -> Iterator[Interaction]:
+        fits = self.make()
         for place, row in enumerate(self.rows.tolist()):
-            effects = self.source.effects([row])(0)
+            (additive,) = fits.additive([row])
+            current = additive.effects.current
             for k, output in zip(self.outputs.tolist(), outputs, strict=True):
-                for pair in self.source.pairs(row, k, top, sorted(names)):
+                for pair in fits.pairs(row, k, top, sorted(names)):
                     i, j = pair.columns
                     yield Interaction(
                         features=(names[i], names[j]),
                         output=output,
                         row=place,
-                        cells=(self.source.cell_texts(row, i), self.source.cell_texts(row, j)),
+                        cells=(fits.cell_texts(row, i), fits.cell_texts(row, j)),
                         values=pair.values,
                         standard_errors=pair.errors,
                         masses=pair.masses,
-                        current=(effects.current[i], effects.current[j]),
-                        share=pair.share,
-                        share_error=pair.share_error,
+                        current=(current[i], current[j]),
+                        share=float(pair.share),
+                        share_error=float(pair.share_error),
                     )
 
-    def stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    def _stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""
         both = np.array(rows, dtype=np.float64).reshape(len(rows), 2, -1)[:, :, self.outputs]
         values, errors = (both if self.several else both[:, :, 0]).swapaxes(0, 1)
@@ -430,10 +407,7 @@ class Fit:
 
 
 class _LeftToFit:
-    """A field that is computed, with the other ones that its fit computes, when it is first read.
-
-    Threads may compute it at the same time, and get the same numbers.
-    """
+    """A field that is computed, with the other ones that its fit computes, when it is first read."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -442,6 +416,7 @@ class _LeftToFit:
         if explanation is None:
             return None  # the default of the dataclass
         state = vars(explanation)
+        # threads may compute it at the same time, and get the same numbers
         if state[self._name] is None and explanation.fit is not None:
             state["fidelity"], state["fidelity_errors"] = explanation.fit.fidelity()
         return state[self._name]
@@ -451,7 +426,7 @@ class _LeftToFit:
 
 
 def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
-    """Return R² of one row and output of an explanation and its standard error; no other row is computed."""
+    """R² of one row and output of an explanation and its standard error; no other row is computed."""
     state = vars(explanation)
     if state["fidelity"] is None:
         numbers = explanation.fit.of_row(row)
@@ -461,5 +436,5 @@ def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
 
 
 def left_to_fit() -> Any:
-    """Return a field of an explanation that may be None, and is then computed by its ``fit``."""
+    """A field of an explanation that may be None, and is then computed by its ``fit``."""
     return _LeftToFit()

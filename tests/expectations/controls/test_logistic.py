@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 
 import limes
-from internals import ZeroControl, logistic_control, roots_of_weights, word_waves
+from internals import ZeroControl, linked_words, logistic_control, roots_of_weights
 from limes.designs import ExchangeableDesign
 from oracle import EXACT
 
@@ -82,7 +82,7 @@ def test_answers_that_are_no_probabilities_and_few_rows_get_no_control():
 
 
 def test_texts_without_quadrature_are_sampled_without_it(monkeypatch):
-    monkeypatch.setattr(word_waves, "MOST_STEPS", 1)
+    monkeypatch.setattr(linked_words, "MOST_STEPS", 1)
     z = rows(DESIGNS[0])
     assert isinstance(logistic_control(DESIGNS[0], z, two_classes(z)), ZeroControl)
 

@@ -32,8 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import crossed, repeats
-from internals import fits, spread, weighted_rows
-from internals import tables_additive as additive
+from internals import fits, variance, weighted_rows
 from limes.exceptions import InputError
 from limes.models.forms import BlackBox
 
@@ -151,7 +150,7 @@ def test_the_variance_of_a_sum_over_bins_is_that_of_quadrature():
         for column, function in zip(columns, functions, strict=True):
             law, values = column.law(), function(column.x)
             expected += float(law @ (values - law @ values) ** 2)
-        closed = spread.exact_variance(tested, np.ones(1))
+        closed = variance.exact_variance(tested, np.ones(1))
         assert closed.variance(design) == pytest.approx(expected, rel=EXACT)
 
 
@@ -264,9 +263,9 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
 
     def fidelities(self, rows):
         calls.extend(rows.positions.tolist())
-        return [(np.ones(1), np.zeros(1)) for _ in rows]
+        return [(np.ones(1), np.zeros(1)) for _ in rows.positions]
 
-    monkeypatch.setattr(fits.ReadFits, "_fidelities_of", fidelities)
+    monkeypatch.setattr(fits.TableFits, "_fidelities_of", fidelities)
     assert part.fidelity.tolist() == [1.0] * 6
     assert calls == list(range(3, 9))
     assert part.fidelity_errors.shape == (6,)
@@ -417,8 +416,8 @@ def test_effects_by_name_are_those_on_the_positive_class_of_two():
 def test_effects_of_a_batch_make_objects_of_the_rows_that_are_indexed_alone(monkeypatch):
     model = RandomForestRegressor(5, random_state=0).fit(X, Y)
     explanation = limes.TabularExplainer(model, X)(X, progress=False)
-    made, effects = [], additive.RowEffects
-    monkeypatch.setattr(additive, "RowEffects", lambda *parts: made.append(1) or effects(*parts))
+    made, effects = [], fits.RowEffects
+    monkeypatch.setattr(fits, "RowEffects", lambda *parts: made.append(1) or effects(*parts))
     _ = explanation.additive_fidelity, explanation.effects
     assert not made
     seventh = explanation.effects[5 * 7 : 5 * 8]

@@ -43,10 +43,10 @@ from limes._expectations.controls.control import (
     ridge_path,
     roots_of_weights,
 )
-from limes._expectations.exchangeable import switch_surrogates
 from limes._expectations.least_squares import ControlMoments
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import are_complements
+from limes._expectations.words import switch_surrogates
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Linear

@@ -1,232 +1,223 @@
 r"""How well the surrogates of a table's rows fit, and their effects, computed row by row at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's. Of a model that was read Var_w f is
-exact where its form has a closed form (``_expectations/spread.py``), else estimated on rows of w through the
-form (``_expectations/weighted_rows.py``); effects of cells are exact (``_expectations/cells.py``). Of a
+exact where its form has a closed form (``_expectations/variance.py``), as effects of cells have,
+else estimated on rows of w through the form (``_expectations/weighted_rows.py``). Of a
 sampled model both come from the answers that the explanation was made of. The model is not called.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, r_squared
-from limes._expectations.cells import CellEffects, cell_masses
-from limes._expectations.one_hot import PairEstimate
-from limes._expectations.weighted_rows import WeightedRows
-from limes._explainers.tables.additive import (
-    AdditiveFit,
-    ExactAdditive,
-    ExactBlock,
-    estimated,
-    pairs_of_columns,
-    ranked_pairs,
-    size_of_answers,
+from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
+from limes._expectations.pooled import PooledExpectation
+from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
+from limes._expectations.weighted_rows import (
+    FormPool,
+    JointEffects,
+    OneHotFit,
+    PairEffect,
+    WeightedRows,
+    exact_pair,
+    pair_estimate,
 )
-from limes._explainers.tables.fitted_row import Designs, FittedRow, FittedRows
-from limes._explainers.tables.form_spread import FormSpread
 from limes._explainers.tables.laws import bin_texts
-from limes._explanation.fit import RowEffects, RowPair
+from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._marginals import BinCells
-from limes.designs._product import ProductFamily
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._rows import Rows
+from limes.designs._slices import instance_cells, sliced
 
 if TYPE_CHECKING:
-    from limes._fitted import Fitted
+    from limes._expectations.joint import JointExpectation
+    from limes._pipeline import Expectation, Fitted
+    from limes.models.forms._base import Form
 
 T = TypeVar("T")
+# Rows that are drawn from the law of one row
+_OWN_ROWS = 4096
+# Background rows whose answers tell the size of the model's
+_SIZED = 256
 # Rows that are computed together: few enough for their tables of cells
 _TOGETHER = 1024
 # Rows of a call whose effects are cached
-MOST_EFFECTS = 1000
+_MOST_EFFECTS = 1000
 # Number of pairs of columns up to which all are computed exactly; of more, those that rows of w rank highest
 _ALL_PAIRS, _CANDIDATES = 15, 4
+# Share of Var_w f that cells without rows may explain before an error of R² is unknown
+_NEGLIGIBLE = 0.01
 
 
-class TableFits(ABC):
-    """Fits of the rows (n, d) of one call, with cells (n, d); ``texts`` are the columns' cells in words."""
+@dataclass(frozen=True, eq=False)
+class FittedRow:
+    """A row and its surrogate: features in units, numbers of the model divided by its unit."""
 
-    def __init__(
-        self, family: ProductFamily, texts: Sequence[Objects], rows: Floats, cells: Ints, fitted: Fitted
-    ) -> None:
-        self._family, self._texts, self._rows, self._cells = family, texts, rows, cells
-        self._fitted = fitted
-        self._fidelities: dict[int, tuple[Floats, Floats]] = {}
-        self._additive: LRUCache[int, AdditiveFit] = LRUCache(MOST_EFFECTS)
+    position: int
+    x: Floats  # (d,)
+    family: ProductFamily
+    coef: Floats  # (d, k)
+    gamma: Floats  # (d, k)
+    mean: Floats  # (k,)
+    inclusion: Floats  # (d,)
+    variance: Floats  # of the features, (d,)
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        return self.family.at(self.x).in_units()
+
+    @cached_property
+    def cut(self) -> ProductDesign:
+        """The design whose cells have effects: slopes are cut into slices."""
+        return self.design if self.family.slopes is None else sliced(self.design)
+
+    def locate(self, x: Floats) -> Ints:
+        """Cells of rows x (m, d), (d, m)."""
+        is_cut = self.family.slopes is not None or self.family.held is not None
+        return self.cut.locate(x).T if is_cut else self.family.cells(x).T
 
     @property
-    @abstractmethod
-    def _unit(self) -> Floats:
-        """Size of the model's answers, (k,)."""
+    def masses(self) -> list[Floats]:
+        """P_w(cell) of every column, (p,) each."""
+        return [coordinate.probability for coordinate in self.cut.coordinates]
 
-    @property
-    @abstractmethod
-    def is_quick(self) -> bool:
-        """Whether effects have a closed form."""
+    @cached_property
+    def line(self) -> Floats:
+        """Coefficients of slopes, (d, k), and 0 for indicators, whose cells' effects say all."""
+        return np.where(self.design.slopes[:, None], self.coef, 0.0)
 
-    @abstractmethod
-    def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        """Return R² and its standard errors, (k,) each, of each row."""
+    def line_in_cells(self, widest: int) -> Floats:
+        """What the line adds in each cell on average, (d, widest, k); 0 beyond a column's last cell."""
+        line = np.zeros((len(self.line), widest, self.mean.size))
+        for j in np.flatnonzero(self.line.any(axis=1)).tolist():
+            column = self.cut.coordinates[j]
+            means = column.marginal.means / self.design.units[j]
+            means = np.where(np.isnan(means), self.inclusion[j], means)  # of missing values
+            line[j, : means.size] = np.outer(means - column.probability @ means, self.line[j])
+        return line
 
-    @abstractmethod
-    def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
-        """Return the additive fit of each row."""
+    def explained_by(self, coef: Floats) -> Floats:
+        """What of Var_w f coefficients explain, (d, k)."""
+        return _explained(coef, self.gamma, self.variance)
 
-    @abstractmethod
-    def _pairs_of(
-        self, row: FittedRow, additive: AdditiveFit, output: int, top: int, pairs: list[tuple[int, int]]
-    ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        """Return those of the pairs that may add most, at least ``top`` of them where there are as many."""
 
-    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² of rows and their standard errors, 0 where exact, (k,) each."""
-        missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
-        self._fidelities.update(zip(missing, self._in_blocks(self._fidelities_of, missing), strict=True))
-        return [self._fidelities[row] for row in rows]
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """Many rows: the arrays of `FittedRow` with a leading axis, and their cells (n, d) of the family."""
 
-    def additive(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """R² of all effects of rows together and their standard errors, (k,) each."""
-        return [additive.r_squared for additive in self._additive_at(rows)]
+    positions: Ints
+    x: Floats
+    cells: Ints
+    family: ProductFamily
+    coef: Floats
+    gamma: Floats
+    mean: Floats
+    inclusion: Floats
+    variance: Floats
 
-    def effects(self, rows: Sequence[int]) -> Callable[[int], RowEffects]:
-        """Compute effects of rows' columns together; the effects at a place among them are made there."""
-        additive = self._additive_at(rows)
-        return lambda place: additive[place].effects
-
-    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[RowPair]:
-        """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
-        (additive,), at = self._additive_at([row]), self._row(row)
-        pairs = self._pairs_of(at, additive, output, top, pairs_of_columns(at.masses, columns))
-        pairs = sorted(pairs, key=lambda pair: -pair[1].variance[output])[:top]
-        total, unit = float(additive.total[output]) or 1.0, self._unit[output]
-        masses = [coordinate.probability for coordinate in additive.cut.coordinates]
+    @cached_property
+    def each(self) -> list[FittedRow]:
+        """The single rows, each of which makes its design when it is first asked for."""
+        arrays = self.coef, self.gamma, self.mean, self.inclusion, self.variance
+        positions = self.positions.tolist()
         return [
-            RowPair(
-                pair,
-                estimate.values[:, :, output] * unit,
-                estimate.errors[:, :, output] * unit,
-                np.multiply.outer(*(masses[column] for column in pair)),
-                float(estimate.variance[output]) / total,
-                float(estimate.variance_error[output]) / total,
-            )
-            for pair, estimate in pairs
+            FittedRow(position, x, self.family, *numbers)
+            for position, x, *numbers in zip(positions, self.x, *arrays, strict=True)
         ]
 
-    has_curves = True
-
-    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
-        """The cells of a column in words: a slope's are slices of its law around the row."""
-        texts = self._cell_texts[column]
-        if self._family.held is not None and self._family.held[column]:
-            return (texts[self._cells[row, column]],)
-        if self._family.slopes is None or not self._family.slopes[column]:
-            return texts
-        (additive,) = self._additive_at([row])
-        cells = additive.cut.coordinates[column].marginal.cells
-        assert isinstance(cells, BinCells)  # noqa: S101 - slopes are of numbers
-        if cells.count == 1:
-            return texts
-        missing = texts[len(texts) - cells.missing :]
-        if cells.edges.size == 2:
-            return (f"{texts[0]} is not missing", *missing)
-        return (*bin_texts(texts[0], cells.edges), *missing)
-
-    @cached_property
-    def _cell_texts(self) -> list[tuple[str, ...]]:
-        return [tuple(texts.tolist()) for texts in self._texts]
-
-    def _additive_at(self, rows: Sequence[int]) -> list[AdditiveFit]:
-        missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
-        fresh = dict(zip(missing, self._in_blocks(self._additive_of, missing), strict=True))
-
-        for row, additive in fresh.items():
-            self._additive.put(row, additive)
-
-        def one(row: int) -> AdditiveFit:
-            # another thread may have pushed the row out of the cache meanwhile
-            return next(iter(self._additive_of(self._rows_at([row]))))
-
-        return [fresh[row] if row in fresh else self._additive.get(row, partial(one, row)) for row in rows]
-
-    def _in_blocks(self, compute: Callable[[FittedRows], Iterable[T]], rows: list[int]) -> Iterator[T]:
-        """Compute rows by their positions, few enough at once to bound memory."""
-        for start in range(0, len(rows), _TOGETHER):
-            yield from compute(self._rows_at(rows[start : start + _TOGETHER]))
-
-    @cached_property
-    def _numbers(self) -> tuple[Floats, Floats, Floats]:
-        """Coefficients and Γ (n, d, k), and E_w f (n, k), in units of the model."""
-        (n, d), fitted = self._rows.shape, self._fitted
-        coef, gamma = (
-            numbers.reshape(n, d, -1) / self._unit
-            for numbers in (fitted.surrogate.coef, fitted.moments.gamma)
-        )
-        return coef, gamma, fitted.moments.mean.reshape(n, -1) / self._unit
-
-    def _row(self, i: int) -> FittedRow:
-        return self._rows_at([i])[0]
-
-    def _rows_at(self, positions: Sequence[int]) -> FittedRows:
-        at = np.asarray(positions, dtype=np.int64)
-        coef, gamma, mean = (numbers[at] for numbers in self._numbers)
-        features, rows, cells = self._fitted.features, self._rows[at], self._cells[at]
-        inclusion, variance = features.inclusion[at], features.variance[at]
-        if not self._family.by_cell:
-            numbers = Rows(self._family, rows, cells).features
-            assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
-            # as Γ is already
-            coef = coef * numbers.units[:, :, None]
-            inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
-        return FittedRows(at, rows, cells, self._family, coef, gamma, mean, inclusion, variance)
-
-
-class ReadFits(TableFits):
-    """Fits of rows whose model was read."""
-
-    def __init__(
-        self, spread: FormSpread, texts: Sequence[Objects], rows: Floats, cells: Ints, fitted: Fitted
-    ) -> None:
-        super().__init__(spread.family, texts, rows, cells, fitted)
-        self._spread = spread
+    @property
+    def explained(self) -> Floats:
+        """What of Var_w f the surrogates explain, (n, k)."""
+        return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=1))
 
     @property
-    def is_quick(self) -> bool:
-        return self._spread.cells is not None
+    def curves(self) -> tuple[Floats, Floats]:
+        """The surrogates as curves (n, d, B, k), 0 but in the rows' cells, and their bases (n, k)."""
+        widest = max(law.cells.count for law in self.family.marginals)
+        curves = np.zeros((*self.coef.shape[:2], widest, self.coef.shape[2]))
+        np.put_along_axis(curves, self.cells[:, :, None, None], self.coef[:, :, None], axis=2)
+        return curves, self.mean - np.einsum("nd,ndk->nk", self.inclusion, self.coef)
 
-    @property
-    def _unit(self) -> Floats:
-        return self._spread.unit
 
-    def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        explained = rows.explained
-        rest, errors = self._rests(rows, explained, partial(self._by_surrogate, rows), self._own_curves)
-        return zip(*r_squared(explained, explained + rest, size_of_answers(rows.mean), errors), strict=True)
+def _explained(coef: Floats, gamma: Floats, variance: Floats) -> Floats:
+    """2 b·Γ - b·Σb column by column, for a diagonal Σ."""
+    return np.asarray(coef * (2.0 * gamma - variance[..., None] * coef))
 
-    def _rests(
+
+@dataclass(frozen=True, eq=False)
+class ReadForm:
+    """A read model under the laws of one background: closed forms, or rows of w; all rows share it."""
+
+    form: Form
+    expectation: Expectation
+    family: ProductFamily
+    background: Floats  # (N, d), encoded
+    seed: int
+
+    @cached_property
+    def unit(self) -> Floats:
+        """Size of the model's answers, (k,): powers of two, by which everything is divided."""
+        rows = self.background[:: -(-len(self.background) // _SIZED)]
+        answers = self.form.predict(rows)
+        return power_of_two(np.abs(answers.reshape(len(rows), -1)).max(axis=0))
+
+    @cached_property
+    def _variance(self) -> Any:
+        return exact_variance(self.form, self.unit)
+
+    def variances(self, rows: FittedRows) -> Floats:
+        """Var_w (f / unit) of rows, (n, k); nan where it has no closed form, or that has no digits."""
+        if self._variance is None:
+            return np.full(rows.mean.shape, np.nan)
+        if isinstance(self._variance, LinkVariance):
+            return self._variance.at_rows(rows.family, rows.x, rows.cells)
+        return np.stack([self._variance.variance(row.design) for row in rows.each])
+
+    @cached_property
+    def cells(self) -> CellEffects | None:
+        return exact_cells(self.form, self.expectation, self.family)
+
+    @cached_property
+    def pool(self) -> FormPool:
+        return FormPool(self.family, self._predict, self.seed)
+
+    def _predict(self, x: Floats) -> Floats:
+        return np.asarray(self.form.predict(x).reshape(len(x), -1) / self.unit)
+
+    def rows(self, row: FittedRow) -> WeightedRows:
+        """Rows of w: of the pool where enough of it counts, else drawn for this row."""
+        pooled = self.pool.at(self.family.cells(row.x[None])[0]) if self.family.by_cell else None
+        if pooled is not None:
+            return pooled
+        x, h, _ = row.design.sampler(streams(self.seed, fingerprint(row.x), 1)).draw(_OWN_ROWS)
+        return WeightedRows.drawn(h, self._predict(x), row.locate(x))
+
+    def rests(
         self,
         rows: FittedRows,
         explained: Floats,
+        curves: Callable[[], tuple[Floats, Floats]],
         residuals: Callable[[int], tuple[WeightedRows, Floats]],
-        curves: Callable[[FittedRows], tuple[Floats, Floats]],
     ) -> tuple[Floats, Floats]:
-        """Return what of Var_w f is not explained, and its errors, (n, k) each.
+        """What of Var_w f is not explained, and its errors, (n, k) each.
 
         By a closed form, or by squares on the pool, for functions base + Σ_j curve_j(cell of x_j), or on rows
         drawn for each row.
         """
-        rest, errors = np.maximum(self._spread.variances(rows) - explained, 0.0), np.zeros(explained.shape)
+        rest, errors = np.maximum(self.variances(rows) - explained, 0.0), np.zeros(explained.shape)
         # without a closed form, or where its digits cancel
         pending = np.flatnonzero(np.isnan(rest).any(axis=1))
         in_pool = np.zeros(pending.size, dtype=np.bool_)
-        if pending.size and self._family.by_cell:
-            curve, base = curves(rows)
-            rest[pending], errors[pending], in_pool = self._spread.pool.squares(
+        if pending.size and self.family.by_cell:
+            curve, base = curves()
+            rest[pending], errors[pending], in_pool = self.pool.squares(
                 rows.cells[pending], curve[pending], base[pending]
             )
         for i in pending[~in_pool].tolist():
@@ -235,85 +226,369 @@ class ReadFits(TableFits):
             errors[i, weighted.miss(rows.gamma[i], rows.inclusion[i])] = np.inf
         return rest, errors
 
-    def _by_surrogate(self, rows: FittedRows, i: int) -> tuple[WeightedRows, Floats]:
-        row = rows[i]
-        weighted = self._weighted(row)
-        return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
 
-    def _own_curves(self, rows: FittedRows) -> tuple[Floats, Floats]:
-        """The surrogates as curves (n, d, B, k), 0 but in the rows' cells, and their bases (n, k)."""
-        widest = max(law.cells.count for law in self._family.marginals)
-        curves = np.zeros((*rows.coef.shape[:2], widest, rows.coef.shape[2]))
-        np.put_along_axis(curves, rows.cells[:, :, None, None], rows.coef[:, :, None], axis=2)
-        return curves, rows.mean - np.einsum("nd,ndk->nk", rows.inclusion, rows.coef)
+@dataclass(frozen=True, eq=False)
+class AdditiveFit:
+    """The effects of all columns of row i together; its `RowEffects` are made when they are asked for."""
+
+    rows: FittedRows
+    i: int
+    total: Floats  # Var_w f, (k,), or 1 where that is 0
+    r_squared: tuple[Floats, Floats]
+    make: Callable[[int], RowEffects]
+    # rows of w with what the effects leave of f there, (m, k)
+    residuals: Callable[[int], tuple[WeightedRows, Floats]]
+
+    @cached_property
+    def effects(self) -> RowEffects:
+        return self.make(self.i)
+
+
+@dataclass(frozen=True, eq=False)
+class TableFits:
+    """Fits of the rows of one call."""
+
+    family: ProductFamily
+    texts: Sequence[Objects]  # the columns' cells in words
+    x: Floats  # (n, d)
+    cells: Ints  # (n, d)
+    fitted: Fitted
+    form: ReadForm | None  # None where the model was sampled
+    sampling: Any  # what sampled it, or the rows that the exact expectation refused
+    _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
+    _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
+
+    has_curves = True
+
+    @property
+    def is_quick(self) -> bool:
+        return self.form is not None and not self.fitted.refusals and self.form.cells is not None
+
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
+        self._fidelities.update(self._computed(missing, self._fidelities_of, self._sampled_fidelities))
+        return [self._fidelities[row] for row in rows]
+
+    def additive(self, rows: Sequence[int]) -> list[AdditiveFit]:
+        missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
+        compute = partial(self._computed, read=self._additive_of, sampled=self._estimated)
+        fresh = compute(missing)
+        for row, additive in fresh.items():
+            self._additive.put(row, additive)
+
+        def at(row: int) -> AdditiveFit:
+            # another thread may have pushed the row out of the cache meanwhile
+            return fresh[row] if row in fresh else self._additive.get(row, lambda: compute([row])[row])
+
+        return [at(row) for row in rows]
+
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
+        (additive,) = self.additive([row])
+        masses = additive.rows.each[additive.i].masses
+        pairs = list(combinations((j for j in columns if masses[j].size > 1), 2))
+        few = max(_ALL_PAIRS, _CANDIDATES * top)
+        if self._is_sampled(row) or self.form is None:
+            effects = _ranked_pairs(masses, pairs, additive, output)
+        elif self.form.cells is None:
+            effects = _ranked_pairs(masses, pairs, additive, output)[:few]
+        else:
+            effects = self._exact_pairs(self.form.cells, masses, pairs, additive, output, few)
+        largest = sorted(effects, key=lambda pair: -pair.share[output])[:top]
+        return [pair.of_output(output, self._unit[output]) for pair in largest]
+
+    def _exact_pairs(
+        self,
+        cells: CellEffects,
+        masses: list[Floats],
+        pairs: Sequence[tuple[int, int]],
+        additive: AdditiveFit,
+        output: int,
+        few: int,
+    ) -> list[PairEffect]:
+        if not cells.interacts:
+            return []
+        if len(pairs) > few:
+            pairs = [pair.columns for pair in _ranked_pairs(masses, pairs, additive, output)[:few]]
+        values = cells.pairs(additive.rows.each[additive.i].cut, pairs)
+        if values is None:
+            return _ranked_pairs(masses, pairs, additive, output)
+        return [
+            exact_pair(pair, v / self._unit, [masses[j] for j in pair], additive.total)
+            for pair, v in zip(pairs, values, strict=True)
+        ]
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
+        """The cells of a column in words: a slope's are slices of its law around the row."""
+        texts = tuple(self.texts[column].tolist())
+        if self.family.held is not None and self.family.held[column]:
+            return (texts[self.cells[row, column]],)
+        if self.family.slopes is None or not self.family.slopes[column]:
+            return texts
+        (additive,) = self.additive([row])
+        cells = additive.rows.each[additive.i].cut.coordinates[column].marginal.cells
+        assert isinstance(cells, BinCells)  # noqa: S101 - slopes are of numbers
+        if cells.count == 1:
+            return texts
+        missing = texts[len(texts) - cells.missing :]
+        if cells.edges.size == 2:
+            return (f"{texts[0]} is not missing", *missing)
+        return (*bin_texts(texts[0], cells.edges), *missing)
+
+    def _is_sampled(self, row: int) -> bool:
+        return self.form is None or row in self.fitted.refusals
+
+    @cached_property
+    def _unit(self) -> Floats:
+        """Size of the model's answers, (k,)."""
+        if self.form is not None:
+            return self.form.unit
+        return power_of_two(np.abs(self.fitted.moments.mean.reshape(len(self.x), -1)).max(axis=0))
+
+    def _computed(
+        self,
+        rows: Sequence[int],
+        read: Callable[[FittedRows], Iterable[T]],
+        sampled: Callable[[FittedRows], Iterable[T]],
+    ) -> dict[int, T]:
+        """Compute rows by their positions, few enough at once to bound memory."""
+        results: dict[int, T] = {}
+        for compute in (read, sampled):
+            some = [row for row in rows if self._is_sampled(row) is (compute is sampled)]
+            for start in range(0, len(some), _TOGETHER):
+                block = some[start : start + _TOGETHER]
+                results.update(zip(block, compute(self._rows_at(block)), strict=True))
+        return results
+
+    @cached_property
+    def _numbers(self) -> tuple[Floats, Floats, Floats]:
+        """Coefficients and Γ (n, d, k), and E_w f (n, k), in units of the model."""
+        (n, d), fitted = self.x.shape, self.fitted
+        coef, gamma = (
+            numbers.reshape(n, d, -1) / self._unit
+            for numbers in (fitted.surrogate.coef, fitted.moments.gamma)
+        )
+        return coef, gamma, fitted.moments.mean.reshape(n, -1) / self._unit
+
+    def _rows_at(self, positions: Sequence[int]) -> FittedRows:
+        at = np.asarray(positions, dtype=np.int64)
+        coef, gamma, mean = (numbers[at] for numbers in self._numbers)
+        features, x, cells = self.fitted.features, self.x[at], self.cells[at]
+        inclusion, variance = features.inclusion[at], features.variance[at]
+        if not self.family.by_cell:
+            numbers = Rows(self.family, x, cells).features
+            assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
+            # as Γ is already
+            coef = coef * numbers.units[:, :, None]
+            inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
+        return FittedRows(at, x, cells, self.family, coef, gamma, mean, inclusion, variance)
+
+    def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
+        assert self.form is not None  # noqa: S101 - these rows were not sampled
+        form, explained = self.form, rows.explained
+
+        def residuals(i: int) -> tuple[WeightedRows, Floats]:
+            row = rows.each[i]
+            weighted = form.rows(row)
+            return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
+
+        rest, errors = form.rests(rows, explained, lambda: rows.curves, residuals)
+        return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
+
+    def _sampled_fidelities(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
+        return _sampled_fidelities(self.fitted, rows.positions.tolist())
 
     def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
-        cells = self._spread.cells
-        if cells is not None:
-            return self._exactly(cells, rows)
-        variances = self._spread.variances(rows)
+        assert self.form is not None  # noqa: S101 - these rows were not sampled
+        if self.form.cells is not None:
+            return self._exactly(self.form, self.form.cells, rows)
+        variances = self.form.variances(rows)
         return (
-            estimated(self._weighted(row), row, self._unit, v) for row, v in zip(rows, variances, strict=True)
+            _estimated(self.form.rows(row), rows, i, self._unit, variances[i])
+            for i, row in enumerate(rows.each)
         )
 
-    def _exactly(self, cells: CellEffects, rows: FittedRows) -> list[ExactAdditive]:
-        designs = Designs(rows)
-        masses, counts = cell_masses(self._family, rows.cells, designs)
-        values = cells.effects(rows.cells, designs, masses, counts)
+    def _estimated(self, rows: FittedRows) -> Iterable[AdditiveFit]:
+        return (_estimated(self._answers(row), rows, i, self._unit) for i, row in enumerate(rows.each))
+
+    def _answers(self, row: FittedRow) -> WeightedRows:
+        """The rows of w that the model was asked about, with its answers: of the pool, or a row's own."""
+        sampling, moments = self.sampling, self.fitted.moments
+        if isinstance(sampling, PooledExpectation):
+            if size := int(moments.shared[row.position]):
+                pool = sampling.pool.rows(size)
+                same = pool.cells == instance_cells(row.cut)
+                weights = sampling.ratio ** np.count_nonzero(~same, axis=1)
+                answers = pool.answers.reshape(size, -1) / self._unit
+                return WeightedRows.around(same, weights, answers, pool.cells)
+            sampling = sampling.single
+        assert moments.sampled is not None  # noqa: S101 - the model was sampled
+        answers = moments.sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
+        x, h, _ = sampling.redraw(row.design, row.x, len(answers))
+        return WeightedRows.drawn(h, answers, row.locate(x))
+
+    def _exactly(self, form: ReadForm, cells: CellEffects, rows: FittedRows) -> list[AdditiveFit]:
+        def cut(i: int) -> ProductDesign:
+            return rows.each[i].cut
+
+        masses, counts = cell_masses(self.family, rows.cells, cut)
+        values = cells.effects(rows.cells, cut, masses, counts)
         steps, by_line = values / self._unit, np.zeros(())
-        if self._family.slopes is not None:
+        if self.family.slopes is not None:
             # what the cells add to the line
-            steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in rows])
-            by_line = np.stack([row.explained_by_line for row in rows])
+            steps -= np.stack([row.line_in_cells(masses.shape[2]) for row in rows.each])
+            by_line = np.stack([row.explained_by(row.line) for row in rows.each])
         between = np.einsum("ndb,ndbk->ndk", masses, steps**2) + by_line
         explained = between.sum(axis=1)
 
         def residuals(i: int) -> tuple[WeightedRows, Floats]:
-            row = rows[i]
-            weighted = self._weighted(row)
+            row = rows.each[i]
+            weighted = form.rows(row)
             assert weighted.cells is not None  # noqa: S101 - rows of tables have cells
             curves = sum(curve[cell] for curve, cell in zip(steps[i], weighted.cells, strict=True))
             return weighted, weighted.residuals(row.mean, row.inclusion, row.line) - curves
 
-        rest, errors = self._rests(rows, explained, residuals, lambda _: (steps, rows.mean))
+        rest, errors = form.rests(rows, explained, lambda: (steps, rows.mean), residuals)
         total = explained + rest
-        additive, additive_errors = r_squared(explained, explained + rest, size_of_answers(rows.mean), errors)
-        shares = between / np.where(total > 0, total, 1.0)[:, None]
-        block = ExactBlock(
-            rows,
-            designs,
-            values,
-            masses,
-            counts,
-            shares,
-            total,
-            additive,
-            additive_errors,
-            residuals,
-        )
-        return [ExactAdditive(block, i) for i in range(len(rows))]
+        additive, additive_errors = r_squared(explained, total, _size(rows.mean), errors)
+        safe = np.where(total > 0, total, 1.0)
+        shares = between / safe[:, None]
+        exact = np.zeros(values.shape[2:])
 
-    def _weighted(self, row: FittedRow) -> WeightedRows:
-        return self._spread.rows(row.design, row.row, row.cells_of)
+        def effects(i: int) -> RowEffects:
+            each = counts[i].tolist()
+            current = rows.cells[i] if self.family.by_cell else instance_cells(cut(i))
+            return RowEffects(
+                [curve[:count] for curve, count in zip(values[i], each, strict=True)],
+                [exact[:count] for count in each],
+                [mass[:count] for mass, count in zip(masses[i], each, strict=True)],
+                current.tolist(),
+                shares[i],
+            )
 
-    def _pairs_of(
-        self, row: FittedRow, additive: AdditiveFit, output: int, top: int, pairs: list[tuple[int, int]]
-    ) -> list[tuple[tuple[int, int], PairEstimate]]:
-        cells = self._spread.cells
-        if cells is not None and not cells.interacts:
-            return []
-        if cells is None or len(pairs) > max(_ALL_PAIRS, _CANDIDATES * top):
-            ranked = ranked_pairs(row.masses, pairs, additive, output)[: max(_ALL_PAIRS, _CANDIDATES * top)]
-            pairs = [pair for pair, _ in ranked]
-        values = None if cells is None else cells.pairs(additive.cut, pairs)
-        if values is None:
-            return ranked if cells is None else ranked_pairs(row.masses, pairs, additive, output)
-        return [
-            (pair, _exact_pair(v / self._unit, [row.masses[j] for j in pair]))
-            for pair, v in zip(pairs, values, strict=True)
-        ]
+        r2 = zip(additive, additive_errors, strict=True)
+        return [AdditiveFit(rows, i, safe[i], each, effects, residuals) for i, each in enumerate(r2)]
 
 
-def _exact_pair(values: Floats, masses: Sequence[Floats]) -> PairEstimate:
-    variance = np.tensordot(np.multiply.outer(*masses), values**2, axes=2)
-    return PairEstimate(values, np.zeros_like(values), variance, np.zeros_like(variance))
+def _estimated(
+    weighted: WeightedRows, rows: FittedRows, i: int, unit: Floats, variance: Floats | None = None
+) -> AdditiveFit:
+    """Estimate effects of cells of row i: of what slopes leave of f, where there are slopes.
+
+    For a read model ``variance`` (k,) is the exact Var_w f, NaN where it is unknown, and the coefficients are
+    exact: the effects explain no less than the surrogate, which is one function of the cells and slopes.
+    """
+    row = rows.each[i]
+    zero, masses = np.zeros(unit.size), row.masses
+    beside_line = replace(weighted, f=weighted.residuals(zero, row.inclusion, row.line))
+    fit, line = OneHotFit(beside_line, masses), row.line_in_cells(max(q.size for q in masses))
+    steps, errors = fit.effects()
+    between, rest, error = fit.additive()
+    error = error * (between + rest)  # of what is explained, beside the line
+    by_line = row.explained_by(row.line)
+    parts = np.stack([q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)])
+    explained, missing = between + by_line.sum(axis=0), np.zeros_like(parts)
+    if variance is not None:
+        # cells without rows have no effects here, but what the surrogate explains of them is exact
+        unseen = np.stack([np.isnan(curve).any(axis=0) for curve in steps])
+        by_indicators = row.explained_by(row.coef - row.line)
+        missing = np.where(unseen, np.maximum(by_indicators - parts, 0.0), 0.0)
+        explained = np.maximum(explained + missing.sum(axis=0), row.explained_by(row.coef).sum(axis=0))
+        rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
+    total = explained + rest
+    value, _ = r_squared(explained, total, _size(row.mean), zero)
+    safe = np.where(total > 0, total, 1.0)
+    unknown = missing.sum(axis=0) > _NEGLIGIBLE * total
+    effects = RowEffects(
+        [(curve + part[: len(curve)]) * unit for curve, part in zip(steps, line, strict=True)],
+        [values * unit for values in errors],
+        masses,
+        instance_cells(row.cut).tolist(),
+        (parts + missing + by_line) / safe,
+    )
+    r2 = value, np.where(unknown, np.inf, error / safe)
+    return AdditiveFit(rows, i, safe, r2, lambda _: effects, lambda _: (fit.rows, fit.residuals))
+
+
+def _ranked_pairs(
+    masses: list[Floats], pairs: Sequence[tuple[int, int]], additive: AdditiveFit, output: int
+) -> list[PairEffect]:
+    """What pairs of columns add on rows of w, largest first."""
+    if not pairs:
+        return []
+    (rows, residuals), total = additive.residuals(additive.i), additive.total
+    effects = [pair_estimate(rows, residuals, (masses[j], masses[k]), (j, k), total) for j, k in pairs]
+    return sorted(effects, key=lambda pair: -pair.share[output])
+
+
+def _size(mean: Floats) -> Floats:
+    """Size of answers whose rounding is no variance, in units."""
+    return np.maximum(np.abs(mean), 1.0)
+
+
+def _sampled_fidelities(fitted: Fitted, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+    """R² of sampled rows, which their surrogates have, and its standard errors, (k,) each."""
+    assert fitted.sampled is not None  # noqa: S101 - the rows were sampled
+    numbers = fitted.surrogate.fidelity, fitted.sampled.fidelity_errors
+    return [(np.atleast_1d(numbers[0][row]), np.atleast_1d(numbers[1][row])) for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _JointRow:
+    """Effects of one row under the joint law, where each is the mean over the rows of its cell."""
+
+    parts: JointEffects
+    cells: Ints
+
+    @property
+    def r_squared(self) -> tuple[Floats, Floats]:
+        return self.parts.additive
+
+    @cached_property
+    def effects(self) -> RowEffects:
+        values, errors, masses, shares = zip(*map(self.parts.column, range(self.cells.size)), strict=True)
+        return RowEffects([*values], [*errors], [*masses], self.cells.tolist(), np.stack(shares))
+
+
+@dataclass(frozen=True, eq=False)
+class JointFits:
+    """Fits of the rows of one call under the joint law, from the answers to the background's rows."""
+
+    expectation: JointExpectation
+    texts: Sequence[Objects]  # the columns' cells in words
+    cells: Ints  # (n, d)
+    fitted: Fitted
+    _effects: LRUCache[bytes, JointEffects] = field(
+        default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
+    )
+
+    has_curves = True
+    is_quick = False
+
+    @cached_property
+    def _background_cells(self) -> Ints:
+        """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
+        return self.expectation.family.codes.astype(np.int64)
+
+    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        return _sampled_fidelities(self.fitted, rows)
+
+    def additive(self, rows: Sequence[int]) -> list[_JointRow]:
+        return [_JointRow(self._at(row), self.cells[row]) for row in rows]
+
+    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
+        several = [j for j in columns if len(self.texts[j]) > 1]
+        pairs = [self._at(row).pair(*both) for both in combinations(several, 2)]
+        return [p.of_output(output) for p in sorted(pairs, key=lambda p: -p.share[output])[:top]]
+
+    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
+        return tuple(self.texts[column].tolist())
+
+    def _at(self, row: int) -> JointEffects:
+        cells = self.cells[row]
+
+        def compute() -> JointEffects:
+            counts = [len(texts) for texts in self.texts]
+            weights = self.expectation.family.around(cells).weights
+            return JointEffects(self._background_cells, counts, weights, self.expectation.answers)
+
+        return self._effects.get(cells.tobytes(), compute)

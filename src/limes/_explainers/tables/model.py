@@ -38,17 +38,12 @@ from limes._explainers.reading import (
     shuffled,
 )
 from limes._explainers.results import RowWarnings
-from limes._explainers.tables.fits import ReadFits
-from limes._explainers.tables.form_spread import FormSpread
-from limes._explainers.tables.joint_fits import JointFits
+from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
-from limes._explainers.tables.mixed_fits import MixedFits
-from limes._explainers.tables.sampled_fits import PooledFits, SampledFits
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import RowFits
 from limes._explanation.wording import cell
-from limes._fitted import CutShort, Fitted
-from limes._pipeline import Expectation, Pipeline
+from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of
 from limes.designs._columns import categorical
 from limes.designs._joint import JointFamily
@@ -157,7 +152,7 @@ class TabularModel:
         law = options.family(family, table.matrix)
         bound = _Binding(reading, table, family, also, options.sampling).bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
-        pipeline = Pipeline(
+        pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
             family,
             bound.expectation,
             penalty=options.ridge or None,
@@ -272,21 +267,12 @@ class TabularModel:
         return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits:
-        expectation = self.bound.expectation
-        if isinstance(expectation, JointExpectation):
+        expectation: Any = self.bound.expectation
+        if isinstance(self.law, JointFamily):
             return JointFits(expectation, self.texts, cells, fitted)
-        if expectation.method == "sampled":
-            return self._sampled_fits(expectation, rows, cells, fitted)
-        exact = ReadFits(self._spread, self.texts, rows, cells, fitted)
-        if not fitted.refusals:
-            return exact
-        sampled = self._sampled_fits(self.bound.fallback, rows, cells, fitted)
-        return MixedFits(exact, sampled, fitted)
-
-    def _sampled_fits(self, expectation: Any, rows: Floats, cells: Ints, fitted: Fitted) -> SampledFits:
-        kind: Any = PooledFits if isinstance(expectation, PooledExpectation) else SampledFits
-        fits: SampledFits = kind(expectation, self.family, self.texts, rows, cells, fitted)
-        return fits
+        is_read = expectation.method == "exact"
+        form, sampling = (self._read_form, self.bound.fallback) if is_read else (None, expectation)
+        return TableFits(self.family, self.texts, rows, cells, fitted, form, sampling)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:
@@ -315,10 +301,10 @@ class TabularModel:
         return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
 
     @cached_property
-    def _spread(self) -> FormSpread:
+    def _read_form(self) -> ReadForm:
         form = self.bound.reading.form
         assert form is not None  # noqa: S101 - the expectation is exact
-        return FormSpread(
+        return ReadForm(
             form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
         )
 

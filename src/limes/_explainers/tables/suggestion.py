@@ -22,7 +22,7 @@ from limes._arrays import Floats, fingerprint, is_constant, streams
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import estimate
 from limes.exceptions import InputError
-from limes.surrogates._linear import LIME_SAMPLES
+from limes.surrogates import LIME_SAMPLES
 
 # Designs by name: the option ``bins`` of `limes.TabularExplainer`
 _BINS: Mapping[str, Any] = {"two bins": 2, "quartiles": "quartile", "deciles": "decile", "slopes": None}

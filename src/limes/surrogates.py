@@ -1,4 +1,4 @@
-r"""The linear surrogate, β = Σ⁻¹Γ, and its ridge variant.
+r"""The linear surrogate: β from Γ and Σ, and its ridge variant.
 
 ``least_squares`` is what LIME converges to, ``ridge`` what the ``lime`` package returns for n rows, in
 expectation. Both take one design or a table of n.
@@ -12,10 +12,12 @@ from functools import partial
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, is_constant
+from limes._arrays import Floats, is_constant
 from limes._expectations.moments import Moments
 from limes.designs._features import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
+
+__all__ = ["Surrogate", "least_squares", "ridge"]
 
 # Features that a message lists
 _MOST_NAMES = 5
@@ -68,15 +70,7 @@ class Surrogate:
 
 
 def check_finite(surrogate: Surrogate, *, axis: int, names: Sequence[str] = ()) -> None:
-    """Raise if a coefficient or intercept is infinite or NaN.
-
-    ``axis`` is that of the features among the axes of the coefficients: 0 for one design, 1 for several.
-
-    Raises
-    ------
-    ModelError
-        Naming the features by ``names``, or by their positions.
-    """
+    """Raise unless coefficients and intercepts are finite; ``axis`` is that of the features."""
     finite = np.isfinite(surrogate.coef)
     if finite.all() and np.isfinite(surrogate.intercept).all():
         return
@@ -128,13 +122,13 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
 
 
 def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
-    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero.
-
-    A square of an estimate is too large by the estimate's variance, in expectation.
-    """
+    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
     if moments.sampled is not None:
+        # a square of an estimate is too large by the estimate's variance, in expectation
         explained = explained - moments.sampled.noise
-    variance = np.expand_dims(np.where(_is_constant(moments), np.nan, moments.variance), axis)
+    variance = np.expand_dims(
+        np.where(is_constant(moments.variance, moments.mean), np.nan, moments.variance), axis
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(explained / variance)
 
@@ -144,12 +138,7 @@ def _fidelity(shares: Floats, moments: Moments, *, axis: int) -> Floats:
     total = np.minimum(shares.sum(axis=axis), 1.0)
     if moments.sampled is not None:
         total = np.maximum(total, 0.0)
-    return np.where(_is_constant(moments), 1.0, total)
-
-
-def _is_constant(moments: Moments) -> Bools:
-    """Return whether answers vary by rounding alone; False where the variance is unknown."""
-    return is_constant(moments.variance, moments.mean)
+    return np.where(is_constant(moments.variance, moments.mean), 1.0, total)
 
 
 def ridge(
