@@ -100,10 +100,11 @@ class JointExpectation(Locked):
         rows = self.family.around(cells)
         design = rows.design()
         support = _support(rows, design)
-        inverse = np.ones((1 + support.used.sum(), 1 + support.used.sum()))
-        inverse[0, 1:] = inverse[1:, 0] = 0.0
-        inverse[1:, 1:] = design.inverse[np.ix_(support.used, support.used)]
-        sample = WeightedSample(rows.z, self._computed, self._clusters, self._statistics, rows.weights)
+        inverse = np.eye(1 + support.used.sum())
+        inverse[1:, 1:] = design.inverse[support.used][:, support.used]
+        sample = WeightedSample(
+            rows.departures, self._computed, self._clusters, self._statistics, rows.weights
+        )
         moments = least_squares(design, sample, support, inverse=inverse).to_moments(
             (1,) if self._complement else self._answers.shape[1:],
             self._sampling.accuracy,
