@@ -71,7 +71,6 @@ class JointExpectation(Locked):
 
     @property
     def answers(self) -> Floats:
-        """Answers to the background's rows, (n, k)."""
         return self._answers.reshape(len(self._answers), -1)
 
     @cached_property
@@ -89,8 +88,7 @@ class JointExpectation(Locked):
 
     @cached_property
     def _clusters(self) -> Clusters:
-        """Every row by itself."""
-        return Clusters(np.arange(len(self.family.rows)))
+        return Clusters(np.arange(len(self.family.rows)))  # every row by itself
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         return self.at(self.family.cells(row[None])[0])[1]

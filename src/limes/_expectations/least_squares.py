@@ -281,7 +281,6 @@ def check_squares(f: Floats) -> None:
 
 
 def student_factors(freedom: Ints | Floats) -> Floats:
-    """Factors by which errors from few rows must grow."""
     from scipy.special import ndtri, stdtrit
 
     return np.asarray(stdtrit(freedom, 0.975) / ndtri(0.975))

@@ -518,7 +518,6 @@ class RepeatedExpectation(SampledExpectation):
         return row.moments
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, None]:
-        """Return the states of each repetition, their weights, and that rows are independent."""
         del row
         z, probability, _ = self._states(design)
         again = count // len(z)
