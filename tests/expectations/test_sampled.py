@@ -456,7 +456,7 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
         features = h[:, order]
         design = FeatureTable(features.mean(axis=0), features.var(axis=0), np.ones(5), np.zeros(()))
         clusters = Clusters(np.arange(256), np.arange(256) % 4)
-        sample = WeightedSample(features, f, clusters, AnswerStatistics.from_rows(f))
+        sample = WeightedSample(features - features.mean(axis=0), f, clusters, AnswerStatistics.from_rows(f))
         return least_squares_of_rows(
             design, sample, FeatureSupport.from_rows(features, np.ones(5, dtype=bool))
         ).carriers
@@ -476,7 +476,9 @@ def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
     f, simulated = (h @ coef)[:, None], np.array([[0.3], [0.02], [0.05], [0.01]])
     fit = least_squares_of_rows(
         design,
-        WeightedSample(h, f, Clusters(np.arange(8), np.arange(8) % 4), AnswerStatistics.from_rows(f)),
+        WeightedSample(
+            h - design.inclusion, f, Clusters(np.arange(8), np.arange(8) % 4), AnswerStatistics.from_rows(f)
+        ),
         FeatureSupport(np.full(3, 4), np.ones(3, dtype=bool), np.zeros(3, dtype=bool)),
         controls=[ControlMoments(np.zeros(1), np.zeros((3, 1)), simulated)],
     )

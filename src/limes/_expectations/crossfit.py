@@ -70,7 +70,6 @@ class SimulatedLaw:
         return {"family": self.family, "seed": self.seed}
 
     def rows(self, count: int) -> SimulatedRows:
-        """Draw rows, equally many of every sequence."""
         x, cells = self._strata
         d = x.shape[1]
         points = sobol_points(d, streams(self.seed, _KEY, SEQUENCES)).random(count // SEQUENCES)

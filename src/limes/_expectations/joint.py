@@ -73,7 +73,6 @@ class JointExpectation(Locked):
 
     @property
     def answers(self) -> Floats:
-        """Answers to the background's rows, (n, k)."""
         return self._answers.reshape(len(self._answers), -1)
 
     @cached_property
@@ -91,8 +90,7 @@ class JointExpectation(Locked):
 
     @cached_property
     def _clusters(self) -> Clusters:
-        """Every row by itself."""
-        return Clusters(np.arange(len(self.family.rows)))
+        return Clusters(np.arange(len(self.family.rows)))  # every row by itself
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         return self.at(self.family.cells(row[None])[0])[1]
@@ -102,10 +100,11 @@ class JointExpectation(Locked):
         rows = self.family.around(cells)
         design = rows.design()
         support = _support(rows, design)
-        inverse = np.ones((1 + support.used.sum(), 1 + support.used.sum()))
-        inverse[0, 1:] = inverse[1:, 0] = 0.0
-        inverse[1:, 1:] = design.inverse[np.ix_(support.used, support.used)]
-        sample = WeightedSample(rows.z, self._computed, self._clusters, self._statistics, rows.weights)
+        inverse = np.eye(1 + support.used.sum())
+        inverse[1:, 1:] = design.inverse[support.used][:, support.used]
+        sample = WeightedSample(
+            rows.departures, self._computed, self._clusters, self._statistics, rows.weights
+        )
         moments = least_squares(design, sample, support, inverse=inverse).to_moments(
             (1,) if self._complement else self._answers.shape[1:],
             self._sampling.accuracy,

@@ -231,9 +231,10 @@ class FeatureSupport(NamedTuple):
 
     def surrogate_errors(self, features: Features, variance: Floats, simulated: Floats) -> Floats:
         """Standard errors of the surrogate at the explained row, (..., k), by its variance there."""
-        at_row = np.insert(features.departure, 0, 1.0, axis=-1)[..., None]
+        departure = features.departure[..., None]
         blind = (self.unidentified & (features.departure != 0)).any(axis=-1)[..., None]
-        return np.where(blind, np.inf, np.sqrt(variance + (at_row**2 * simulated**2).sum(axis=-2)))
+        of_control = simulated[..., 0, :] ** 2 + (departure**2 * simulated[..., 1:, :] ** 2).sum(axis=-2)
+        return np.where(blind, np.inf, np.sqrt(variance + of_control))
 
     def carriers(self, residuals: Floats, answers: Floats) -> Floats:
         """Effective clusters behind a coefficient's error, (..., k), of those of each one, (..., d, k).
@@ -279,7 +280,6 @@ def check_squares(f: Floats) -> None:
 
 
 def student_factors(freedom: Ints | Floats) -> Floats:
-    """Factors by which errors from few rows must grow."""
     from scipy.special import ndtri, stdtrit
 
     return np.asarray(stdtrit(freedom, 0.975) / ndtri(0.975))
@@ -306,18 +306,27 @@ class SandwichVariance:
     @classmethod
     def from_rows(cls, influence: Floats, errors: Floats, clusters: Clusters) -> SandwichVariance:
         """Return the variances of the sums of influence W (m, n) times errors e (n, k)."""
-        within, concentration = np.empty((2, len(influence), errors.shape[1]))
-        for k, error in enumerate(errors.T):
-            squares = clusters.sums(influence * error) ** 2
-            within[:, k] = total = squares.sum(axis=1)
-            # of shares: fourth powers of small errors would vanish
-            concentration[:, k] = ((squares / np.where(total > 0, total, 1.0)[:, None]) ** 2).sum(axis=1)
-        effective = np.divide(1.0, concentration, out=np.full_like(within, np.inf), where=concentration > 0)
+        # fourth powers of the largest and smallest errors would be none
+        size = np.abs(errors).max(axis=0)
+        errors = errors / np.where(size > 0, size, 1.0)
+        if clusters.are_rows:
+            squares = influence**2
+            within, fourth = squares @ errors**2, squares**2 @ errors**4
+        else:
+            sums = [clusters.sums(influence * error) ** 2 for error in errors.T]
+            within = np.stack([its.sum(axis=1) for its in sums], axis=1)
+            fourth = np.stack([(its**2).sum(axis=1) for its in sums], axis=1)
+        effective = np.divide(within**2, fourth, out=np.full_like(within, np.inf), where=fourth > 0)
+        within = within * size**2
         if clusters.sequence is None:
             return cls(within, effective, None)
         parts = [clusters.sequence == s for s in np.unique(clusters.sequence)]
-        of_sequences = np.stack([influence[:, rows] @ errors[rows] for rows in parts])
+        of_sequences = np.stack([influence[:, rows] @ errors[rows] for rows in parts]) * size
         return cls(within, effective, between_sequences(of_sequences, axis=0), len(parts))
+
+    def of_sums(self, some: slice) -> SandwichVariance:
+        between = None if self.between is None else self.between[some]
+        return SandwichVariance(self.within[some], self.effective[some], between, self.n_sequences)
 
     @cached_property
     def ratio(self) -> Floats:
@@ -383,11 +392,17 @@ class Clusters:
         order = np.argsort(self.cluster, kind="stable")
         return order, np.flatnonzero(np.diff(self.cluster[order], prepend=-1))
 
+    @property
+    def are_rows(self) -> bool:
+        """Whether every row is a cluster."""
+        order, starts = self._sorted
+        return starts.size == order.size
+
     def sums(self, contributions: Floats) -> Floats:
         """Sums over clusters, (m, n) -> (m, clusters)."""
-        order, starts = self._sorted
-        if starts.size == order.size:
+        if self.are_rows:
             return contributions
+        order, starts = self._sorted
         return np.asarray(np.add.reduceat(contributions[:, order], starts, axis=1))
 
     def bias_reduced(self, residuals: Floats, regressors: Floats, weights: Floats) -> Floats:
@@ -397,10 +412,10 @@ class Clusters:
         one row that is r / √(1 - leverage). With it the variance of a coefficient is unbiased if all errors
         have the same variance (Bell & McCaffrey 2002).
         """
-        order, starts = self._sorted
-        if starts.size == order.size:
+        if self.are_rows:
             remaining = 1.0 - np.einsum("np,pn->n", regressors, weights)
             return np.asarray(residuals / np.sqrt(np.maximum(remaining, _MIN_ONE_MINUS_LEVERAGE))[:, None])
+        order, starts = self._sorted
         sizes = np.diff(starts, append=order.size)
         errors = np.empty_like(residuals)
         for size in np.unique(sizes):
@@ -466,14 +481,17 @@ class AnswerStatistics:
         """Least variances (m, k) that unseen answers add to sums of influences (m, n) times errors (n, k)."""
         reach, total = self.reach_around(prediction), np.zeros((2, len(influence), self.std.size))
         differs = self.differs & (np.abs(errors - _usual(errors)) > self.rounding)
-        events = (differs, np.where(reach > 0, reach, np.inf)), (np.abs(errors) > self.negligible, self.std)
-        for least, (rare, size) in zip(total, events, strict=True):
-            for side in (influence > 0, influence < 0):
-                n_rare = np.asarray(side @ rare.astype(np.float64))
-                if (n_rare < ENOUGH_ANSWERS).any():
-                    count = np.maximum(side.sum(axis=1), 1)
-                    typical = np.where(side, influence, 0.0) ** 2 @ np.ones(influence.shape[1]) / count
-                    least += rare_variances(typical, n_rare, size)
+        unexplained = np.abs(errors) > self.negligible
+        rare, sizes = (
+            np.stack([differs, unexplained]).astype(np.float64),
+            (np.where(reach > 0, reach, np.inf), self.std),
+        )
+        for side in (influence > 0, influence < 0):
+            n_rare = side.astype(np.float64) @ rare
+            if (n_rare < ENOUGH_ANSWERS).any():
+                typical = (np.where(side, influence, 0.0) ** 2).sum(axis=1) / np.maximum(side.sum(axis=1), 1)
+                for least, numbers, size in zip(total, n_rare, sizes, strict=True):
+                    least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
 
 
@@ -505,9 +523,9 @@ def _usual(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample:
-    """Rows around one explained row: features h (n, d) and answers f (n, k)."""
+    """Rows around one explained row: centred features h - E_w h (n, d) and answers f (n, k)."""
 
-    h: Floats
+    centred: Floats
     f: Floats
     clusters: Clusters
     statistics: AnswerStatistics  # of the answers
@@ -529,10 +547,10 @@ def least_squares(
     ``prediction`` (k,) is the model's at the explained row, if there is one. Rows with ``weights`` are not
     draws of w: their Σ, of which ``inverse`` is the inverse, is itself estimated from them.
     """
-    h, f, used = sample.h, sample.f, support.used
+    centred, f, used = sample.centred, sample.f, support.used
     residuals = f if residuals is None else residuals
     simulated = simulated_errors(controls) if controls else np.zeros((1 + used.size, f.shape[1]))
-    regressors = np.column_stack([np.ones(len(h)), h[:, used] - features.inclusion[used]])
+    regressors = np.column_stack([np.ones(len(f)), centred if used.all() else centred[:, used]])
     weighted = regressors if sample.weights is None else regressors * sample.weights[:, None]
     if inverse is None:
         inverse = np.linalg.pinv(regressors.T @ weighted, hermitian=True)
@@ -540,39 +558,40 @@ def least_squares(
     fitted = influence @ residuals
     rest = residuals - regressors @ fitted
     errors = sample.clusters.bias_reduced(rest, regressors, influence)
-    place = np.flatnonzero(np.concatenate([[True], used]))
-    coef, all_influence = np.zeros((1 + used.size, f.shape[1])), np.zeros((1 + used.size, len(h)))
-    coef[place], all_influence[place] = fitted, influence
-    mean, coef = coef[0], coef[1:]
+    mean, coef, all_influence = fitted[0], fitted[1:], influence
+    if not used.all():
+        place = np.flatnonzero(np.concatenate([[True], used]))
+        coef, all_influence = np.zeros((used.size, f.shape[1])), np.zeros((1 + used.size, len(f)))
+        coef[used], all_influence[place] = fitted[1:], influence
     if controls and support.unidentified.any():
         others = np.mean([its.coef for its in controls], axis=0)
         coef = np.where(support.unidentified[:, None], others, coef)
-    squares, gamma = (f - mean - (h - features.inclusion) @ coef) ** 2, features.gamma(coef)
+    squares, gamma = (f - mean - centred @ coef if controls else rest) ** 2, features.gamma(coef)
     mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
     # where the residuals are 0, R² is 1, however the sample happens to scatter
     variance = (coef * gamma).sum(axis=0) + mean_square
     variance = np.where(is_constant(variance, np.abs(f).max(axis=0)), 0.0, variance)
 
-    def least(influence: Floats) -> Floats:
-        return sample.statistics.least_variances(influence, errors, prediction)
-
-    sandwich = uncontrolled = SandwichVariance.from_rows(all_influence, errors, sample.clusters)
+    # what moves the intercept, the coefficients, and the surrogate at the explained row
+    at_row = np.concatenate([[1.0], features.departure])
+    every_influence = np.vstack([all_influence, at_row @ all_influence])
+    every = SandwichVariance.from_rows(every_influence, errors, sample.clusters)
+    least = sample.statistics.least_variances(every_influence, errors, prediction)
+    sandwich = uncontrolled = every.of_sums(slice(-1))
+    variances = every.variances(sandwich.variance_reduction, least)
     if controls:
         answers = f - regressors @ (influence @ f)
         uncontrolled = SandwichVariance.from_rows(all_influence, answers, sample.clusters)
-    variances = sandwich.variances(sandwich.variance_reduction, least(all_influence))
-    at_row = np.insert(features.departure, 0, 1.0)[None] @ all_influence
-    of_surrogate = SandwichVariance.from_rows(at_row, errors, sample.clusters)
-    variance_at_row = of_surrogate.variances(sandwich.variance_reduction, least(at_row))[0]
     moves = _Moves(all_influence[1:], errors, mean, coef, gamma, variance, squares)
-    noise, total, each = moves.variances(features, sample)
+    noise, (total, each) = moves.noise(features, sample.clusters), moves.variances(features, sample)
     seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
     noise *= np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
-    noise += features.variance[:, None] * simulated[1:] ** 2
-    fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
-    # answers that are all the same show nothing of the fit
-    fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
-    if sample.weights is not None:
+    if sample.weights is None:
+        noise += features.variance[:, None] * simulated[1:] ** 2
+        fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
+        # answers that are all the same show nothing of the fit
+        fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
+    else:
         # R² = 1 - E_w rest² / Var_w f is that of the rows which β was fitted to. In their population it is
         # smaller by Σ_j noise_j / Var_w f in expectation, which the errors cover
         noise /= np.where(variance > 0, variance, 1.0)
@@ -584,9 +603,9 @@ def least_squares(
         mean=mean,
         coef=coef,
         gamma=gamma,
-        coef_errors=support.coef_errors(variances[1:], simulated[1:]),
+        coef_errors=support.coef_errors(variances[1:-1], simulated[1:]),
         variance=variance,
-        surrogate_errors=support.surrogate_errors(features, variance_at_row, simulated),
+        surrogate_errors=support.surrogate_errors(features, variances[-1], simulated),
         fidelity_errors=fidelity,
         share_errors=shares,
         noise=noise,
@@ -610,34 +629,34 @@ class _Moves(NamedTuple):
     variance: Floats
     squares: Floats  # of the surrogate's residuals, (n, k)
 
-    def variances(self, features: Features, sample: WeightedSample) -> tuple[Floats, Floats, Floats]:
-        """The diagonal of Cov(β) Σ, (d, k), and variances of R² (k,) and of shares (d, k).
+    def noise(self, features: Features, clusters: Clusters) -> Floats:
+        """What errors of β add to β_j (Σβ)_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
+        if clusters.are_rows:
+            return np.asarray((self.influence * features.gamma(self.influence)) @ self.errors**2)
+        moved = (clusters.sums(self.influence * error) for error in self.errors.T)
+        return np.stack([(its * features.gamma(its)).sum(axis=1) for its in moved], axis=1)
 
-        With the first, errors of β change β_j (Σβ)_j in expectation.
-        """
+    def variances(self, features: Features, sample: WeightedSample) -> tuple[Floats, Floats]:
+        """Variances of R² (k,), where Σ is known, and of shares (d, k)."""
         w, sums = sample.weights, sample.clusters.sums
-        noise, total, each = np.zeros_like(self.coef), np.zeros_like(self.mean), np.zeros_like(self.coef)
-        for k, variance in enumerate(self.variance.tolist()):
-            moved, coef, gamma = (
-                self.influence * self.errors[:, k],
-                self.coef[:, k, None],
-                self.gamma[:, k, None],
-            )
-            noise[:, k] = (sums(moved) * features.gamma(sums(moved))).sum(axis=1)
-            if variance == 0.0:
-                continue
+        total, each = np.zeros_like(self.mean), np.zeros_like(self.coef)
+        for k in np.flatnonzero(self.variance > 0).tolist():
+            variance, moved = self.variance[k], self.influence * self.errors[:, k]
+            coef, gamma = self.coef[:, k, None], self.gamma[:, k, None]
+            change = (gamma / variance) * moved
             if w is None:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
-                change = gamma * moved + coef * features.gamma(moved)
-                grown = change.sum(axis=0) + (self.squares[:, k] - self.squares[:, k].mean()) / len(
-                    self.errors
-                )
+                change += (coef / variance) * features.gamma(moved)
+                rest = self.squares[:, k] - self.squares[:, k].mean()
+                grown = change.sum(axis=0) + rest / len(rest) / variance
             else:  # Σ is estimated, too
-                f, h = sample.f[:, k] - self.mean[k], sample.h - features.inclusion
-                change = gamma * moved + coef * (w * (h.T * f - gamma))
-                grown = w * (f**2 - variance)
-            change = (change - coef * gamma / variance * grown) / variance
-            total[k], *each[:, k] = (sums(np.vstack([change.sum(axis=0), change])) ** 2).sum(axis=1)
-        return noise, total, each
+                f = sample.f[:, k] - self.mean[k]
+                change += (coef / variance) * (np.multiply(sample.centred.T, w * f, order="C") - gamma * w)
+                grown = w * (f**2 / variance - 1.0)
+            change -= (coef * gamma / variance) * grown
+            each[:, k] = (sums(change) ** 2).sum(axis=1)
+            if w is None:
+                total[k] = (sums(change.sum(axis=0)[None]) ** 2).sum()
+        return total, each
 
 
 def mean_ratio_error(weights: Floats, part: Floats, whole: Floats) -> Floats:

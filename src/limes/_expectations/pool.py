@@ -46,7 +46,6 @@ class CachedPredictions:
 
     @property
     def missing(self) -> int:
-        """Number of rows without answers."""
         return len(self.x) - sum(len(batch) for batch in tuple(self.batches.values()))
 
     def predict(
@@ -72,7 +71,6 @@ class CachedPredictions:
         in_workers(work, [start for start in starts if start not in self.batches], workers, stop)
 
     def answers(self) -> list[Floats]:
-        """Answers in the order of the rows, batch by batch."""
         return [batch for _, batch in sorted(self.batches.items())]
 
 

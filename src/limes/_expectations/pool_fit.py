@@ -81,7 +81,6 @@ class ExplainedRows:
 
     @cached_property
     def codes(self) -> CellCodes:
-        """Cells of the rows in the format of a pool, (n, d)."""
         return np.ascontiguousarray(cell_codes(self.family, self.cells))
 
     @cached_property
@@ -110,7 +109,6 @@ class CellMoments:
 
     @classmethod
     def of(cls, family: ProductFamily, effects: Sequence[Floats]) -> CellMoments:
-        """Moments of effects (cells, k) of each column."""
         ratio, widest = changed_weight(family), max(len(column) for column in effects)
         mean, contrast = np.zeros((2, len(effects), widest, effects[0].shape[1]))
         for j, (law, effect) in enumerate(zip(family.marginals, effects, strict=True)):
@@ -226,7 +224,6 @@ class NormalEquations:
 
     @property
     def effective(self) -> Floats:
-        """Effective number of rows, (Σ w)² / Σ w²."""
         return np.asarray(self.gram[:, :, 0, 0].sum(axis=1) ** 2 / self.squares[:, 0])
 
     @cached_property
@@ -295,8 +292,6 @@ _TOTALS = _numbers(
 
 @dataclass(frozen=True, eq=False)
 class _ErrorSums:
-    """Sums over a pool's rows, of which errors are made."""
-
     normal: NormalEquations
     columns: NDArray[Any]  # `_COLUMN_SUMS`, (n, 1 + d, k)
     totals: NDArray[Any]  # `_TOTALS`, (n, k)

@@ -94,7 +94,6 @@ class PooledExpectation(Locked):
         return self.pool.calls
 
     def fill(self, progress: Progress, *, workers: int = 1) -> None:
-        """Predict the rows of the largest pool."""
         for size in self._sizes[-1:]:
             self._grow(size, progress, workers)
 
@@ -186,7 +185,6 @@ class PooledExpectation(Locked):
         return error
 
     def _grow(self, size: int, progress: Progress, workers: int) -> None:
-        """Predict the rows that the pool of one size still lacks."""
         if missing := self.pool.missing(size):
             with progress(missing, CALLS) as on_progress:
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
@@ -260,8 +258,6 @@ def _distinct(pool: ControlledPool, cells: Ints, outputs: Floats | None) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class _PoolFit:
-    """The fit of one row at one stage."""
-
     stage: Stage
     control: str
     excess: float  # the largest error in units of the tolerance
@@ -357,7 +353,6 @@ class ControlledPools(Locked):
         return (pool.shares[pool.control] > _WORTH_A_SECOND) == (stage != quick)
 
     def _controlled(self, stage: Stage) -> ControlledPool:
-        """Choose the control of a stage by the variance that its fits leave on unseen rows."""
         rows = self._pool.rows(stage.size)
         f = rows.answers.reshape(len(rows.answers), -1)
         check_squares(f)

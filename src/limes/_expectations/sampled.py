@@ -408,14 +408,14 @@ def estimate(
     name, controls = _choose_control(design, sample, f, sampling)
     moments = [control.expectation(design) for control in controls]
     support = FeatureSupport.from_rows(sample.h, design.variance != 0)
-    residuals, used = f.copy(), support.used
+    residuals, centred, used = f.copy(), sample.h - design.inclusion, support.used
     for k, (control, its) in enumerate(zip(controls, moments, strict=True)):
         rows = sample.sequence == k
-        centred = sample.h[rows][:, used] - design.inclusion[used]
-        residuals[rows] -= control.predict(sample.x[rows]) - (its.mean + centred @ its.coef[used])
+        linear = its.mean + centred[rows][:, used] @ its.coef[used]
+        residuals[rows] -= control.predict(sample.x[rows]) - linear
     fit = least_squares(
         design,
-        WeightedSample(sample.h, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),
+        WeightedSample(centred, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),
         support,
         residuals=residuals,
         controls=moments,
@@ -519,7 +519,6 @@ class RepeatedExpectation(SampledExpectation):
         return row.moments
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, None]:
-        """Return the states of each repetition, their weights, and that rows are independent."""
         del row
         z, probability, _ = self._states(design)
         again = count // len(z)

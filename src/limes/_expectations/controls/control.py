@@ -42,7 +42,6 @@ class TooLargeError(Exception):
 
 
 def check_numbers(coefs: int, copies: int) -> None:
-    """Raise TooLargeError if ``copies`` of the normal equations of a number of coefficients are too large."""
     if copies * coefs**2 > _MOST_NUMBERS:
         raise TooLargeError
 
@@ -185,7 +184,6 @@ class SequenceRidge:
         return _penalised(gram - self.grams[sequence], product - self.products[sequence], penalty * rows)
 
     def without_each(self, penalty: float) -> Floats:
-        """Coefficients (sequences, p, k) of the fits without each sequence."""
         return np.stack([self.without(sequence, penalty) for sequence in range(len(self.grams))])
 
 
@@ -226,7 +224,6 @@ def least_left(shares: Mapping[str, float]) -> str:
 
 
 def evenly_spread(n: int, most: int) -> slice:
-    """Pick at most ``most`` of n rows, evenly spread."""
     return slice(None, None, -(-n // most))
 
 

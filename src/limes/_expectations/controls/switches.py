@@ -129,7 +129,6 @@ class _KernelControl(FittedControl):
 
 
 def switch_kernels(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
-    """Fit kernel ridge regression to answers f (n, k) at rows z (n, d) of 0 and 1."""
     if len(z) < _FEWEST_ROWS:
         return ZeroControl(f.shape[1])
     intercept, scale = f.mean(axis=0), np.where(f.std(axis=0) > 0, f.std(axis=0), 1.0)
@@ -237,7 +236,6 @@ class _Process(FittedControl):
 
 
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
-    """Fit a Gaussian process to answers f (n, k) at rows z (n, d) of 0 and 1."""
     from scipy.special import expit
 
     is_logistic = are_probabilities(f)

@@ -396,8 +396,6 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class _NetworkControl(FittedControl):
-    """The mean of a network's fits to rows of one design."""
-
     network: Network
     design: ProductDesign
     x: Floats  # simulated rows and their features, (n, d) both
@@ -505,10 +503,8 @@ _FEWEST_ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class _Trees(FittedControl):
-    """Forests of single outputs, one a direction (r, k) of the answers."""
-
-    forests: tuple[Forest, ...]
-    directions: Floats
+    forests: tuple[Forest, ...]  # of single outputs
+    directions: Floats  # of the answers, (r, k)
     intercept: Floats
 
     @cached_property
