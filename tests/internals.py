@@ -76,8 +76,7 @@ NAMES = {
         "cell count difference error estimate number one_line shorten signed_column"
     ),
     "limes._functions": (
-        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked "
-        "Step"
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
