@@ -266,7 +266,8 @@ class TableFits:
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
-        self._fidelities.update(self._computed(missing, self._fidelities_of, self._sampled_fidelities))
+        sampled = partial(_sampled_fidelities, self.fitted)
+        self._fidelities.update(self._computed(missing, self._fidelities_of, sampled))
         return [self._fidelities[row] for row in rows]
 
     def additive(self, rows: Sequence[int]) -> list[AdditiveFit]:
@@ -347,8 +348,8 @@ class TableFits:
     def _computed(
         self,
         rows: Sequence[int],
-        read: Callable[[FittedRows], Iterable[T]],
-        sampled: Callable[[FittedRows], Iterable[T]],
+        read: Callable[[list[int]], Iterable[T]],
+        sampled: Callable[[list[int]], Iterable[T]],
     ) -> dict[int, T]:
         """Compute rows by their positions, few enough at once to bound memory."""
         results: dict[int, T] = {}
@@ -356,7 +357,7 @@ class TableFits:
             some = [row for row in rows if self._is_sampled(row) is (compute is sampled)]
             for start in range(0, len(some), _TOGETHER):
                 block = some[start : start + _TOGETHER]
-                results.update(zip(block, compute(self._rows_at(block)), strict=True))
+                results.update(zip(block, compute(block), strict=True))
         return results
 
     @cached_property
@@ -382,9 +383,10 @@ class TableFits:
             inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
         return FittedRows(at, x, cells, self.family, coef, gamma, mean, inclusion, variance)
 
-    def _fidelities_of(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
+    def _fidelities_of(self, positions: list[int]) -> Iterable[tuple[Floats, Floats]]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
-        form, explained = self.form, rows.explained
+        form, rows = self.form, self._rows_at(positions)
+        explained = rows.explained
 
         def residuals(i: int) -> tuple[WeightedRows, Floats]:
             row = rows.each[i]
@@ -394,20 +396,17 @@ class TableFits:
         rest, errors = form.rests(rows, explained, lambda: rows.curves, residuals)
         return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
 
-    def _sampled_fidelities(self, rows: FittedRows) -> Iterable[tuple[Floats, Floats]]:
-        return _sampled_fidelities(self.fitted, rows.positions.tolist())
-
-    def _additive_of(self, rows: FittedRows) -> Iterable[AdditiveFit]:
+    def _additive_of(self, positions: list[int]) -> Iterable[AdditiveFit]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
-        if self.form.cells is not None:
-            return self._exactly(self.form, self.form.cells, rows)
-        variances = self.form.variances(rows)
-        return (
-            _estimated(self.form.rows(row), rows, i, self._unit, variances[i])
-            for i, row in enumerate(rows.each)
-        )
+        form, rows = self.form, self._rows_at(positions)
+        if form.cells is not None:
+            return self._exactly(form, form.cells, rows)
+        variances = form.variances(rows)
+        each = enumerate(rows.each)
+        return (_estimated(form.rows(row), rows, i, self._unit, variances[i]) for i, row in each)
 
-    def _estimated(self, rows: FittedRows) -> Iterable[AdditiveFit]:
+    def _estimated(self, positions: list[int]) -> Iterable[AdditiveFit]:
+        rows = self._rows_at(positions)
         return (_estimated(self._answers(row), rows, i, self._unit) for i, row in enumerate(rows.each))
 
     def _answers(self, row: FittedRow) -> WeightedRows:
