@@ -341,8 +341,7 @@ def _behind_monotone(first: MonotoneMap, second: Operation) -> FeatureMap:
         case Codebook():
             return _codes_of_monotone(first, second)
         case CurveMap():
-            before = _both_monotone(first, second.before)
-            return replace(second, before=before, name=_joint_name(first, second))
+            return replace(second, before=first, name=_joint_name(first, second))
     raise CannotRead("it treats some numbers of a column of numbers differently from the others")
 
 

@@ -1,21 +1,12 @@
 """Fold preprocessing into a form: from a form over the model's columns to one over the user's columns.
 
 A pipeline is f(φ_1(x_s(1)), φ_2(x_s(2)), ...): every column of the model is a function φ of one column of the
-user's. Columns with the same source are one feature to the user, so a one-hot group comes back as one column:
+user's. Columns with the same source are one feature to the user, so a one-hot group comes back as one column.
+Sums stay sums, with the effects of one source added up, products stay products, forests stay forests
+(``_tree_rewriting.py``); linear, quadratic and Gaussian forms keep their kind behind scalers.
 
-- a sum of effects stays a sum, with the effects of one source added up;
-- a product stays a product, with the factors of one source multiplied;
-- a forest stays a forest, with every test on φ(x) turned into one on x (``_tree_rewriting.py``);
-- linear, quadratic and Gaussian forms keep their kind behind scalers;
-- where a step raises the form is NaN.
-
-The feature maps of one source must share a domain. An encoder that refuses unknown values restricts its
-column to the values that it knows; all other maps of the column are then evaluated there. An encoder that
-accepts unknown values becomes a step function where another map reads the same column as a number.
-
-Weighted sums of columns, as principal components are, stand in front of linear and quadratic models. A
-component z_k = shift_k + Σ_j matrix[k, j] φ_j(x_s(j)) is not a function of one column. A linear model of
-components is linear in the columns that these are made of, and a quadratic one quadratic: with z = A φ + b,
+Weighted sums of columns, z = A φ + b, as principal components are, stand in front of linear and quadratic
+models, which are linear and quadratic in the columns that they are made of:
 
     c·z = (Aᵀc)·φ + b·c          zᵀMz = φᵀ(AᵀMA)φ + ...
 """
@@ -230,6 +221,10 @@ def _naming_column(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 # -- the common domain of the functions of one column ------------------------------------------------------
+#
+# An encoder that refuses unknown values restricts its column to the values that it knows; all other maps of
+# the column are then evaluated there. An encoder that accepts unknown values becomes a step function where
+# another map reads the same column as a number.
 
 
 def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:

@@ -46,12 +46,10 @@ _TRIED = 10_000
 _HASH = 0xFFFFFFFF
 
 
-def _softmax_scale(model: Any) -> float:
-    """1 for the softmax of several classes; 0 where each class has a logistic function."""
-    return float(model.get_all_params().get("loss_function") == "MultiClass")
-
-
-@partial(with_probabilities, scale=_softmax_scale)
+# with another loss each of several classes has a logistic function
+@partial(
+    with_probabilities, scale=lambda model: float(model.get_all_params().get("loss_function") == "MultiClass")
+)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     if hasattr(model, "predict_proba"):
