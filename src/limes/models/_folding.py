@@ -13,7 +13,7 @@ models, which are linear and quadratic in the columns that they are made of:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -209,7 +209,7 @@ def _product(factors: Sequence[_Effect]) -> Function | None:
     families = [e.composed() for e in factors if not e.is_table]
     tables = [e for e in factors if e.is_table]
     if tables:
-        families.append(_table_of(tables, lambda values: np.prod(values, axis=0)))
+        families.append(_table_of(tables, lambda values: reduce(np.multiply, values)))
     return product_of(families) if families else None
 
 
@@ -263,19 +263,20 @@ def _on_domain(phi: FeatureMap, keys: Floats | None, closed: bool) -> FeatureMap
     return LookupMap(keys, np.concatenate([numbers(phi(keys)), other, missing]), closed)
 
 
-def _table_of(effects: Sequence[_Effect], together: Callable[[list[Floats]], Any]) -> Function:
+def _table_of(effects: Sequence[_Effect], together: Callable[[Iterator[Floats]], Any]) -> Function:
     """Functions of one source, looked up; ``together`` combines their values (m, P) at P common points.
 
     A point for each key, one for any other value, or one of each piece; a missing value comes last.
     """
     first = effects[0].map
     if isinstance(first, LookupMap):
-        ends, other = first.keys, first.keys.max(initial=0.0) + 1.0
+        ends = first.keys
+        points = (phi.values for e in effects if isinstance(phi := e.map, LookupMap))
     else:
         ends = np.unique(np.concatenate([e.map.cuts for e in effects if isinstance(e.map, StepMap)]))
-        other = np.inf
-    points = np.append(ends, [other, np.nan])
-    table = np.asarray(together([e.function(numbers(e.map(points))) for e in effects]))
+        points = (e.map(np.append(ends, [np.inf, np.nan])) for e in effects)
+    # one after the other: an encoder may have thousands of columns
+    table = np.asarray(together(e.function(numbers(x)) for e, x in zip(effects, points, strict=True)))
     if not isinstance(first, LookupMap):
         return Step(ends, table[:, :-1], table[:, -1])
     others = np.full(len(table), np.nan) if first.closed else table[:, -2]

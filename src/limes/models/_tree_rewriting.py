@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -348,10 +349,10 @@ class _IntervalSplits:
 
     def _write_alternation(self, task: _Task, interval: _Interval) -> None:
         test = self._alternating[task.node]
-        ends = np.concatenate([[-np.inf], test.cuts, [np.inf]])
+        ends = pairwise([-np.inf, *test.cuts.tolist(), np.inf])
         pieces = tuple(
             _Piece(max(low, interval.lower), min(high, interval.upper), test.first_left ^ bool(k % 2))
-            for k, (low, high) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+            for k, (low, high) in enumerate(ends)
             if max(low, interval.lower) < min(high, interval.upper)
         )
         missing = test.missing_left if interval.missing else None
@@ -415,8 +416,8 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
 
 def _around(threshold: float, missing_left: bool, window: Window) -> Alternation:
     """The test x <= threshold, but the window goes with NaN."""
-    cuts = np.unique([window.lower, window.upper, threshold])
-    ends = np.append(cuts, np.inf)
-    in_window = (ends > window.lower) & (ends <= window.upper)
-    left = np.where(in_window, missing_left, ends <= threshold)
-    return Alternation(cuts[left[1:] != left[:-1]], bool(left[0]), missing_left)
+    cuts = sorted({window.lower, window.upper, threshold})
+    ends = (*cuts, np.inf)
+    left = [missing_left if window.lower < end <= window.upper else end <= threshold for end in ends]
+    turns = [cut for cut, (side, next_side) in zip(cuts, pairwise(left), strict=True) if side != next_side]
+    return Alternation(np.array(turns), left[0], missing_left)
