@@ -264,10 +264,8 @@ def _on_domain(phi: FeatureMap, keys: Floats | None, closed: bool) -> FeatureMap
 
 
 def _table_of(effects: Sequence[_Effect], together: Callable[[Iterator[Floats]], Any]) -> Function:
-    """Functions of one source, looked up; ``together`` combines their values (m, P) at P common points.
-
-    A point for each key, one for any other value, or one of each piece; a missing value comes last.
-    """
+    """Functions of one source, looked up; ``together`` combines their values (m, P) at P common points."""
+    # A point for each key, one for any other value, or one of each piece; a missing value comes last.
     first = effects[0].map
     if isinstance(first, LookupMap):
         ends = first.keys
@@ -409,10 +407,8 @@ class Guard:
         return self.column.source, id(phi.basis), id(phi.before), self.accepted, self.step
 
     def function(self) -> Function | None:
-        """0 where the step accepts the value, NaN where it raises; None if no number of a table raises.
-
-        A law has missing values only if the background has them, on which the model itself is called.
-        """
+        """0 where the step accepts the value, NaN where it raises; None if no number of a table raises."""
+        # A law has missing values only if the background has them, on which the model itself is called.
         phi, accepted = self.column.map, self.accepted
         if accepted == EVERYTHING:
             return None
@@ -455,11 +451,9 @@ class Guard:
 def _undefined(
     columns: Sequence[ModelColumn], guards: Sequence[Guard], form: Form, size: int
 ) -> Reduced | None:
-    """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0.
-
-    Columns that an encoder looks up and the model does not use are looked up here: their values stay
-    categories, as the encoder refuses other values.
-    """
+    """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0."""
+    # Columns that an encoder looks up and the model does not use are looked up here: their values stay
+    # categories, as the encoder refuses other values.
     by_column: list[list[Function]] = [[] for _ in range(size)]
     used = category_columns(form)
     for column in columns:

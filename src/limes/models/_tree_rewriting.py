@@ -391,10 +391,8 @@ class Window(NamedTuple):
 
 
 def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window) -> BoosterTree:
-    """An equal tree in which only NaN is missing.
-
-    Inner nodes come first in ``concerned``: whether each sends the numbers of the window where it sends NaN.
-    """
+    """An equal tree in which only NaN is missing."""
+    # concerned: whether each inner node, numbered first, sends the numbers of the window where it sends NaN
     size, missing_left = tree.feature.size, tree.missing_left
     # nodes where the threshold alone would send the window, or part of it, elsewhere than NaN
     agrees = np.where(missing_left, tree.threshold >= window.upper, tree.threshold <= window.lower)

@@ -154,11 +154,9 @@ def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
 
 
 def _encoded_columns(model: Any, schema: Schema | None) -> tuple[Ints, dict[int, Floats]]:
-    """The user's column of each encoded one, and the codes of columns of categories.
-
-    Trees see categories first, each as its position among the categories of training, then numbers as they
-    are. A category that is not in the training data is missing.
-    """
+    """The user's column of each encoded one, and the codes of columns of categories."""
+    # Trees see categories first, each as its position among the categories of training, then numbers as they
+    # are. A category that is not in the training data is missing.
     if model.is_categorical_ is None:
         return np.arange(model.n_features_in_), {}
     encoded = np.flatnonzero(model.is_categorical_)

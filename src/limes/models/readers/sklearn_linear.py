@@ -369,10 +369,9 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
 
 @dataclass(frozen=True)
 class _Monomial:
-    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots.
+    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots."""
 
-    Kernels are sums of these.
-    """
+    # Kernels are sums of these.
 
     weight: float
     precision: Floats

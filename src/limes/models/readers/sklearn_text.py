@@ -90,10 +90,8 @@ class _Run(NamedTuple):
 
 
 def _runs(tokens: Sequence[Token], longest: int, prefixes: set[str] | None) -> Iterator[_Run]:
-    """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None.
-
-    A run is valid until the next one is yielded.
-    """
+    """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None."""
+    # A run is valid until the next one is yielded.
     tried = 0
 
     def with_longer(run: _Run) -> Iterator[_Run]:

@@ -391,10 +391,8 @@ class _Categories:
         return Codebook(by_value, other if self.missing is None else float(codes[self.missing]), other)
 
     def grouped(self, infrequent: Any, left_out: int | None = None) -> list[float]:
-        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones.
-
-        ``left_out`` is the position of a category without a number.
-        """
+        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones."""
+        # ``left_out`` is the position of a category without a number.
         values = [] if infrequent is None else np.asarray(infrequent).tolist()
         has_missing = self.missing is not None
         rare = {self.missing if has_missing and is_blank(v) else self.values.index(v) for v in values}
