@@ -103,10 +103,8 @@ class MonotoneMap:
         return float(self(np.array([np.nan]))[0])
 
     def cut(self, levels: Floats) -> Floats:
-        """Where φ crosses levels: φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut.
-
-        The cuts (m,) are ±inf where φ never crosses. x runs from ``start`` on.
-        """
+        """Where φ crosses levels: φ(x) <= level ⟺ x <= cut; for a falling φ, φ(x) > level ⟺ x <= cut."""
+        # The cuts (m,) are ±inf where φ never crosses. x runs from ``start`` on.
         cuts, multiple_crossings = self.crossings(levels)
         if multiple_crossings:
             raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
@@ -231,12 +229,9 @@ def _crossings(
     start: float,
     non_monotone_rounding: bool = False,
 ) -> tuple[Floats, dict[int, Floats]]:
-    """The last x >= start before each level (m,) is crossed; ±inf where it never is, or always was.
-
-    ``before`` is whether x lies before the crossing of its level. With ``non_monotone_rounding`` the
-    neighbours of each cut are checked, and all cuts, an odd number, of levels that are crossed several times
-    are returned by position.
-    """
+    """The last x >= start before each level (m,) is crossed; ±inf where it never is, or always was."""
+    # before: whether x lies before the crossing of its level. With non_monotone_rounding the neighbours of
+    # each cut are checked, and all cuts (an odd number) of levels crossed several times returned by position.
     levels = np.asarray(levels, dtype=np.float64)
     first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
     last = _key_of(np.full(levels.shape, _LARGEST))
@@ -341,8 +336,7 @@ def _behind_monotone(first: MonotoneMap, second: Operation) -> FeatureMap:
         case Codebook():
             return _codes_of_monotone(first, second)
         case CurveMap():
-            before = _both_monotone(first, second.before)
-            return replace(second, before=before, name=_joint_name(first, second))
+            return replace(second, before=first, name=_joint_name(first, second))
     raise CannotRead("it treats some numbers of a column of numbers differently from the others")
 
 

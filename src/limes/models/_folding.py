@@ -1,28 +1,19 @@
 """Fold preprocessing into a form: from a form over the model's columns to one over the user's columns.
 
 A pipeline is f(φ_1(x_s(1)), φ_2(x_s(2)), ...): every column of the model is a function φ of one column of the
-user's. Columns with the same source are one feature to the user, so a one-hot group comes back as one column:
+user's. Columns with the same source are one feature to the user, so a one-hot group comes back as one column.
+Sums stay sums, with the effects of one source added up, products stay products, forests stay forests
+(``_tree_rewriting.py``); linear, quadratic and Gaussian forms keep their kind behind scalers.
 
-- a sum of effects stays a sum, with the effects of one source added up;
-- a product stays a product, with the factors of one source multiplied;
-- a forest stays a forest, with every test on φ(x) turned into one on x (``_tree_rewriting.py``);
-- linear, quadratic and Gaussian forms keep their kind behind scalers;
-- where a step raises the form is NaN.
-
-The feature maps of one source must share a domain. An encoder that refuses unknown values restricts its
-column to the values that it knows; all other maps of the column are then evaluated there. An encoder that
-accepts unknown values becomes a step function where another map reads the same column as a number.
-
-Weighted sums of columns, as principal components are, stand in front of linear and quadratic models. A
-component z_k = shift_k + Σ_j matrix[k, j] φ_j(x_s(j)) is not a function of one column. A linear model of
-components is linear in the columns that these are made of, and a quadratic one quadratic: with z = A φ + b,
+Weighted sums of columns, z = A φ + b, as principal components are, stand in front of linear and quadratic
+models, which are linear and quadratic in the columns that they are made of:
 
     c·z = (Aᵀc)·φ + b·c          zᵀMz = φᵀ(AᵀMA)φ + ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -227,7 +218,7 @@ def _product(factors: Sequence[_Effect]) -> Function | None:
     families = [e.composed() for e in factors if not e.is_table]
     tables = [e for e in factors if e.is_table]
     if tables:
-        families.append(_table_of(tables, lambda values: np.prod(values, axis=0)))
+        families.append(_table_of(tables, lambda values: reduce(np.multiply, values)))
     return product_of(families) if families else None
 
 
@@ -239,6 +230,10 @@ def _naming_column(name: str, work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 # -- the common domain of the functions of one column ------------------------------------------------------
+#
+# An encoder that refuses unknown values restricts its column to the values that it knows; all other maps of
+# the column are then evaluated there. An encoder that accepts unknown values becomes a step function where
+# another map reads the same column as a number.
 
 
 def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
@@ -277,19 +272,18 @@ def _on_domain(phi: FeatureMap, keys: Floats | None, closed: bool) -> FeatureMap
     return LookupMap(keys, np.concatenate([numbers(phi(keys)), other, missing]), closed)
 
 
-def _table_of(effects: Sequence[_Effect], together: Callable[[list[Floats]], Any]) -> Function:
-    """Functions of one source, looked up; ``together`` combines their values (m, P) at P common points.
-
-    A point for each key, one for any other value, or one of each piece; a missing value comes last.
-    """
+def _table_of(effects: Sequence[_Effect], together: Callable[[Iterator[Floats]], Any]) -> Function:
+    """Functions of one source, looked up; ``together`` combines their values (m, P) at P common points."""
+    # A point for each key, one for any other value, or one of each piece; a missing value comes last.
     first = effects[0].map
     if isinstance(first, LookupMap):
-        ends, other = first.keys, first.keys.max(initial=0.0) + 1.0
+        ends = first.keys
+        points = (phi.values for e in effects if isinstance(phi := e.map, LookupMap))
     else:
         ends = np.unique(np.concatenate([e.map.cuts for e in effects if isinstance(e.map, StepMap)]))
-        other = np.inf
-    points = np.append(ends, [other, np.nan])
-    table = np.asarray(together([e.function(numbers(e.map(points))) for e in effects]))
+        points = (e.map(np.append(ends, [np.inf, np.nan])) for e in effects)
+    # one after the other: an encoder may have thousands of columns
+    table = np.asarray(together(e.function(numbers(x)) for e, x in zip(effects, points, strict=True)))
     if not isinstance(first, LookupMap):
         return Step(ends, table[:, :-1], table[:, -1])
     others = np.full(len(table), np.nan) if first.closed else table[:, -2]
@@ -422,10 +416,8 @@ class Guard:
         return self.column.source, id(phi.basis), id(phi.before), self.accepted, self.step
 
     def function(self) -> Function | None:
-        """0 where the step accepts the value, NaN where it raises; None if no number of a table raises.
-
-        A law has missing values only if the background has them, on which the model itself is called.
-        """
+        """0 where the step accepts the value, NaN where it raises; None if no number of a table raises."""
+        # A law has missing values only if the background has them, on which the model itself is called.
         phi, accepted = self.column.map, self.accepted
         if accepted == EVERYTHING:
             return None
@@ -468,11 +460,9 @@ class Guard:
 def _undefined(
     columns: Sequence[ModelColumn], guards: Sequence[Guard], form: Form, size: int
 ) -> Reduced | None:
-    """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0.
-
-    Columns that an encoder looks up and the model does not use are looked up here: their values stay
-    categories, as the encoder refuses other values.
-    """
+    """A sum over the user's columns: 0 where every guard accepts, NaN elsewhere. None if always 0."""
+    # Columns that an encoder looks up and the model does not use are looked up here: their values stay
+    # categories, as the encoder refuses other values.
     by_column: list[list[Function]] = [[] for _ in range(size)]
     used = category_columns(form)
     for column in columns:

@@ -1,21 +1,20 @@
 """Trees whose tests are not single thresholds of the user's columns, rewritten as trees of such tests.
 
-*Folded forests*: every test "φ(x) goes left" of a model's column is a set of values of x. Where x takes
-finitely many values it is a set of codes. On the line it is a union of intervals: behind a scaler one
-threshold, and again one node. *Interval splits*: a test that an inner interval passes (one bin of many)
-becomes a threshold at each end, and a copy of the subtree below for each interval. *Numbers that count as
-missing*: LightGBM with ``zero_as_missing`` treats |x| <= 1e-35 as missing, XGBoost with ``missing=-999``
-every number that float32 rounds to -999; a node sends this window of numbers to the side of NaN, whatever
-its threshold.
+*Folded forests*: a test "φ(x) goes left" is a set of codes where x takes finitely many values, and a union of
+intervals on the line: behind a scaler one threshold. *Interval splits*: a test that an inner interval passes
+(one bin of many) becomes a threshold at each end, and a copy of the subtree below for each interval. *Numbers
+that count as missing* (LightGBM's ``zero_as_missing``, XGBoost's ``missing=-999``) go with NaN, whatever the
+threshold of a node.
 
-Nodes are written anew by one walk, which carries, for each column, the interval of x that can still reach the
-present node. It decides many tests below, so that copies shrink as they multiply.
+One walk writes nodes anew. It carries, for each column, the interval of x that can still reach the present
+node, which decides many tests below, so that copies shrink as they multiply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -287,8 +286,7 @@ class _IntervalSplits:
         self._missing_left, self._by_set = old.missing_left.tolist(), by_set.tolist()
         self._tasks: list[_Task] = []
         self.origin: list[int] = []
-        self._new_threshold: list[float] = []
-        self._new_missing_left: list[bool] = []
+        self._new_tests: list[tuple[float, bool]] = []
         self._new_children: list[list[int]] = [[], []]
 
     def write(self, root: int, limit: int) -> bool:
@@ -301,20 +299,20 @@ class _IntervalSplits:
     def fields(self) -> dict[str, Any]:
         """The arrays of the new tree; all else of a node is as in the old one."""
         right, left = self._new_children
+        threshold, missing_left = zip(*self._new_tests, strict=True)
         return {
             "feature": self._old.feature[self.origin],
-            "threshold": np.array(self._new_threshold),
+            "threshold": np.array(threshold),
             "left": np.array(left),
             "right": np.array(right),
-            "missing_left": np.array(self._new_missing_left, dtype=np.bool_),
+            "missing_left": np.array(missing_left),
             "value": self._old.value[self.origin],
         }
 
     def _add(self, task: _Task, threshold: float, *, missing_left: bool) -> int:
         position = len(self.origin)
         self.origin.append(task.node)
-        self._new_threshold.append(threshold)
-        self._new_missing_left.append(missing_left)
+        self._new_tests.append((threshold, missing_left))
         for children in self._new_children:
             children.append(-1)
         if task.place is not None:
@@ -351,10 +349,10 @@ class _IntervalSplits:
 
     def _write_alternation(self, task: _Task, interval: _Interval) -> None:
         test = self._alternating[task.node]
-        ends = np.concatenate([[-np.inf], test.cuts, [np.inf]])
+        ends = pairwise([-np.inf, *test.cuts.tolist(), np.inf])
         pieces = tuple(
             _Piece(max(low, interval.lower), min(high, interval.upper), test.first_left ^ bool(k % 2))
-            for k, (low, high) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+            for k, (low, high) in enumerate(ends)
             if max(low, interval.lower) < min(high, interval.upper)
         )
         missing = test.missing_left if interval.missing else None
@@ -393,10 +391,8 @@ class Window(NamedTuple):
 
 
 def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window) -> BoosterTree:
-    """An equal tree in which only NaN is missing.
-
-    Inner nodes come first in ``concerned``: whether each sends the numbers of the window where it sends NaN.
-    """
+    """An equal tree in which only NaN is missing."""
+    # concerned: whether each inner node, numbered first, sends the numbers of the window where it sends NaN
     size, missing_left = tree.feature.size, tree.missing_left
     # nodes where the threshold alone would send the window, or part of it, elsewhere than NaN
     agrees = np.where(missing_left, tree.threshold >= window.upper, tree.threshold <= window.lower)
@@ -418,8 +414,8 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
 
 def _around(threshold: float, missing_left: bool, window: Window) -> Alternation:
     """The test x <= threshold, but the window goes with NaN."""
-    cuts = np.unique([window.lower, window.upper, threshold])
-    ends = np.append(cuts, np.inf)
-    in_window = (ends > window.lower) & (ends <= window.upper)
-    left = np.where(in_window, missing_left, ends <= threshold)
-    return Alternation(cuts[left[1:] != left[:-1]], bool(left[0]), missing_left)
+    cuts = sorted({window.lower, window.upper, threshold})
+    ends = (*cuts, np.inf)
+    left = [missing_left if window.lower < end <= window.upper else end <= threshold for end in ends]
+    turns = [cut for cut, (side, next_side) in zip(cuts, pairwise(left), strict=True) if side != next_side]
+    return Alternation(np.array(turns), left[0], missing_left)

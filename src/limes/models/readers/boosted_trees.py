@@ -70,10 +70,8 @@ def column_name(schema: Schema | None, j: int) -> str:
 
 
 def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats:
-    """The library's number of each code that column j may hold, (L,), NaN if it has no number.
-
-    ``categories`` are the model's, in the order of their numbers.
-    """
+    """The library's number of each code that column j may hold, (L,), NaN if it has no number."""
+    # ``categories`` are the model's, in the order of their numbers.
     number = {value: float(i) for i, value in enumerate(categories) if value == value and value is not None}
     levels = () if schema is None else schema.levels[j]
     if levels:

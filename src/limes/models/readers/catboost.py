@@ -46,12 +46,10 @@ _TRIED = 10_000
 _HASH = 0xFFFFFFFF
 
 
-def _softmax_scale(model: Any) -> float:
-    """1 for the softmax of several classes; 0 where each class has a logistic function."""
-    return float(model.get_all_params().get("loss_function") == "MultiClass")
-
-
-@partial(with_probabilities, scale=_softmax_scale)
+# with another loss each of several classes has a logistic function
+@partial(
+    with_probabilities, scale=lambda model: float(model.get_all_params().get("loss_function") == "MultiClass")
+)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
     if hasattr(model, "predict_proba"):
@@ -121,10 +119,8 @@ class _SplitReader:
         raise CannotRead(f"CatBoost splits by {kind!r}, which limes cannot read")
 
     def _code_hashes(self, column: int, used: Ints) -> Floats:
-        """The hash of each text, or of each whole number, that the column may hold.
-
-        They are CatBoost's, which exports hashes beside a model for the rows of a pool.
-        """
+        """The hash of each text, or of each whole number, that the column may hold."""
+        # They are CatBoost's, which exports hashes beside a model for the rows of a pool.
         levels = self._schema.levels[column] if self._schema is not None else ()
         texts = [str(level) for level in levels] or [str(i) for i in range(_TRIED)]
         positions = {f["flat_feature_index"] for f in self._categories.values()}
@@ -155,11 +151,9 @@ def _tree(splits: Sequence[CatBoostSplit], left: Any, right: Any, value: Any) ->
 
 
 def _in_levels(splits: Sequence[CatBoostSplit], values: Floats) -> BoosterTree:
-    """The tree whose level i tests splits[i], its nodes numbered level by level.
-
-    Bit i of a leaf's number is the result of test i: "greater than the border" goes right, "is the
-    category" goes left.
-    """
+    """The tree whose level i tests splits[i], its nodes numbered level by level."""
+    # Bit i of a leaf's number is the result of test i: "greater than the border" goes right, "is the
+    # category" goes left.
     depth = len(splits)
     if len(values) != 2**depth:
         raise CannotRead(f"a tree of {depth} tests has {len(values)} leaves")

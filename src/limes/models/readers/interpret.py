@@ -29,11 +29,7 @@ _BLOCK = 4_000_000
 _SCORED = ("logit", "mlogit", "vlogit")
 
 
-def _softmax_scale(model: Any) -> float:
-    return float(model.link_ == "mlogit")
-
-
-@partial(with_probabilities, scale=_softmax_scale)
+@partial(with_probabilities, scale=lambda model: float(model.link_ == "mlogit"))
 def machine(model: Any, method: str, schema: Schema | None) -> Form:
     """Predictions of the regressor with identity link, margin of the classifier."""
     name, link = type(model).__name__, model.link_

@@ -151,12 +151,10 @@ def _members(fields: Fields, by_category: Any) -> dict[int, Any]:
 
 
 def _codes(head: Fields, text: str, categories: Any, schema: Schema | None) -> dict[int, Floats]:
-    """Codes of the pandas columns that had categories when the model was fitted, in their order.
-
-    These columns must be inferred. Columns of texts are always among them. The parameters list the columns
-    that training treated as categories; if the parameters are not stored, the columns that the model splits
-    by category have a list of categories for their range.
-    """
+    """Codes of the pandas columns that had categories when the model was fitted, in their order."""
+    # These columns must be inferred. Columns of texts are always among them. The parameters list the columns
+    # that training treated as categories; if the parameters are not stored, the columns that the model splits
+    # by category have a list of categories for their range.
     if not categories:
         return {}
     parameter = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.MULTILINE)

@@ -98,10 +98,8 @@ _RESPONSES: Mapping[int, tuple[Curve, ...]] = {
 
 
 def matching_curve(margins: Floats, answers: Floats, pick: Curve, allowed: float) -> Curve | None:
-    """The curve margins -> answers that gives the model's answers at the same rows; None without one.
-
-    ``pick`` selects the outputs that are explained among all predictions; answers may differ by ``allowed``.
-    """
+    """The curve margins -> answers that gives the model's answers at the same rows; None without one."""
+    # pick selects the outputs that are explained among all predictions; answers may differ by allowed
     for curve in _RESPONSES[margins.ndim]:
         try:
             picked = pick(curve(margins))

@@ -51,26 +51,27 @@ def _leaf_values(model: Any) -> Floats:
     return np.concatenate([share / share.sum(axis=1, keepdims=True) for share in shares], axis=1)
 
 
+def _structure(nodes: Any, columns: Ints) -> dict[str, Any]:
+    """The tests of a tree, which rounds x to float32 before it compares."""
+    leaf = nodes.children_left < 0
+    return {
+        "feature": np.where(leaf, -1, columns[np.where(leaf, 0, nodes.feature)]),
+        "threshold": float32_threshold(np.where(leaf, 0.0, nodes.threshold)),
+        "left": nodes.children_left.astype(np.int64),
+        "right": nodes.children_right.astype(np.int64),
+        "missing_left": np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
+    }
+
+
 def _joined(trees: Sequence[tuple[Any, Floats]]) -> Forest:
-    """The sum of trees with these values at their nodes; they round x to float32 before they compare."""
+    """The sum of trees with these values at their nodes."""
     forests = []
     for model, values in trees:
         refuse_replaced_methods(model)
-        nodes = model.tree_
-        leaf = nodes.children_left < 0
-        forests.append(
-            Forest(
-                feature=np.where(leaf, -1, nodes.feature).astype(np.int64),
-                threshold=float32_threshold(np.where(leaf, 0.0, nodes.threshold)),
-                left=nodes.children_left.astype(np.int64),
-                right=nodes.children_right.astype(np.int64),
-                missing_left=np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
-                value=values,
-                roots=np.zeros(1, dtype=np.int64),
-                intercept=np.zeros(values.shape[1:]),
-                size=int(nodes.n_features),
-            )
-        )
+        size = int(model.tree_.n_features)
+        tests, roots = _structure(model.tree_, np.arange(size)), np.zeros(1, dtype=np.int64)
+        intercept = np.zeros(values.shape[1:])
+        forests.append(Forest(**tests, value=values, roots=roots, intercept=intercept, size=size))
     return Forest.joined(forests, intercept=forests[0].intercept)
 
 
@@ -91,12 +92,8 @@ def _constant(value: Floats, size: int) -> Forest:
 # -- boosting ---------------------------------------------------------------------------------------------
 
 
-def _is_log_loss(model: Any) -> bool:
-    """Whether probabilities are the logistic of the margin; with the exponential loss of twice it."""
-    return getattr(model, "loss", "log_loss") == "log_loss"
-
-
-@partial(with_probabilities, where=_is_log_loss)
+# with the exponential loss probabilities are the logistic of twice the margin
+@partial(with_probabilities, where=lambda model: getattr(model, "loss", "log_loss") == "log_loss")
 def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
     if hasattr(model, "classes_"):
@@ -156,11 +153,9 @@ def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
 
 
 def _encoded_columns(model: Any, schema: Schema | None) -> tuple[Ints, dict[int, Floats]]:
-    """The user's column of each encoded one, and the codes of columns of categories.
-
-    Trees see categories first, each as its position among the categories of training, then numbers as they
-    are. A category that is not in the training data is missing.
-    """
+    """The user's column of each encoded one, and the codes of columns of categories."""
+    # Trees see categories first, each as its position among the categories of training, then numbers as they
+    # are. A category that is not in the training data is missing.
     if model.is_categorical_ is None:
         return np.arange(model.n_features_in_), {}
     encoded = np.flatnonzero(model.is_categorical_)
@@ -188,11 +183,7 @@ def _histogram_tree(member: Any, columns: Ints, output: int, outputs: int) -> Bo
     )
 
 
-def _per_other_class(model: Any) -> float:
-    return 1.0 / (len(model.classes_) - 1)
-
-
-@partial(with_probabilities, scale=_per_other_class)
+@partial(with_probabilities, scale=lambda model: 1.0 / (len(model.classes_) - 1))
 def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
     """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others."""
     # Zhu, Zou, Rosset & Hastie 2009, Multi-class AdaBoost
@@ -297,24 +288,13 @@ def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Fores
         )
     refuse_replaced_methods(isolating)
     share = 1.0 / len(isolating.estimators_)
+    trees = []
     with parsing("scikit-learn"):
-        trees = [
-            _isolation_tree(member.tree_, np.asarray(columns), share)
-            for member, columns in zip(isolating.estimators_, isolating.estimators_features_, strict=True)
-        ]
+        for member, columns in zip(isolating.estimators_, isolating.estimators_features_, strict=True):
+            nodes = member.tree_
+            depth = nodes.compute_node_depths() - 1.0 + _mean_path(nodes.n_node_samples)
+            trees.append(BoosterTree(**_structure(nodes, np.asarray(columns)), value=share * depth))
     return join_trees(trees, schema, {}, intercept=0.0, size=int(isolating.n_features_in_))
-
-
-def _isolation_tree(nodes: Any, columns: Ints, share: float) -> BoosterTree:
-    leaf = nodes.children_left < 0
-    return BoosterTree(
-        feature=columns[np.where(leaf, 0, nodes.feature)],
-        threshold=float32_threshold(np.where(leaf, 0.0, nodes.threshold)),
-        left=nodes.children_left,
-        right=nodes.children_right,
-        missing_left=np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
-        value=share * (nodes.compute_node_depths() - 1.0 + _mean_path(nodes.n_node_samples)),
-    )
 
 
 def _mean_path(samples: Any) -> Floats:

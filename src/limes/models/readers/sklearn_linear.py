@@ -1,13 +1,8 @@
 """Linear models of scikit-learn, naive Bayes, quadratic discriminant analysis and kernel machines.
 
-The joint log-likelihood of naive Bayes, log P(class) + log P(x | class), is a sum.
-With x_j a count, the summand is linear (multinomial, complement); where x_j is 0 or 1, it has two values
-(Bernoulli); where x_j is normal given the class, it is a parabola. That of a joint normal law is quadratic.
-Two classes have one margin, the difference of their joint log-likelihoods; k classes have k.
-
-Kernel machines are f(x) = c + Σ_i a_i K(x, ζ_i). An RBF kernel is a product of Gaussian bumps over columns, a
-Laplacian one a product of exp(-γ |x_j - ζ_j|), a linear one makes f linear, a polynomial of degree two makes
-it quadratic. Other kernels are no such products.
+Joint log-likelihoods log P(class) + log P(x | class) of naive Bayes are sums of functions of one column, and
+those of joint normal laws quadratic; two classes have one margin, the difference of theirs, k classes have k.
+Kernel machines are f(x) = c + Σ_i a_i K(x, ζ_i), with kernels that are products of functions of one column.
 """
 
 from __future__ import annotations
@@ -48,11 +43,6 @@ def _coefficients(model: Any) -> tuple[Floats, Floats]:
     return dense(model.coef_), np.asarray(model.intercept_, dtype=np.float64)
 
 
-def _is_logistic(model: Any) -> bool:
-    """Whether probabilities are the logistic of the margin; not with SGDClassifier's Huber loss."""
-    return type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss")
-
-
 def _softmax_scale(model: Any) -> float:
     """1 where probabilities are the softmax of the margins; 0 where each class has a logistic function."""
     if type(model).__name__ == "SGDClassifier":
@@ -61,7 +51,12 @@ def _softmax_scale(model: Any) -> float:
     return float(not apart)
 
 
-@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
+# probabilities of SGDClassifier's Huber loss are no logistic of the margin
+@partial(
+    with_probabilities,
+    where=lambda model: type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss"),
+    scale=_softmax_scale,
+)
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
     refuse_all_but_margin(model, method, "effects")
@@ -373,10 +368,9 @@ def gaussian_process(model: Any, method: str, schema: Schema | None) -> Form:  #
 
 @dataclass(frozen=True)
 class _Monomial:
-    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots.
+    """weight · exp(-Σ_j precision_j (x_j - ζ_j)²/2 - Σ_j rate_j |x_j - ζ_j|) · (x·ζ) ** dots."""
 
-    Kernels are sums of these.
-    """
+    # Kernels are sums of these.
 
     weight: float
     precision: Floats

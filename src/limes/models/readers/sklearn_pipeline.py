@@ -247,22 +247,18 @@ _FOLDS: Mapping[str, Fold] = {
 # -- what a step accepts ---------------------------------------------------------------------------------
 
 
-# Estimators that pass rows on unchanged, and their attribute with the estimators that get them; names without
-# "Regressor" or "Classifier"
+# Estimators that pass rows on unchanged, without "Regressor" or "Classifier", and the attribute with those
+# that get them
 _PASSED_ON_TO = {
-    "Bagging": "estimators_",
-    "CalibratedClassifierCV": "calibrated_classifiers_",
-    "_Calibrated": "estimator",
-    "FrozenEstimator": "estimator",
-    "GridSearchCV": "best_estimator_",
-    "HalvingGridSearchCV": "best_estimator_",
-    "HalvingRandomSearchCV": "best_estimator_",
-    "MultiOutput": "estimators_",
-    "OneVsRest": "estimators_",
-    "RandomizedSearchCV": "best_estimator_",
-    "Stacking": "estimators_",
-    "TransformedTarget": "regressor_",
-    "Voting": "estimators_",
+    name: attribute
+    for attribute, names in {
+        "best_estimator_": "GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RandomizedSearchCV",
+        "calibrated_classifiers_": "CalibratedClassifierCV",
+        "estimator": "_Calibrated FrozenEstimator",
+        "estimators_": "Bagging MultiOutput OneVsRest Stacking Voting",
+        "regressor_": "TransformedTarget",
+    }.items()
+    for name in names.split()
 }
 # Steps that check no input themselves
 _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")

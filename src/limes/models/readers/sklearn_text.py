@@ -3,11 +3,8 @@
 Rows of a vectorizer are x(z) = φ(z) R, over their norm if any. R has a row for each word of the text, the
 vectorizer's output for that word alone, before the norm; φ(z) = z. With n-grams R has a row for every product
 of words that makes one appear, and φ(z) are these products: an n-gram of tokens i_1 < ... < i_n appears where
-they are kept and all tokens between them are removed (a word that stands between two of its occurrences keeps
-them apart). That holds where the tokens of a perturbed text are the tokens of its kept words, and where rows
-of R that share a column add up there; both are checked here.
-
-A linear model on x is a form over z by its coefficients times R, and a tree on x tests which words are kept.
+they are kept and all tokens between them are removed. That holds where the tokens of a perturbed text are the
+tokens of its kept words, and where rows of R that share a column add up there; both are checked here.
 """
 
 from __future__ import annotations
@@ -45,37 +42,29 @@ Token: TypeAlias = tuple[str, int]
 _Words: TypeAlias = frozenset[int]
 
 
-@dataclass(frozen=True, eq=False)
-class Grams:
+class Grams(NamedTuple):
     """Products of the words of a text, and the n-gram that appears where each of them is 1."""
 
     texts: tuple[str, ...]  # (G,) the n-grams
     counts: Ints  # (G,) how often each then appears
-    # (L,) for each factor, as in limes.models.forms.PresenceProducts
-    product: Ints
-    word: Ints
-    present: Bools
+    factors: tuple[Ints, Ints, Bools]  # product, word and presence (L,), as in PresenceProducts
 
-    @classmethod
-    def from_tokens(cls, tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
-        """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one."""
-        counts: Counter[tuple[str, _Words, _Words]] = Counter()
-        factors = 0
-        for run in _runs(tokens, sizes[-1], None if vocabulary is None else _prefixes(vocabulary)):
-            if run.length in sizes and (vocabulary is None or run.text in vocabulary):
-                counts[run.text, frozenset(run.kept), frozenset(run.removed)] += 1
-                factors += len(run.kept) + len(run.removed)
-            if factors > _MOST_FACTORS:
-                raise _too_many(tokens)
-        sides = [side for _, kept, removed in counts for side in (kept, removed)]
-        side_of = np.repeat(np.arange(len(sides)), [len(side) for side in sides])
-        return cls(
-            texts=tuple(text for text, _, _ in counts),
-            counts=np.array(list(counts.values()), dtype=np.int64),
-            product=side_of // 2,
-            word=np.array([word for side in sides for word in side], dtype=np.int64),
-            present=side_of % 2 == 0,
-        )
+
+def _grams_of(tokens: Sequence[Token], sizes: range, vocabulary: Collection[str] | None) -> Grams:
+    """All n-grams, n in ``sizes``, that a perturbed text can have, of the vocabulary if there is one."""
+    counts: Counter[tuple[str, _Words, _Words]] = Counter()
+    factors = 0
+    for run in _runs(tokens, sizes[-1], None if vocabulary is None else _prefixes(vocabulary)):
+        if run.length in sizes and (vocabulary is None or run.text in vocabulary):
+            counts[run.text, frozenset(run.kept), frozenset(run.removed)] += 1
+            factors += len(run.kept) + len(run.removed)
+        if factors > _MOST_FACTORS:
+            raise _too_many(tokens)
+    sides = [side for _, kept, removed in counts for side in (kept, removed)]
+    side_of = np.repeat(np.arange(len(sides)), [len(side) for side in sides])
+    words = np.array([word for side in sides for word in side], dtype=np.int64)
+    times = np.array(list(counts.values()), dtype=np.int64)
+    return Grams(tuple(text for text, _, _ in counts), times, (side_of // 2, words, side_of % 2 == 0))
 
 
 def _prefixes(vocabulary: Collection[str]) -> set[str]:
@@ -100,10 +89,8 @@ class _Run(NamedTuple):
 
 
 def _runs(tokens: Sequence[Token], longest: int, prefixes: set[str] | None) -> Iterator[_Run]:
-    """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None.
-
-    A run is valid until the next one is yielded.
-    """
+    """Runs of a text that are prefixes of the vocabulary; all runs if ``prefixes`` is None."""
+    # A run is valid until the next one is yielded.
     tried = 0
 
     def with_longer(run: _Run) -> Iterator[_Run]:
@@ -225,7 +212,7 @@ def _grams(vectorizer: Any, document: Document) -> Grams:
         for token in tokens(occurrence)
     ]
     vocabulary = getattr(vectorizer, "vocabulary_", None)
-    return Grams.from_tokens(each, range(smallest, largest + 1), vocabulary)
+    return _grams_of(each, range(smallest, largest + 1), vocabulary)
 
 
 def _counted(vectorizer: Any, texts: Sequence[str]) -> Any:
@@ -394,9 +381,9 @@ def _over_words(form: Form, word_rows: WordRows, columns: Any) -> Form:
 
 
 def _linear_over_words(form: Linear, word_rows: WordRows, columns: Any) -> Form:
-    coef, grams = np.asarray(columns @ form.coef), word_rows.grams
-    if grams is not None:
-        factors = (grams.product, grams.word, grams.present)
+    coef = np.asarray(columns @ form.coef)
+    if word_rows.grams is not None:
+        factors = word_rows.grams.factors
         return PresenceProducts.from_factors(*factors, coef, form.intercept, word_rows.words)
     if word_rows.norm is None:
         return Linear(coef, form.intercept)

@@ -1,12 +1,8 @@
 """Transformers of scikit-learn, as operations on columns.
 
 A *fold* maps a fitted transformer and its input columns, each a function of one column of the user's, to its
-output columns. Only the exact class counts: a subclass may do something else.
-
-Every encoder is a codebook: a code for each category of training, one for a missing value, and one for any
-other category, or its refusal. Expansions are functions of several columns before a linear model: products of
-two columns make it quadratic; random Fourier features make it a sum of cosines of sums, whose expectations
-are products of characteristic functions; Nystroem's make it a kernel machine.
+output columns. Expansions are functions of several columns before a linear model: products of two columns
+make it quadratic, random Fourier features a sum of cosines of sums, Nystroem's a kernel machine.
 """
 
 from __future__ import annotations
@@ -196,9 +192,8 @@ def binarizer(step: Any, columns: StepColumns) -> StepColumns:
 
 
 # Rising functions of numpy, and the start of their domain
-_RISING = ["log", "log2", "log10", "log1p", "sqrt", "exp", "exp2", "expm1", "arcsinh", "arctan", "cbrt"]
-_RISING += ["sinh", "tanh"]
-_START = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "sqrt": 0.0}
+_RISING = dict.fromkeys(("log", "log2", "log10", "log1p", "sqrt"), 0.0) | {"log1p": -1.0}
+_RISING |= dict.fromkeys(("exp", "exp2", "expm1", "arcsinh", "arctan", "cbrt", "sinh", "tanh"), -np.inf)
 # Other functions; those that are even and rise with x > 0; and those of both kinds that are not smooth at 0
 _NON_MONOTONE = ["absolute", "fabs", "square", "cosh", "cos", "sin"]
 _EVEN = ("absolute", "fabs", "square")
@@ -227,7 +222,7 @@ def function_transformer(step: Any, columns: StepColumns) -> StepColumns:
     if name in _OTHERS:
         return columns.every(_OTHERS[name])
     if name in _RISING:
-        start = _START.get(name, -np.inf)
+        start = _RISING[name]
         return columns.every(
             MonotoneMap(lambda values: function(numbers(values)), start=start, kinks=kinks, name=label)
         )
@@ -356,16 +351,10 @@ def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
             guards.append(Guard(column, within, "SplineTransformer(extrapolation='error')"))
         missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else np.nan
         basis = _Transformed(one, low, high, count, missing)
-        spline_column = column.then(CurveMap(basis, kinks=tuple(knots.tolist()), name="SplineTransformer"))
-        outputs += [_with_index(spline_column, column, basis, k) for k in range(count)]
+        # the splines of one column share the basis
+        curves = [CurveMap(basis, k, tuple(knots.tolist()), name="SplineTransformer") for k in range(count)]
+        outputs += map(column.then, curves)
     return StepColumns(tuple(outputs), bool(step.sparse_output)).with_guards(*guards)
-
-
-def _with_index(first: ModelColumn, column: ModelColumn, basis: _Transformed, index: int) -> ModelColumn:
-    """Another spline of the same column, which shares the basis."""
-    if isinstance(first.map, CurveMap):
-        return replace(first, map=replace(first.map, index=index))
-    return column.then(CurveMap(basis, index))
 
 
 # -- encoders and bins -----------------------------------------------------------------------------------
@@ -401,10 +390,8 @@ class _Categories:
         return Codebook(by_value, other if self.missing is None else float(codes[self.missing]), other)
 
     def grouped(self, infrequent: Any, left_out: int | None = None) -> list[float]:
-        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones.
-
-        ``left_out`` is the position of a category without a number.
-        """
+        """0, 1, ... for frequent categories in their order, the next number for all infrequent ones."""
+        # ``left_out`` is the position of a category without a number.
         values = [] if infrequent is None else np.asarray(infrequent).tolist()
         has_missing = self.missing is not None
         rare = {self.missing if has_missing and is_blank(v) else self.values.index(v) for v in values}

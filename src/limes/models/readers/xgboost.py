@@ -55,11 +55,11 @@ def _is_logistic(model: Any) -> bool:
     return objective in ("binary:logistic", "reg:logistic")
 
 
-def _softmax_scale(model: Any) -> float:
-    return float(getattr(model, "objective", "") in ("multi:softprob", "multi:softmax"))
-
-
-@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
+@partial(
+    with_probabilities,
+    where=_is_logistic,
+    scale=lambda model: float(getattr(model, "objective", "") in ("multi:softprob", "multi:softmax")),
+)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     if hasattr(model, "predict_proba"):
