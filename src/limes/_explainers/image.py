@@ -38,7 +38,6 @@ from limes.models._calling.caller import Retry
 from limes.models._calling.networks import adapted
 from limes.models._images import Preprocess, composer_of, flat, preprocess_like
 from limes.models.forms._base import Form
-from limes.models.forms._presence import Switches
 
 _ONE_SUPERPIXEL = (
     "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
@@ -239,9 +238,7 @@ class ImageExplainer(MaskedExplainer[Photograph]):
         image, preprocess = item.image, self._preprocess
 
         def over(form: Form) -> Form:
-            # an estimator takes rows of numbers
-            row = flat(image, preprocess)
-            return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
+            return over_switches(form, flat(image, preprocess))  # an estimator takes rows of numbers
 
         compose = composer_of(self._model.model, image, preprocess)
         return self._model.bind(image.size, compose, over, self._features)

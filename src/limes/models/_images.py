@@ -17,16 +17,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import is_count
 from limes.exceptions import InputError
 from limes.models._calling.networks import ONNX_TYPES
 from limes.models._identity import qualified_name
+from limes.models.forms._presence import Switches
 
 # PIL's modes whose numbers are brightness already: grey, colours, and colours with transparency
 _AS_THEY_ARE = ("L", "RGB", "RGBA", "F")
@@ -255,10 +257,8 @@ class Composer:
 class TensorComposer:
     """A :class:`Composer` with torch, on the device and in the type of the tensor ``like``."""
 
-    def __init__(
-        self, torch: Any, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any
-    ) -> None:
-        self._torch = torch
+    def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any) -> None:
+        torch = self._torch = import_module("torch")
         self._shown, self._fill = (
             torch.as_tensor(a).to(device=like.device, dtype=like.dtype) for a in (shown, fill)
         )
@@ -402,8 +402,7 @@ class Preprocess:
 
 def _height_width(size: Any) -> tuple[int, int]:
     sides = (size, size) if isinstance(size, int | np.integer) else tuple(size)
-    whole = all(isinstance(side, int | np.integer) and not isinstance(side, bool) for side in sides)
-    if len(sides) != 2 or not whole or min(sides) < 1:
+    if len(sides) != 2 or not all(is_count(side) for side in sides):
         raise InputError(f"size must be a whole number of pixels, or (height, width), got {size!r}")
     return int(sides[0]), int(sides[1])
 
@@ -418,7 +417,7 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
         return make(model, image, preprocess)
     if columns(model) is not None:
         return _flat(model, image, preprocess)
-    return _arrays(image, preprocess)
+    return _arrays(image, preprocess, Composer)
 
 
 def is_network(model: Any) -> bool:
@@ -431,30 +430,22 @@ def columns(model: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _arrays(image: MaskedImage, preprocess: Preprocess | None) -> Composer:
+def _arrays(image: MaskedImage, preprocess: Preprocess | None, make: Callable[..., Compose]) -> Compose:
     if preprocess is None:
-        return Composer(image.shown, image.fill, image.labels)
-    return Composer(
-        preprocess(image.shown),
-        preprocess(image.fill),
-        image.labels,
-        channels_first=preprocess.channels == "first",
-    )
+        return make(image.shown, image.fill, image.labels)
+    shown, fill = preprocess(image.shown), preprocess(image.fill)
+    return make(shown, fill, image.labels, channels_first=preprocess.channels == "first")
 
 
-def flat(image: MaskedImage, preprocess: Preprocess | None) -> MaskedImage:
-    """An image as one row (1, numbers) for an estimator, with the superpixel of each number."""
+def flat(image: MaskedImage, preprocess: Preprocess | None) -> Switches:
+    """An image as a row of numbers for an estimator, with the superpixel of each number."""
     shown, fill = image.shown, image.fill
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
     if preprocess is not None:
         shown, fill = preprocess(shown), preprocess(fill)
         labels = labels if preprocess.channels == "last" else np.moveaxis(labels, -1, 0)
-    row = (1, -1)
-    return MaskedImage(
-        np.asarray(shown, dtype=np.float64).reshape(row),
-        np.asarray(fill, dtype=np.float64).reshape(row),
-        np.ascontiguousarray(labels).reshape(row),
-    )
+    shown, fill = (np.asarray(pixels, dtype=np.float64).ravel() for pixels in (shown, fill))
+    return Switches(shown, fill, labels.ravel())
 
 
 def _flat(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
@@ -465,7 +456,7 @@ def _flat(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Comp
             "channels that it was fitted on"
         )
     row = flat(image, preprocess)
-    return Composer(row.shown[0], row.fill[0], row.labels[0])
+    return Composer(row.shown, row.fill, row.labels)
 
 
 def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
@@ -475,7 +466,7 @@ def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess |
     shape, dtype = entries[0].shape, np.dtype(ONNX_TYPES.get(entries[0].type, np.float32)).name
     if preprocess is None:
         preprocess = Preprocess(channels=layout(shape), dtype=dtype)
-    compose = _arrays(image, replace(preprocess, dtype=dtype))
+    compose = _arrays(image, replace(preprocess, dtype=dtype), Composer)
     _check_shape(shape, preprocess(image.shown).shape)
     return compose
 
@@ -488,8 +479,8 @@ def layout(shape: Any) -> str:
 
 def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
     """Refuse an image that an ONNX model does not accept; sizes that are not fixed are texts or None."""
-    fixed = [side if isinstance(side, int) else None for side in expected[1:]]
-    if len(fixed) == len(shape) and all(e is None or e == s for e, s in zip(fixed, shape, strict=True)):
+    fits = (not isinstance(side, int) or side == n for side, n in zip(expected[1:], shape, strict=False))
+    if len(expected) == len(shape) + 1 and all(fits):
         return
     raise InputError(
         f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
@@ -499,17 +490,9 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
 
 
 def _module_composer(module: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
-    torch = import_module("torch")
-    preprocess = preprocess or Preprocess()
     weight = next(module.parameters(), None)
-    return TensorComposer(
-        torch,
-        preprocess(image.shown),
-        preprocess(image.fill),
-        image.labels,
-        channels_first=preprocess.channels == "first",
-        like=torch.zeros(0) if weight is None else weight,
-    )
+    like = import_module("torch").zeros(0) if weight is None else weight
+    return _arrays(image, preprocess or Preprocess(), partial(TensorComposer, like=like))
 
 
 _MakeComposer = Callable[[Any, MaskedImage, Preprocess | None], Compose]
