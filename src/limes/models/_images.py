@@ -81,8 +81,6 @@ FITS = ("crop", "squash", "pad")
 
 @dataclass(frozen=True)
 class Framing:
-    """A rectangle of a photograph, scaled to a size."""
-
     photo: tuple[int, int]  # height and width
     box: tuple[int, int, int, int]  # first row and column, height, width; beyond the photograph it is 0
     size: tuple[int, int]  # height and width to which the rectangle is scaled
@@ -217,7 +215,6 @@ class MaskedImage(Switched):
         return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
 
     def images(self, z: Floats) -> Any:
-        """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""
         return Composer(self.shown, self.fill, self.labels)(z)
 
 
@@ -416,7 +413,14 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
     if make is not None:
         return make(model, image, preprocess)
     if columns(model) is not None:
-        return _flat(model, image, preprocess)
+        if columns(model) != image.shown.size:
+            raise InputError(
+                f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
+                f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size "
+                "and channels that it was fitted on"
+            )
+        row = flat(image, preprocess)
+        return Composer(row.shown, row.fill, row.labels)
     return _arrays(image, preprocess, Composer)
 
 
@@ -446,17 +450,6 @@ def flat(image: MaskedImage, preprocess: Preprocess | None) -> Switches:
         labels = labels if preprocess.channels == "last" else np.moveaxis(labels, -1, 0)
     shown, fill = (np.asarray(pixels, dtype=np.float64).ravel() for pixels in (shown, fill))
     return Switches(shown, fill, labels.ravel())
-
-
-def _flat(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
-    if columns(model) != image.shown.size:
-        raise InputError(
-            f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
-            f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size and "
-            "channels that it was fitted on"
-        )
-    row = flat(image, preprocess)
-    return Composer(row.shown, row.fill, row.labels)
 
 
 def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
@@ -521,8 +514,6 @@ _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps that are applied to an image, in this order."""
-
     resize: int | tuple[int, int] | None = None  # of the shorter side, or height and width
     crop: tuple[int, int] | None = None  # height and width of the middle part that is kept
     factor: float = 1.0
@@ -630,7 +621,6 @@ def _named_sides(sides: Any) -> tuple[int, int]:
 
 
 def _sides_of(size: Any) -> int | tuple[int, int]:
-    """The shorter side, or height and width."""
     numbers = [int(side) for side in size] if isinstance(size, Iterable) else [int(size)]
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
@@ -641,7 +631,6 @@ def _height_and_width(size: Any) -> tuple[int, int]:
 
 
 def _resampling(kind: Any) -> str:
-    """The name of PIL's number, or of torchvision's enumeration."""
     name = str(getattr(kind, "value", kind)).lower()
     names = {str(number): one for one, number in RESAMPLINGS.items()} | {one: one for one in RESAMPLINGS}
     if name not in names:
