@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._checks import is_count
+from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
 from limes.models._calling.networks import ONNX_TYPES
 from limes.models._identity import qualified_name
@@ -120,10 +120,8 @@ class Framing:
         row, column, tall, wide = self.box
         before, beside = max(-row, 0), max(-column, 0)
         part = image[max(row, 0) : row + tall, max(column, 0) : column + wide]
-        if part.shape[:2] != (tall, wide):
-            padded = np.zeros((tall, wide, *image.shape[2:]), dtype=image.dtype)
-            padded[before : before + part.shape[0], beside : beside + part.shape[1]] = part
-            part = padded
+        margins = [(before, tall - before - len(part)), (beside, wide - beside - part.shape[1])]
+        part = np.pad(part, margins + [(0, 0)] * (image.ndim - 2))
         return _resized(part, self.size, self.resample)
 
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
@@ -333,14 +331,13 @@ class Preprocess:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("channels", CHANNELS),
-            ("order", ORDERS),
-            ("fit", FITS),
-            ("resample", tuple(RESAMPLINGS)),
-        ):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}={getattr(self, name)!r} is not one of {list(choices)}")
+        for name, choices in {
+            "channels": CHANNELS,
+            "order": ORDERS,
+            "fit": FITS,
+            "resample": [*RESAMPLINGS],
+        }.items():
+            check_choice(name, getattr(self, name), choices)
         for name in ("mean", "scale"):
             value = np.asarray(getattr(self, name))
             if value.dtype.kind not in "iuf" or value.ndim > 1 or not np.isfinite(value).all():

@@ -168,7 +168,7 @@ def network_scores(estimator: Estimator, inputs: Any) -> Floats:
     else:
         batch = tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
     with evaluating(network), torch.inference_mode():
-        logits = network(**batch.to(network.device)).logits.double().cpu().numpy()
+        logits: Floats = network(**batch.to(network.device)).logits.double().cpu().numpy()
     if logits.shape[1:] != (labels,):
         raise ModelError(
             f"{type(network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
