@@ -81,6 +81,8 @@ FITS = ("crop", "squash", "pad")
 
 @dataclass(frozen=True)
 class Framing:
+    """A rectangle of a photograph, scaled to a size."""
+
     photo: tuple[int, int]  # height and width
     box: tuple[int, int, int, int]  # first row and column, height, width; beyond the photograph it is 0
     size: tuple[int, int]  # height and width to which the rectangle is scaled
