@@ -27,7 +27,6 @@ def is_count(value: object, least: int = 1) -> TypeGuard[int]:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return the value if it is a whole number, ``least`` or larger."""
     if not is_count(value, least):
         raise InputError(f"{name} must be a whole number >= {least}, got {value!r}")
     return int(value)
@@ -44,7 +43,6 @@ def as_number(value: Any) -> float:
 
 
 def check_number(name: str, value: Any) -> float:
-    """Return the value if it is a finite number."""
     number = as_number(value)
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, got {value!r}")
@@ -60,7 +58,6 @@ def check_size(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def check_probability(name: str, value: Any) -> float:
-    """Return the value if it is a number between 0 and 1, ends excluded."""
     number = as_number(value)
     if not 0 < number < 1:
         raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
@@ -68,7 +65,6 @@ def check_probability(name: str, value: Any) -> float:
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Return the value if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         close = difflib.get_close_matches(str(value), choices, n=1)
         advice = f"; did you mean {close[0]!r}?" if close else ""
@@ -133,7 +129,6 @@ def did_you_mean(wanted: Any, names: Iterable[str]) -> str:
 
 
 def listed(values: Collection[Any]) -> str:
-    """Return the first of many values as text."""
     shown = [repr(value) for value in islice(values, SHOWN)]
     return ", ".join(shown) + (", ..." if len(values) > SHOWN else "") or "no value at all"
 

@@ -54,11 +54,9 @@ class Density(Protocol):
 class Function(Protocol):
     """m functions of one coordinate; those of ``limes._expectations.waves`` have complex values."""
 
-    def __call__(self, x: Floats) -> Any:
-        """Evaluate at x (n,) -> (m, n)."""
+    def __call__(self, x: Floats) -> Any: ...
 
-    def integrate(self, density: Density) -> Any:
-        """Integrate against P measures -> (m, P)."""
+    def integrate(self, density: Density) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ def workers() -> int:
 
 
 def use_threads(count: int) -> None:
-    """Set the number of threads: for a process that shares its machine with other workers."""
     global WORKERS
     WORKERS = count
     _pool.cache_clear()
@@ -133,8 +132,6 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 class _ThisThread(local):
-    """Whether a Python thread computes, and its own numbers of BLAS threads."""
-
     def __init__(self) -> None:
         self.computes = False
         self.blas = _BLAS(lambda: _libraries()[1])
@@ -268,8 +265,6 @@ _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapse
 
 
 class Progress(Protocol):
-    """Makes a progress bar, or nothing."""
-
     def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
         """A context whose value is called with numbers of finished steps, ``total`` in all."""
 

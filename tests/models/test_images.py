@@ -64,7 +64,7 @@ def test_tensors_are_the_same(first, kind):
     z = rng.integers(0, 2, (9, 8)).astype(float)
     moved = [np.moveaxis(a, -1, 0) if first else a for a in (shown, fill)]
     like = torch.zeros(1, dtype=getattr(torch, kind))
-    compose = TensorComposer(torch, *moved, labels, channels_first=first, like=like)
+    compose = TensorComposer(*moved, labels, channels_first=first, like=like)
     found = compose(z)
     assert found.dtype == like.dtype
     assert found.device == like.device

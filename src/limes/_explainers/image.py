@@ -47,7 +47,6 @@ from limes.models._images import (
     preprocess_like,
 )
 from limes.models.forms._base import Form
-from limes.models.forms._presence import Switches
 
 MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
 _ONE_SUPERPIXEL = (
@@ -232,6 +231,18 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
+
+    def _parse(self, raw: Any) -> Photograph:
+        return Photograph.parse(raw, self._segment, next(iter(self._fills.values())), self._preprocess)
+
+    def _bind(self, item: Photograph) -> MaskedModel:
+        image, preprocess = item.image, self._preprocess
+
+        def over(form: Form) -> Form:
+            return over_switches(form, flat(image, preprocess))  # an estimator takes rows of numbers
+
+        compose = composer_of(self._model.model, image, preprocess)
+        return self._model.bind(image.size, compose, over, self._features)
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""

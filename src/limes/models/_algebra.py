@@ -68,7 +68,7 @@ def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercep
     """Σ_i weights[i] · parts[i] + intercept, in as few parts as possible."""
     factors = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
     flat, constant = _plain(Combination(parts, factors, np.asarray(intercept, dtype=np.float64)))
-    merged = [form for group in _groups(flat) for form in _merge(group)]
+    merged = _merged(flat)
     if len(merged) > 1:
         return Combination(merged, np.ones(len(merged)), constant)
     whole: Any = merged[0]
@@ -78,22 +78,22 @@ def combine(parts: Sequence[Form], weights: ArrayLike | None = None, *, intercep
     return shifted
 
 
-def _groups(parts: Sequence[Form]) -> list[list[Form]]:
-    groups: dict[Any, list[Form]] = {}
+def _merged(parts: Sequence[Any]) -> list[Any]:
+    groups: dict[Any, list[Any]] = {}
     for part in parts:
         scale = part.scales.tobytes() if isinstance(part, GaussianKernels) else None
         key = (type(part), scale) if type(part) in _MERGE else id(part)
         groups.setdefault(key, []).append(part)
-    return list(groups.values())
-
-
-def _merge(group: Sequence[Any]) -> Sequence[Form]:
-    if len(group) == 1:
-        return group
-    try:
-        return [_MERGE[type(group[0])](group, sum(part.intercept for part in group))]
-    except InputError:  # one forest splits a column by threshold, another by category
-        return group
+    merged: list[Any] = []
+    for group in groups.values():
+        if len(group) == 1:
+            merged += group
+            continue
+        try:
+            merged.append(_MERGE[type(group[0])](group, sum(part.intercept for part in group)))
+        except InputError:  # one forest splits a column by threshold, another by category
+            merged += group
+    return merged
 
 
 def _stack_kernels(group: Sequence[GaussianKernels], intercept: Floats) -> Form:
@@ -226,7 +226,6 @@ def over_switches(form: Form, switches: Switches) -> Form:
 
 
 def _linear_in_switches(terms: Sum, switches: Switches) -> Linear:
-    """A sum over columns that take two values is linear in the superpixels."""
     intercept = np.array(terms.intercept, dtype=np.float64)
     effects = np.zeros((switches.labels.size, *intercept.shape))
     for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):

@@ -92,7 +92,6 @@ class Document:
         return {"text": self.text, "spans": spans}
 
     def texts(self, z: ArrayLike) -> list[str]:
-        """The perturbed texts (n,) of rows z (n, d) of kept words."""
         kept = (np.asarray(z) > 0)[:, self.word]
         if len(kept) > 1 << _TOGETHER:
             return self._in_blocks(kept)
@@ -151,7 +150,6 @@ class TextModel:
 
     @classmethod
     def from_model(cls, model: Any, vectorizer: Any = None) -> TextModel:
-        """Take a Pipeline apart, or put a vectorizer in front of a model."""
         if vectorizer is not None and (isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")):
             raise InputError(
                 "vectorizer must be fitted and have a transform method, as a TfidfVectorizer has; got "
@@ -176,7 +174,6 @@ class TextModel:
 
 
 def transform(steps: Sequence[Any], batch: Any) -> Any:
-    """Apply steps to texts or rows."""
     for step in steps:
         try:
             batch = step.transform(batch)

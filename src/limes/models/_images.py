@@ -17,16 +17,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
 from limes.models._calling.networks import ONNX_TYPES
 from limes.models._identity import qualified_name
+from limes.models.forms._presence import Switches
 
 # PIL's modes whose numbers are brightness already: grey, colours, and colours with transparency
 _AS_THEY_ARE = ("L", "RGB", "RGBA", "F")
@@ -120,10 +122,8 @@ class Framing:
         row, column, tall, wide = self.box
         before, beside = max(-row, 0), max(-column, 0)
         part = image[max(row, 0) : row + tall, max(column, 0) : column + wide]
-        if part.shape[:2] != (tall, wide):
-            padded = np.zeros((tall, wide, *image.shape[2:]), dtype=image.dtype)
-            padded[before : before + part.shape[0], beside : beside + part.shape[1]] = part
-            part = padded
+        margins = [(before, tall - before - len(part)), (beside, wide - beside - part.shape[1])]
+        part = np.pad(part, margins + [(0, 0)] * (image.ndim - 2))
         return _resized(part, self.size, self.resample)
 
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
@@ -215,7 +215,6 @@ class MaskedImage(Switched):
         return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
 
     def images(self, z: Floats) -> Any:
-        """The perturbed images of rows z (n, d): (n, H, W) or (n, H, W, C)."""
         return Composer(self.shown, self.fill, self.labels)(z)
 
 
@@ -255,10 +254,8 @@ class Composer:
 class TensorComposer:
     """A :class:`Composer` with torch, on the device and in the type of the tensor ``like``."""
 
-    def __init__(
-        self, torch: Any, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any
-    ) -> None:
-        self._torch = torch
+    def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool, like: Any) -> None:
+        torch = self._torch = import_module("torch")
         self._shown, self._fill = (
             torch.as_tensor(a).to(device=like.device, dtype=like.dtype) for a in (shown, fill)
         )
@@ -336,14 +333,13 @@ class Preprocess:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("channels", CHANNELS),
-            ("order", ORDERS),
-            ("fit", FITS),
-            ("resample", tuple(RESAMPLINGS)),
-        ):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}={getattr(self, name)!r} is not one of {list(choices)}")
+        for name, choices in {
+            "channels": CHANNELS,
+            "order": ORDERS,
+            "fit": FITS,
+            "resample": [*RESAMPLINGS],
+        }.items():
+            check_choice(name, getattr(self, name), choices)
         for name in ("mean", "scale"):
             value = np.asarray(getattr(self, name))
             if value.dtype.kind not in "iuf" or value.ndim > 1 or not np.isfinite(value).all():
@@ -402,8 +398,7 @@ class Preprocess:
 
 def _height_width(size: Any) -> tuple[int, int]:
     sides = (size, size) if isinstance(size, int | np.integer) else tuple(size)
-    whole = all(isinstance(side, int | np.integer) and not isinstance(side, bool) for side in sides)
-    if len(sides) != 2 or not whole or min(sides) < 1:
+    if len(sides) != 2 or not all(is_count(side) for side in sides):
         raise InputError(f"size must be a whole number of pixels, or (height, width), got {size!r}")
     return int(sides[0]), int(sides[1])
 
@@ -417,8 +412,15 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
     if make is not None:
         return make(model, image, preprocess)
     if columns(model) is not None:
-        return _flat(model, image, preprocess)
-    return _arrays(image, preprocess)
+        if columns(model) != image.shown.size:
+            raise InputError(
+                f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
+                f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size "
+                "and channels that it was fitted on"
+            )
+        row = flat(image, preprocess)
+        return Composer(row.shown, row.fill, row.labels)
+    return _arrays(image, preprocess, Composer)
 
 
 def is_network(model: Any) -> bool:
@@ -431,41 +433,22 @@ def columns(model: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _arrays(image: MaskedImage, preprocess: Preprocess | None) -> Composer:
+def _arrays(image: MaskedImage, preprocess: Preprocess | None, make: Callable[..., Compose]) -> Compose:
     if preprocess is None:
-        return Composer(image.shown, image.fill, image.labels)
-    return Composer(
-        preprocess(image.shown),
-        preprocess(image.fill),
-        image.labels,
-        channels_first=preprocess.channels == "first",
-    )
+        return make(image.shown, image.fill, image.labels)
+    shown, fill = preprocess(image.shown), preprocess(image.fill)
+    return make(shown, fill, image.labels, channels_first=preprocess.channels == "first")
 
 
-def flat(image: MaskedImage, preprocess: Preprocess | None) -> MaskedImage:
-    """An image as one row (1, numbers) for an estimator, with the superpixel of each number."""
+def flat(image: MaskedImage, preprocess: Preprocess | None) -> Switches:
+    """An image as a row of numbers for an estimator, with the superpixel of each number."""
     shown, fill = image.shown, image.fill
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
     if preprocess is not None:
         shown, fill = preprocess(shown), preprocess(fill)
         labels = labels if preprocess.channels == "last" else np.moveaxis(labels, -1, 0)
-    row = (1, -1)
-    return MaskedImage(
-        np.asarray(shown, dtype=np.float64).reshape(row),
-        np.asarray(fill, dtype=np.float64).reshape(row),
-        np.ascontiguousarray(labels).reshape(row),
-    )
-
-
-def _flat(model: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
-    if columns(model) != image.shown.size:
-        raise InputError(
-            f"{type(model).__name__} was fitted on {columns(model)} numbers, and the image has "
-            f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size and "
-            "channels that it was fitted on"
-        )
-    row = flat(image, preprocess)
-    return Composer(row.shown[0], row.fill[0], row.labels[0])
+    shown, fill = (np.asarray(pixels, dtype=np.float64).ravel() for pixels in (shown, fill))
+    return Switches(shown, fill, labels.ravel())
 
 
 def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
@@ -475,7 +458,7 @@ def _session_composer(session: Any, image: MaskedImage, preprocess: Preprocess |
     shape, dtype = entries[0].shape, np.dtype(ONNX_TYPES.get(entries[0].type, np.float32)).name
     if preprocess is None:
         preprocess = Preprocess(channels=layout(shape), dtype=dtype)
-    compose = _arrays(image, replace(preprocess, dtype=dtype))
+    compose = _arrays(image, replace(preprocess, dtype=dtype), Composer)
     _check_shape(shape, preprocess(image.shown).shape)
     return compose
 
@@ -488,8 +471,8 @@ def layout(shape: Any) -> str:
 
 def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
     """Refuse an image that an ONNX model does not accept; sizes that are not fixed are texts or None."""
-    fixed = [side if isinstance(side, int) else None for side in expected[1:]]
-    if len(fixed) == len(shape) and all(e is None or e == s for e, s in zip(fixed, shape, strict=True)):
+    fits = (not isinstance(side, int) or side == n for side, n in zip(expected[1:], shape, strict=False))
+    if len(expected) == len(shape) + 1 and all(fits):
         return
     raise InputError(
         f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
@@ -499,17 +482,9 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
 
 
 def _module_composer(module: Any, image: MaskedImage, preprocess: Preprocess | None) -> Compose:
-    torch = import_module("torch")
-    preprocess = preprocess or Preprocess()
     weight = next(module.parameters(), None)
-    return TensorComposer(
-        torch,
-        preprocess(image.shown),
-        preprocess(image.fill),
-        image.labels,
-        channels_first=preprocess.channels == "first",
-        like=torch.zeros(0) if weight is None else weight,
-    )
+    like = import_module("torch").zeros(0) if weight is None else weight
+    return _arrays(image, preprocess or Preprocess(), partial(TensorComposer, like=like))
 
 
 _MakeComposer = Callable[[Any, MaskedImage, Preprocess | None], Compose]
@@ -538,8 +513,6 @@ _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps that are applied to an image, in this order."""
-
     resize: int | tuple[int, int] | None = None  # of the shorter side, or height and width
     crop: tuple[int, int] | None = None  # height and width of the middle part that is kept
     factor: float = 1.0
@@ -647,7 +620,6 @@ def _named_sides(sides: Any) -> tuple[int, int]:
 
 
 def _sides_of(size: Any) -> int | tuple[int, int]:
-    """The shorter side, or height and width."""
     numbers = [int(side) for side in size] if isinstance(size, Iterable) else [int(size)]
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
@@ -658,7 +630,6 @@ def _height_and_width(size: Any) -> tuple[int, int]:
 
 
 def _resampling(kind: Any) -> str:
-    """The name of PIL's number, or of torchvision's enumeration."""
     name = str(getattr(kind, "value", kind)).lower()
     names = {str(number): one for one, number in RESAMPLINGS.items()} | {one: one for one in RESAMPLINGS}
     if name not in names:

@@ -15,6 +15,6 @@ def test_each_number_of_a_row_has_the_superpixel_of_its_pixel(channels):
     shown = np.repeat(labels[..., None], 3, axis=2).astype(float)
     preprocess = None if channels is None else Preprocess(mean=0.0, scale=1.0, channels=channels)
     row = flat(MaskedImage(shown, shown + 10.0, labels), preprocess)
-    assert row.shown.shape == row.labels.shape == (1, 24)
+    assert row.shown.shape == row.labels.shape == (24,)
     np.testing.assert_array_equal(row.shown, row.labels)
     np.testing.assert_array_equal(row.fill, row.labels + 10)

@@ -207,8 +207,6 @@ def _keys(x: Floats, seen: Counter[bytes] | None) -> list[bytes]:
 
 
 class OneOutput:
-    """The explained output of a model: (m, columns) -> (m,)."""
-
     def __init__(self, caller: ModelCaller, output: Output) -> None:
         self._caller = caller
         labels = output.labels
@@ -249,7 +247,6 @@ def few_inputs(rows: Floats) -> Floats:
 
 
 def few_subsets(d: int) -> Floats:
-    """All of d features, either half, and none."""
     half = np.arange(d) % 2.0
     return np.stack([np.ones(d), half, 1.0 - half, np.zeros(d)])
 
@@ -300,7 +297,6 @@ class RowwisePredictions:
 
     @cached_property
     def in_blocks(self) -> bool:
-        """Whether a row's prediction in a block depends on the row alone."""
         rows = np.resize(
             self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
             (2 * _BLOCK, self.background.shape[1]),

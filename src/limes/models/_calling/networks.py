@@ -91,7 +91,6 @@ class Estimator:
 
     @property
     def mask_token(self) -> str | None:
-        """The tokenizer's token for a hidden word; None without one."""
         return getattr(self.tokenizer, "mask_token", None)
 
     @cached_property
@@ -105,11 +104,9 @@ class Estimator:
 
     @property
     def cut(self) -> dict[str, Any]:
-        """Options of tokenizers."""
         return {} if self.longest is None else {"truncation": True, "max_length": self.longest}
 
     def truncation(self, text: str) -> str:
-        """A warning if the network reads only the beginning of a text, else ""."""
         if self.longest is None or (count := len(self.tokenizer(text)["input_ids"])) <= self.longest:
             return ""
         return (
@@ -146,7 +143,6 @@ class Amounts(Estimator):
 
 
 def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
-    """The scores of a pipeline, which applies the function itself."""
     of_texts = estimator.tokenizer is not None
     items = list(inputs) if of_texts else [_picture(image) for image in inputs]
     # None means all labels of a text, and five of an image
@@ -172,21 +168,17 @@ def network_scores(estimator: Estimator, inputs: Any) -> Floats:
     else:
         batch = tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
     with evaluating(network), torch.inference_mode():
-        logits = network(**batch.to(network.device)).logits.double().cpu().numpy()
+        logits: Floats = network(**batch.to(network.device)).logits.double().cpu().numpy()
     if logits.shape[1:] != (labels,):
         raise ModelError(
             f"{type(network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
             f"inputs and {labels} labels: pass a network that classifies whole inputs"
         )
-    return _applied(estimator.function, logits)
-
-
-def _applied(function: str, logits: Floats) -> Floats:
+    if estimator.function == _NONE:
+        return logits
     from scipy.special import expit, softmax
 
-    if function == _NONE:
-        return logits
-    return np.asarray(expit(logits) if function == _SIGMOID else softmax(logits, axis=1))
+    return np.asarray(expit(logits) if estimator.function == _SIGMOID else softmax(logits, axis=1))
 
 
 def _picture(image: Any) -> Any:
@@ -310,14 +302,12 @@ class _Modes:
         return modules
 
     def leave(self, modules: list[Any]) -> None:
-        """Restore the modes of modules that no thread calls any longer."""
         with self._lock:
             for module in modules:
                 self._in_use[id(module)].entries[get_ident()] -= 1
             self._restore([self._in_use[id(module)] for module in modules])
 
     def keep_this_thread(self) -> None:
-        """Forget the other threads of the process that this one was forked from."""
         self._lock, entries = RLock(), list(self._in_use.values())
         for entry in entries:
             entry.entries = Counter({get_ident(): entry.entries[get_ident()]})

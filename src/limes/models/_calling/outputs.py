@@ -110,7 +110,6 @@ def _network_margin(model: Any) -> Predict:
 
 
 def _margin_of(part: str) -> Callable[[Any], Predict | None]:
-    """The margin of a model that is an attribute of another one."""
     return lambda model: prediction_method(getattr(model, part, None), "decision_function")
 
 
@@ -272,7 +271,8 @@ def is_position(value: Any) -> bool:
 def _classifier(model: Any, classes: Any, output: Any) -> Output:
     if isinstance(classes, list):
         return _targets(model, classes, output)
-    names = tuple(str(c) for c in classes) if classes is not None else None
+    classes = [] if classes is None else classes
+    names = tuple(str(c) for c in classes)
     whole = {
         None: "predict_proba" if hasattr(model, "predict_proba") else "decision_function",
         "probability": "predict_proba",
@@ -282,8 +282,15 @@ def _classifier(model: Any, classes: Any, output: Any) -> Output:
         method = whole[output]
         if prediction_method(model, method) is None:
             raise InputError(_lacks(model, method, output))
-        return Output(method, None, _margin_names(model, names) if method == "decision_function" else names)
-    return _labels(model, classes, output)
+        shown = _margin_names(model, names) if method == "decision_function" else names
+        return Output(method, None, shown or None)
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            f"output={output!r} is the probability of a class, and {type(model).__name__} has no "
+            "predict_proba; use output='margin'"
+        )
+    problem = f" is not a class of the model; pass one of {[*names]}, or 'probability' or 'margin'"
+    return _chosen("predict_proba", output, names, [(label,) for label in classes], problem)
 
 
 def _lacks(model: Any, method: str, output: Any) -> str:
@@ -298,11 +305,11 @@ def _lacks(model: Any, method: str, output: Any) -> str:
     return f"{name} returns labels only, it has neither probabilities nor margins: {advice}"
 
 
-def _margin_names(model: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _margin_names(model: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of margins: the second of two classes, each of several, or each pair where pairs are compared."""
     last = model.steps[-1][1] if hasattr(model, "steps") else model
-    if names is None or (len(names) == 2 and not _is_multilabel(last)):
-        return None if names is None else names[1:]
+    if len(names) == 2 and not _is_multilabel(last):
+        return names[1:]
     if getattr(last, "decision_function_shape", "ovr") == "ovo":
         return tuple(" vs ".join(pair) for pair in combinations(names, 2))
     return names
@@ -327,20 +334,7 @@ def add_up_to_one(model: Any, output: Output) -> bool:
     return not (isinstance(getattr(last, "classes_", None), list) or _is_multilabel(last))
 
 
-def _labels(model: Any, classes: Any, output: Any) -> Output:
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"output={output!r} is the probability of a class, and {type(model).__name__} has no "
-            "predict_proba; use output='margin'"
-        )
-    labels = [] if classes is None else list(classes)
-    names = [str(label) for label in labels]
-    problem = f" is not a class of the model; pass one of {names}, or 'probability' or 'margin'"
-    return _chosen("predict_proba", output, names, [(label,) for label in labels], problem)
-
-
 def _targets(model: Any, classes: Sequence[Any], output: Any) -> Output:
-    """All probabilities, or those of pairs (target, label), or of their names."""
     if not hasattr(model, "predict_proba"):
         raise InputError(
             f"{type(model).__name__} predicts several targets, and has no probabilities: explain the "
@@ -443,7 +437,6 @@ class NotedAnswers:
 
     @property
     def remark(self) -> str:
-        """A warning if the answers look like numbers of classes or clusters, or ""."""
         distinct = sorted(map(int, self._distinct)) if self._are_labels else []
         if distinct == [-1, 1]:
             return (

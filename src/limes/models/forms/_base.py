@@ -64,7 +64,6 @@ class Sum(HasOutputs):
     def of_columns(
         cls, size: int, effects: Mapping[int, tuple[Function | None, Floats]], intercept: Floats
     ) -> Sum:
-        """The functions and loadings of some of the columns."""
         nothing = None, np.zeros((1, *intercept.shape))
         functions, loadings = zip(*(effects.get(j, nothing) for j in range(size)), strict=True)
         return cls(functions, loadings, intercept)
@@ -220,7 +219,6 @@ class Reducible(FormBase):
 
 
 def zero() -> Floats:
-    """The default intercept of a form."""
     return np.zeros(())
 
 
@@ -314,7 +312,6 @@ class Reduced(Reducible):
         self._freeze(intercept=self.terms.intercept, size=len(self.terms.functions))
 
     def reduce(self) -> Sum | SumOfProducts:
-        """The form itself."""
         return self.terms
 
     def map_outputs(self, change: Callable[[Floats], Any]) -> Reduced:
@@ -356,7 +353,6 @@ class Linear(Reducible):
     axes: ClassVar[Mapping[str, str]] = {"coef": "d ..."}
 
     def reduce(self) -> Sum:
-        """One identity a column."""
         return Sum((Identity(),) * self.size, tuple(self.coef[:, None]), self.intercept)
 
     def predict(self, x: Floats) -> Floats:
@@ -396,7 +392,6 @@ class Additive(Reducible):
         self._freeze(functions=functions, intercept=intercept, size=len(functions))
 
     def reduce(self) -> Sum:
-        """The form itself."""
         return Sum(tuple(self.functions), (np.ones(1),) * self.size, self.intercept)  # type: ignore[arg-type]
 
 
@@ -426,7 +421,6 @@ class Multiplicative(Reducible):
         self._freeze(functions=functions, size=len(functions))
 
     def reduce(self) -> SumOfProducts:
-        """One product."""
         return SumOfProducts(tuple(self.functions), np.ones(1), self.intercept)  # type: ignore[arg-type]
 
 
@@ -489,7 +483,6 @@ class Boxes(Reducible):
         return np.isneginf(self.lower) & np.isposinf(self.upper)
 
     def reduce(self) -> SumOfProducts:
-        """One product of intervals a box."""
         assert self.missing is not None  # noqa: S101 - set by __post_init__
         tested = ~(self._is_open & self.missing)
         functions = tuple(
@@ -535,7 +528,6 @@ class Quadratic(Reducible):
     axes: ClassVar[Mapping[str, str]] = {"matrix": "d d ...", "coef": "d ..."}
 
     def reduce(self) -> SumOfProducts:
-        """One product of powers a term."""
         d = self.size
         first, second = np.triu_indices(d)
         below = np.where((first < second).reshape(-1, *(1,) * (self.coef.ndim - 1)), 1.0, 0.0)
@@ -644,11 +636,9 @@ class GaussianKernels(Reducible):
 
     @property
     def scales(self) -> Floats:
-        """(d,), one a column."""
         return np.broadcast_to(np.asarray(self.scale, dtype=np.float64), (self.size,))
 
     def reduce(self) -> SumOfProducts:
-        """One product of bumps a center."""
         functions = tuple(
             Bump(self.centers[:, j], float(scale) ** -2.0) if np.isfinite(scale) else None
             for j, scale in enumerate(self.scales)

@@ -45,7 +45,6 @@ from limes.models.forms._trees import Forest
 
 
 def as_sum(form: Form) -> Sum:
-    """Write a form as Σ_j f_j(x_j)."""
     if isinstance(form, Combination):
         parts = [(weight, as_sum(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
         return add_sums(parts, form.intercept)
@@ -55,7 +54,10 @@ def as_sum(form: Form) -> Sum:
         return _single_words(form)
     terms = form.reduce() if isinstance(form, Reducible) else None
     if isinstance(terms, SumOfProducts):
-        terms = _single_factors(terms)
+        read = [j for j, function in enumerate(terms.functions) if function is not None]
+        effects = {j: (terms.functions[j], terms.coef) for j in read}
+        one = Sum.of_columns(len(terms.functions), effects, terms.intercept)
+        terms = one if len(read) <= 1 else None
     if terms is None:
         raise InputError(f"{type(form).__name__} is not a sum of functions of one column each")
     return terms
@@ -76,7 +78,6 @@ def add_sums(parts: list[tuple[float, Sum]], intercept: Floats) -> Sum:
 
 
 def _single_words(form: PresenceProducts) -> Sum:
-    """Products of one word each, or of none."""
     count = np.bincount(form.product, minlength=len(form.coef))
     if (count > 1).any():
         raise InputError("the products are not a sum of words: some have two")
@@ -86,15 +87,6 @@ def _single_words(form: PresenceProducts) -> Sum:
     np.add.at(effects, form.word, sign * ones)
     constant = form.intercept + form.coef[count == 0].sum(axis=0) + ones[~form.present].sum(axis=0)
     return Sum((Identity(),) * form.size, tuple(effects[:, None]), constant)
-
-
-def _single_factors(terms: SumOfProducts) -> Sum | None:
-    """A sum of products that together read one column; None if they read several."""
-    read = [j for j, function in enumerate(terms.functions) if function is not None]
-    if len(read) > 1:
-        return None
-    effects = {j: (terms.functions[j], terms.coef) for j in read}
-    return Sum.of_columns(len(terms.functions), effects, terms.intercept)
 
 
 def _stumps(form: Forest) -> Sum:
@@ -171,8 +163,6 @@ class StepInteraction:
 
 
 class Margin(NamedTuple):
-    """A sum and interactions, with outputs of one shape."""
-
     terms: Sum
     interactions: tuple[StepInteraction, ...]
 
@@ -187,7 +177,10 @@ class Elimination(NamedTuple):
 def as_margin(form: Form) -> Margin:
     """Write a form as Σ_j f_j(x_j) and interactions."""
     margin = _margin(form)
-    steps_of_groups(margin.interactions, {j: _pieces(margin, j) for j in columns_of(margin.interactions)})
+    interactions = margin.interactions
+    marks = {j: [landmarks(f) for f in functions_of(interactions, j)] for j in columns_of(interactions)}
+    # refuses too many cells of the grid along the columns
+    steps_of_groups(interactions, {j: np.unique(np.concatenate(points)).size for j, points in marks.items()})
     return margin
 
 
@@ -209,7 +202,6 @@ def steps_of_groups(
 def _elimination(
     scopes: Sequence[tuple[int, ...]], group: set[int], sizes: Mapping[int, int]
 ) -> list[Elimination]:
-    """Sum out the column with the smallest table next."""
     tables = [set(scope) for scope in set(scopes) if set(scope) <= group]
     order: list[tuple[int, set[int]]] = []
     remaining, cells = set(group), 0
@@ -230,14 +222,7 @@ def _elimination(
     return [Elimination(c, tuple(sorted(scope, key=lambda j: -place[j]))) for c, scope in order]
 
 
-def _pieces(margin: Margin, column: int) -> int:
-    """Largest number of cells of the grid along a column."""
-    functions = functions_of(margin.interactions, column)
-    return int(np.unique(np.concatenate([landmarks(function) for function in functions])).size)
-
-
 def functions_of(interactions: Sequence[StepInteraction], column: int) -> list[Function]:
-    """The functions of a column that interactions read."""
     read = [each.functions[each.columns.index(column)] for each in interactions if column in each.columns]
     return list({id(function): function for function in read}.values())
 
@@ -483,7 +468,6 @@ class Softmax(FormBase):
 
     @cached_property
     def terms(self) -> Sum:
-        """The three margins."""
         return as_sum(self.margin)
 
     def predict(self, x: Floats) -> Floats:

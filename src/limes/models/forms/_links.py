@@ -76,7 +76,6 @@ class ExponentialSum:
     def of_waves(
         cls, heights: Floats, weights: Floats, rest: float = 0.0, error: float = 0.0, slope: float = 0.0
     ) -> ExponentialSum:
-        """Nodes at these heights of Re z = 0."""
         nodes, count = (1j * heights).astype(np.complex128), heights.size
         unit = np.zeros(count)
         return cls(nodes, weights.astype(np.complex128), unit, count, 0.0, rest, 0.0, error, slope)
@@ -317,8 +316,6 @@ _BEND_ERROR = 1e-13
 
 
 class Cosine(Link):
-    """cos s = Re e^{is}."""
-
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
         return ExponentialSum.of_waves(np.ones(1), np.ones(1))
 

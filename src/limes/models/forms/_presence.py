@@ -89,7 +89,13 @@ class PresenceProducts(FormBase):
         lengths = np.array([side.size for side in sides], dtype=np.int64)
         side = np.repeat(np.arange(len(sides)), lengths)
         words = np.concatenate([np.zeros(0, dtype=np.int64), *sides])
-        self._fill(side // 2, words, side % 2 == 0, _coefs(products), intercept, size)
+        coefs = [finite_array(f"coef of product {i}", coef, 0, 1) for i, (*_, coef) in enumerate(products)]
+        shapes = {coef.shape for coef in coefs}
+        if len(shapes) > 1:
+            raise InputError(
+                f"coefs must all be numbers, or all have one entry an output; got shapes {shapes}"
+            )
+        self._fill(side // 2, words, side % 2 == 0, np.array(coefs), intercept, size)
 
     @classmethod
     def from_factors(
@@ -120,7 +126,6 @@ class PresenceProducts(FormBase):
         self._freeze(product=product, word=word, present=present, coef=coef, intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows ``z`` (n, d)."""
         return in_blocks(self._predict, check_rows(z, self.size, more=True), self.word.size)
 
     def _predict(self, z: Floats) -> Floats:
@@ -144,14 +149,6 @@ def _words(side: ArrayLike, i: int) -> Ints:
     if words.ndim != 1 or words.dtype.kind not in "iu" or (words < 0).any():
         raise InputError(f"product {i} must list its words as whole numbers >= 0, got {side!r}")
     return words.astype(np.int64)
-
-
-def _coefs(products: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Floats:
-    coefs = [finite_array(f"coef of product {i}", coef, 0, 1) for i, (_, _, coef) in enumerate(products)]
-    shapes = {coef.shape for coef in coefs}
-    if len(shapes) > 1:
-        raise InputError(f"coefs must all be numbers, or all have one entry an output; got shapes {shapes}")
-    return np.stack(coefs) if coefs else np.zeros(0)
 
 
 def _consistent(
@@ -182,7 +179,6 @@ class Switches:
 
     @classmethod
     def zero_or_one(cls, columns: int) -> Switches:
-        """Each column is its own switch."""
         return cls(np.ones(columns), np.zeros(columns), np.arange(columns))
 
     @property
@@ -273,7 +269,6 @@ class SwitchProducts(FormBase):
         return cls(factors[1], factors[0], products.coef, products.intercept)
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows ``z`` (n, d)."""
         rows = check_rows(z, self.size)
         product = np.ones((len(rows), len(self.coef)))
         for j, column in enumerate(rows.T > 0):
@@ -410,7 +405,6 @@ class NormalizedLinear(FormBase):
         return POWERS[self.norm]
 
     def predict(self, z: ArrayLike) -> Floats:
-        """Values (n, ...) at rows ``z`` (n, d)."""
         z = check_rows(z, self.size)
         norm = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, norm**self.power, out=np.zeros_like(norm), where=norm > 0)

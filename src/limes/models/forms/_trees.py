@@ -206,7 +206,6 @@ class Forest(Reducible):
         return levels
 
     def reduce(self) -> SumOfProducts:
-        """One product of intervals and category sets a leaf."""
         lower, upper, missing = self._bounds()
         leaf = self.feature < 0
         by_set = set(self.feature[self.set_of >= 0].tolist())
