@@ -151,7 +151,7 @@ def test_a_file_that_was_renamed_is_noticed():
 
 
 def test_without_pyarrow_an_error_says_what_to_install():
-    names = ("_cells", "dask", "_sources", "spark", "_tables", "_parts", "_work")
+    names = ("dask", "_sources", "_stores", "spark", "_tables", "_parts")
     code = f"""
 import importlib, sys
 sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None

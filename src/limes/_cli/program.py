@@ -558,7 +558,12 @@ def what_if(
 
     desk = Desk(files.table_explainer(fitted, learnt, {**options, **of_values}), rows, names, rules, row)
     desk.table()  # explains the row to start from, so that errors come before the page
-    serve(desk, port=port, browser=browser, announce=_announce)
+
+    def announce(address: str) -> None:
+        text = "Ctrl-C ends it. The address is secret: it opens the model and the table."
+        typer.echo(f"limes app: {address}\n{text}")
+
+    serve(desk, port=port, browser=browser, announce=announce)
 
 
 @app.command()
@@ -610,12 +615,6 @@ def _show_ladder(explanation: Explanation, png: Path | None) -> None:
     explanation.plot.effect(explanation.top(1).feature_names[0], ax=right)
     figure.savefig(png, dpi=100)
     typer.echo(f"written: {png}")
-
-
-def _announce(address: str) -> None:
-    typer.echo(
-        f"limes app: {address}\nCtrl-C ends it. The address is secret: it opens the model and the table."
-    )
 
 
 def _print_version(wanted: bool) -> None:

@@ -41,7 +41,7 @@ class _State:
 
 
 def rows_are_supervised() -> bool:
-    """Return whether rows must be explained by another process; if not, a second one may be started."""
+    """Whether rows must be explained by another process; if not, a second one may be started."""
     if _State.statements is None:
         return not hasattr(os, "fork")
     if not _State.is_second:
@@ -50,11 +50,8 @@ def rows_are_supervised() -> bool:
 
 
 def watched(run: Callable[[], int]) -> int:
-    """Return the exit code of a command that is run in a watched process.
-
-    A process that may have threads, which a fork would lose, runs it itself.
-    """
-    if not hasattr(os, "fork") or "numpy" in sys.modules:
+    """The exit code of a command that is run in a watched process."""
+    if not hasattr(os, "fork") or "numpy" in sys.modules:  # there may be threads, which a fork would lose
         return run()
     stated, code = _run_watched(run)
     if stated == [_AT_ROWS]:
@@ -74,7 +71,7 @@ def watched(run: Callable[[], int]) -> int:
 
 
 def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
-    """Run a command in a fork; return what it stated, and its exit code, negative after a signal."""
+    """What a command in a fork stated, and its exit code, negative after a signal."""
     reading, writing = os.pipe()
     lifeline, life = os.pipe()  # is closed when this process ends, however it ends
     stops = [number for number in _STOPS if signal.getsignal(number) != signal.SIG_IGN]

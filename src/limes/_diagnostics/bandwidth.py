@@ -328,6 +328,9 @@ def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
     return np.array(rows).T
 
 
+_OBSTACLES = ("lime's 5,000 rows would be too noisy", "coefficients depend on ν", "the surrogate fits worse")
+
+
 def _choose(curves: Floats, bandwidths: Floats, current: float) -> Suggestion:
     locality, fidelity, noise, drift = map(_median, curves)
     quiet = max(NOISE, _QUIETEST * float(np.nanmin(noise)))
@@ -337,10 +340,15 @@ def _choose(curves: Floats, bandwidths: Floats, current: float) -> Suggestion:
     meets_all = good.all(axis=0)
     if not meets_all.any():
         raise InputError("no bandwidth could be judged by these rows: does the model vary around them?")
-    chosen = int(np.argmax(meets_all))
+    g = int(np.argmax(meets_all))
+    reason = "the narrowest ν that was tried meets all aims"
+    if g > 0:
+        unmet = [obstacle for obstacle, met in zip(_OBSTACLES, good[:, g - 1], strict=True) if not met]
+        reason = f"the narrowest ν that meets all aims; at ν = {bandwidths[g - 1]:.3g} {' and '.join(unmet)}"
+    share, fit = f"{locality[g]:.0%} of a row's conditions hold", f"R² is {fidelity[g]:.2f}"
     return Suggestion(
-        bandwidth=float(bandwidths[chosen]),
-        reason=_reason(chosen, good, locality, fidelity, bandwidths),
+        bandwidth=float(bandwidths[g]),
+        reason=f"{reason}; there {share} in a weighted row, and {fit}",
         current=current,
         bandwidths=bandwidths,
         locality=locality,
@@ -356,17 +364,3 @@ def _median(values: Floats) -> Floats:
     filled = np.where(np.isfinite(values) | few, values, np.nan)
     filled[:, few] = 0.0
     return np.where(few, np.nan, np.nanmedian(filled, axis=0))
-
-
-_OBSTACLES = ("lime's 5,000 rows would be too noisy", "coefficients depend on ν", "the surrogate fits worse")
-
-
-def _reason(g: int, good: Bools, locality: Floats, fidelity: Floats, bandwidths: Floats) -> str:
-    curves = (
-        f"there {locality[g]:.0%} of a row's conditions hold in a weighted row, and R² is {fidelity[g]:.2f}"
-    )
-    if g == 0:
-        return f"the narrowest ν that was tried meets all aims; {curves}"
-    unmet = [obstacle for obstacle, met in zip(_OBSTACLES, good[:, g - 1], strict=True) if not met]
-    why = f"at ν = {bandwidths[g - 1]:.3g} {' and '.join(unmet)}"
-    return f"the narrowest ν that meets all aims; {why}; {curves}"

@@ -168,7 +168,8 @@ class DiagnosticContext(ABC):
     def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
     @abstractmethod
-    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]: ...
+    def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Rows x and features h, (count, d) both."""
 
     @abstractmethod
     def squared_distances(self, i: int, x: Floats) -> Floats:

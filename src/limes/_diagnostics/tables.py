@@ -405,26 +405,25 @@ def _edges(context: TableContext) -> list[Edge | None]:
     crossings = Crossings.learn(context.family.marginals, context.background, context.binned, context.units)
     down, up = (np.nan_to_num(a, nan=np.inf) for a in crossings.distances(context.rows, context.cells))
     nearest = np.minimum(down, up)
-    return [
-        _edge(context, i, j, step=-1 if down[i, j] <= up[i, j] else 1, distance=float(nearest[i, j]))
-        if np.isfinite(nearest[i, j])
-        else None
-        for i, j in enumerate(nearest.argmin(axis=1).tolist())
-    ]
 
+    def edge(context: TableContext, i: int, row: RowOutput) -> Edge | None:
+        j = int(nearest[i].argmin())
+        if not np.isfinite(nearest[i, j]):
+            return None
+        cell, cells = int(context.cells[i, j]), context.family.marginals[j].cells
+        assert isinstance(cells, BinCells)  # noqa: S101 - only bins have edges
+        other = cell - 1 if down[i, j] <= up[i, j] else cell + 1
+        coef = context.source.coef_in_cells(context, i, [(j, other)])
+        return Edge(
+            row=row,
+            column=j,
+            distance=max(float(nearest[i, j]), 0.0),
+            value=float(cells.edges[max(cell, other)]),
+            beyond=context.texts[j][other],
+            coef=Estimate(coef.value[0], coef.error[0]),
+        )
 
-def _edge(context: TableContext, i: int, j: int, *, step: int, distance: float) -> Edge:
-    cell, cells = int(context.cells[i, j]), context.family.marginals[j].cells
-    assert isinstance(cells, BinCells)  # noqa: S101 - only bins have edges
-    coef = context.source.coef_in_cells(context, i, [(j, cell + step)])
-    return Edge(
-        row=context.row_outputs[i],
-        column=j,
-        distance=max(distance, 0.0),
-        value=float(cells.edges[cell if step < 0 else cell + 1]),
-        beyond=context.texts[j][cell + step],
-        coef=Estimate(coef.value[0], coef.error[0]),
-    )
+    return each_row(edge)(context)
 
 
 # -- dependence ----------------------------------------------------------------------------------------------
@@ -457,23 +456,23 @@ class Dependence:
     @property
     def _shares(self) -> tuple[Floats, Floats]:
         """Coefficients of both laws in units of the largest one, (d,) each."""
-        return _in_units(self.product.value)[0], _in_units(self.joint.value)[0]
+        product, joint = self.product.value, self.joint.value
+        return product / _unit(product), joint / _unit(joint)
 
     @property
     def feature(self) -> int:
-        product, joint = self._shares
-        return int(np.abs(product - joint).argmax())
+        """Position of the feature that changes most."""
+        return int(np.abs(np.subtract(*self._shares)).argmax())
 
     @property
     def apart(self) -> float:
         """Largest difference of the coefficients of both laws, in these units."""
-        product, joint = self._shares
-        return float(np.abs(product - joint).max(initial=0.0))
+        return float(np.abs(np.subtract(*self._shares)).max(initial=0.0))
 
     @property
     def error(self) -> float:
         """Standard error of ``apart``, without that of the largest coefficients."""
-        errors = [law.error[self.feature] / _in_units(law.value)[1] for law in (self.product, self.joint)]
+        errors = [law.error[self.feature] / _unit(law.value) for law in (self.product, self.joint)]
         return float(np.hypot(*errors))
 
     def measures(self) -> Iterator[Measure]:
@@ -518,11 +517,9 @@ class Dependence:
         )
 
 
-def _in_units(coef: Floats) -> tuple[Floats, float]:
-    """Coefficients in units of the largest one, and the unit, which is 1 if all are 0."""
+def _unit(coef: Floats) -> float:
     largest = float(np.abs(coef).max(initial=0.0))
-    unit = largest if largest > 0 else 1.0
-    return coef / unit, unit
+    return largest if largest > 0 else 1.0
 
 
 def _dependences(context: TableContext) -> list[Dependence | None]:

@@ -110,13 +110,12 @@ def _explain(table: Any, explainer: Explainer, layout: str, keys: Sequence[str])
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
     """Compute the parts, in any order; yield each part as soon as it is finished."""
-    with config.set(_CONFIG), _client(cluster) as client, _plugged_in(client, work, cluster) as name:
-
-        def submit(part: Part) -> Any:
-            return client.submit(_do, name, part, key=f"{name}-{part.number}", pure=False)
-
+    with config.set(_CONFIG), _client(cluster) as client:
+        name = f"limes-{uuid4().hex}"
+        threads = cluster.threads if cluster.scheduler is None else None
+        client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster.timeout), name=name)
         try:
-            yield from _completed(client, submit, iter(parts))
+            yield from _completed(client, name, iter(parts))
         except KilledWorker as error:
             raise InputError(
                 f"workers were killed again and again ({error}), as happens when memory runs out: use fewer "
@@ -128,15 +127,22 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
                 f"the connection to the scheduler was lost ({error}). Finished parts are kept: check that it "
                 "runs, and run the same command again"
             ) from error
+        finally:
+            client.unregister_worker_plugin(name)
 
 
-def _completed(client: Client, submit: Callable[[Part], Any], parts: Iterator[Part]) -> Iterator[PartRecord]:
+def _completed(client: Client, name: str, parts: Iterator[Part]) -> Iterator[PartRecord]:
     """Keep every thread busy, also those that join later, and yield each part that is finished."""
+
+    def submit(count: int) -> list[Any]:
+        some = islice(parts, max(0, count))
+        return [client.submit(_do, name, part, key=f"{name}-{part.number}", pure=False) for part in some]
+
     pending = as_completed()
-    pending.update([submit(part) for part in islice(parts, _room(client))])
+    pending.update(submit(_room(client)))
     for future in pending:
         yield future.result()
-        pending.update([submit(part) for part in islice(parts, max(0, _room(client) - pending.count()))])
+        pending.update(submit(_room(client) - pending.count()))
 
 
 def _room(client: Client) -> int:
@@ -188,17 +194,6 @@ async def _greet(address: str) -> None:
     async with asyncio.timeout(_PATIENCE):
         connection = await connect(address, timeout=_PATIENCE, **secrets)
         await connection.close()
-
-
-@contextmanager
-def _plugged_in(client: Client, work: Work, cluster: Cluster) -> Iterator[str]:
-    name = f"limes-{uuid4().hex}"
-    threads = cluster.threads if cluster.scheduler is None else None
-    client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster.timeout), name=name)
-    try:
-        yield name
-    finally:
-        client.unregister_worker_plugin(name)
 
 
 class _WorkPlugin(WorkerPlugin):

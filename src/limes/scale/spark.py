@@ -86,7 +86,13 @@ def _jobs(
         try:
             results: list[PartRecord | LimesError] = context.parallelize([part], 1).map(do).collect()
         except Exception as error:
-            raise InputError(_gave_up(part, error)) from error
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = next((line for line in lines if "Lost task" in line or "Error" in line), lines[0])
+            raise InputError(
+                f"Spark gave up on part {part.number}: {reason[:500]}. Finished parts are kept: check that "
+                "workers have enough memory, or use fewer rows a part in a new folder; or, if a row ends "
+                "them, pass a --timeout, with which it is searched for; and run again"
+            ) from error
         [result] = results
         if isinstance(result, LimesError):
             raise result
@@ -105,16 +111,6 @@ def _jobs(
     finally:
         context.cancelJobGroup(group)
         pool.shutdown(cancel_futures=True)
-
-
-def _gave_up(part: Part, error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = next((line for line in lines if "Lost task" in line or "Error" in line), lines[0])
-    return (
-        f"Spark gave up on part {part.number}: {reason[:500]}. Finished parts are kept: check that workers "
-        "have enough memory, or use fewer rows a part in a new folder; or, if a row ends them, pass a "
-        "--timeout, with which it is searched for; and run again"
-    )
 
 
 def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
