@@ -4,7 +4,20 @@ import math
 
 import pytest
 
-from internals import cell, count, difference, error, estimate, fit_remark, is_poor, number, one_line, shorten
+from internals import (
+    cell,
+    count,
+    difference,
+    error,
+    estimate,
+    estimates,
+    fit_remark,
+    is_poor,
+    number,
+    one_line,
+    rule_text,
+    shorten,
+)
 from internals import signed_column as column
 from samples import explanation
 
@@ -52,6 +65,17 @@ def test_error_and_difference():
 )
 def test_an_error_decides_the_decimals_one_digit_of_it_from_2_on(standard_error, texts):
     assert estimate(3.14159, standard_error) == texts
+
+
+def test_the_median_error_decides_the_decimals_of_a_column():
+    texts = estimates([23.4142, -0.0712, 1.0], [0.05, 0.05, 0.002])
+    assert texts == [("+23.41", "± 0.05"), ("-0.07", "± 0.05"), ("+1.00", "± 0.0020")]
+    assert estimates([math.nan, 1.0], [math.inf, 0.0]) == [("unknown", ""), ("+1.000", "± 0")]
+
+
+def test_rules_have_their_largest_weights_first():
+    facts = [("income > 70", 0.5), ("debt > 35", -0.75)]
+    assert rule_text(facts, "score", -0.25) == "-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25"
 
 
 def test_cell():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 
@@ -33,6 +34,18 @@ def bars(ax):
 
 def labels(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
+
+
+@pytest.mark.parametrize("name", ["bar", "waterfall", "beeswarm", "heatmap", "dependence"])
+def test_shared_options_are_in_the_signature_and_others_an_error(name):
+    method = getattr(explanation().plot, name)
+    parameters = inspect.signature(method).parameters
+    assert {option: parameters[option].default for option in ("ax", "names", "title", "unit")} == {
+        **dict.fromkeys(("ax", "names", "title")),
+        "unit": "",
+    }
+    with pytest.raises(TypeError, match="colour"):
+        method(0, colour="red")
 
 
 def test_bars_are_the_coefficients_in_falling_size():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,13 +22,7 @@ from limes._explainers.tables.table import TableColumn
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.json import jsonable
-from limes._explanation.view import (
-    main_output,
-    meaning,
-    output_title,
-    view_row,
-    with_outputs,
-)
+from limes._explanation.view import main_output, meaning, output_title, view_row, with_outputs
 from limes._explanation.wording import cell, number, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
@@ -50,9 +44,10 @@ class Desk:
     # from an output, as explainers accept it (None if there is one), to the explainer of its rules
     rules: Callable[[str | int | None], Any]
     start: int = 0  # position of the row that is picked first
+    # explainers of rules by output: reading a model takes a while
+    _kept_rules: dict[int, Any] = field(default_factory=dict, init=False)
 
     def table(self) -> dict[str, Any]:
-        """Return the columns' controls, the outputs, the row to start from."""
         explanation = self._first
         return {
             "model": one_line(str(explanation.provenance["model"])),
@@ -86,7 +81,7 @@ class Desk:
         }
 
     def explain(self, values: Any, output: Any) -> dict[str, Any]:
-        explanation = self._output(self._explanation(self._matrix(values)), output)
+        explanation = self._explained(values, output)
         view = view_row(explanation, 0, len(self._controls))
         (shown,) = view.outputs
         pairs = zip(shown.lines, shown.texts(), strict=True)
@@ -128,17 +123,10 @@ class Desk:
         return {"rule": view.rule, "certificate": view.certificate}
 
     def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
-        explanation = self._output(self._explanation(self._matrix(values)), output)
+        explanation = self._explained(values, output)
         (row,) = diagnose(explanation, progress=False).rows
-        findings = [
-            {
-                "kind": finding.kind,
-                "severity": finding.severity,
-                "sentence": one_line(finding.sentence),
-                "advice": one_line(finding.advice),
-            }
-            for finding in row.findings
-        ]
+        names = ("kind", "severity", "sentence", "advice")
+        findings = [{name: one_line(getattr(finding, name)) for name in names} for finding in row.findings]
         return {"verdict": one_line(row.verdict), "findings": findings}
 
     @cached_property
@@ -161,17 +149,12 @@ class Desk:
         return self._explanation(self._encoded(self.start))
 
     def _rules_of(self, output: int) -> Any:
-        """Return the explainer of an output's rules, cached: reading a model takes a while."""
         if output not in self._kept_rules:
             names, answer = self._first.output_names, self._first.provenance["answer"]
             by_name = answer in _OF_CLASSES
             chosen = None if len(names) == 1 else names[output] if by_name else output
             self._kept_rules[output] = self.rules(chosen)
         return self._kept_rules[output]
-
-    @cached_property
-    def _kept_rules(self) -> dict[int, Any]:
-        return {}
 
     def _native(self, position: int) -> Any:
         if not 0 <= position < len(self.ids):
@@ -194,9 +177,10 @@ class Desk:
     def _explanation(self, matrix: Any) -> Explanation:
         return self.explainer(self._cells(matrix), progress=False)
 
-    def _output(self, explanation: Explanation, output: Any) -> Explanation:
+    def _explained(self, values: Any, output: Any) -> Explanation:
+        matrix = self._matrix(values)
         self._check_output(output)
-        return explanation[..., output]
+        return self._explanation(matrix)[..., output]
 
     def _check_output(self, output: Any) -> None:
         count = len(self._first.output_names)
@@ -234,13 +218,11 @@ class Control:
         return {"kind": kind, "name": one_line(column.name), **self.range, "missing": column.missing}
 
     def sent(self, value: float) -> float | None:
-        """Return an encoded value as it is sent."""
         if math.isnan(value):
             return None
         return int(self.column.places(np.array([value]))[0]) if self.column.categorical else value
 
     def encoded(self, value: Any) -> float:
-        """Return the encoded value for a value that the page sent."""
         column, levels = self.column, len(self.column.levels)
         # of a number the explainer checks whether it may be missing, or is too large
         if value is None and (column.missing or not column.categorical):

@@ -27,7 +27,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from limes._app.desk import Desk
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError
 
@@ -59,9 +58,9 @@ _HEADERS: Mapping[str, str] = {
 def application(desk: Desk, token: str) -> ASGIApp:
     routes = [
         *(Route(f"/{path}", _file(name)) for path, name in _FILES.items()),
-        Route("/api/table", _getter(lambda _: desk.table())),
-        Route("/api/rows", _getter(lambda request: desk.search(request.query_params.get("search", "")))),
-        Route("/api/row", _getter(lambda request: desk.row(_position(request)))),
+        Route("/api/table", lambda _: JSONResponse(desk.table())),
+        Route("/api/rows", lambda request: JSONResponse(desk.search(request.query_params.get("search", "")))),
+        Route("/api/row", lambda request: JSONResponse(desk.row(_position(request)))),
         Route("/api/explain", _poster(desk.explain), methods=["POST"]),
         Route("/api/rule", _poster(desk.rule), methods=["POST"]),
         Route("/api/diagnosis", _poster(desk.diagnosis), methods=["POST"]),
@@ -115,10 +114,6 @@ def _host(header: str) -> str:
 
 def _file(name: str) -> Callable[[Request], Response]:
     return lambda _: FileResponse(_STATIC / name)
-
-
-def _getter(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
-    return lambda request: JSONResponse(answer(request))
 
 
 def _poster(answer: Callable[[Any, Any], Any]) -> Any:

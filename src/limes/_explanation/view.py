@@ -160,7 +160,6 @@ def with_outputs(array: Floats, explanation: Explanation) -> Floats:
 
 
 def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
-    """Return one row with at most `max_features` lines an output."""
     facts = explanation.certificates[row] if explanation.certificates else {}
     return RowView(
         label=row_label(explanation, row),
@@ -270,7 +269,6 @@ def main_output(explanation: Explanation, row: int | None) -> int:
 
 
 def output_position(explanation: Explanation, output: str | int | None, row: int | None = 0) -> int:
-    """Return the position of an output, by its name or position; `main_output` for None."""
     if output is None:
         return main_output(explanation, row)
     return int(np.atleast_1d(name_positions(output, explanation.output_names, "output"))[0])
@@ -371,12 +369,10 @@ def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True
 
 
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    """Whether R² is surely so low that it is a warning."""
     return fidelity + _SURE * error < POOR_FIT
 
 
 def one_line_summary(explanation: Explanation) -> str:
-    """Return size, method and the largest features of the first row."""
     n, d = explanation.values.shape[:2]
     several = len(explanation.output_names) > 1
     outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""

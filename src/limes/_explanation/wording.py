@@ -46,7 +46,6 @@ def difference(value: float) -> str:
 
 
 def error(value: float) -> str:
-    """Write a standard error with two digits: ``± 0.020``."""
     return f"± {_digits(value, 2)}"
 
 

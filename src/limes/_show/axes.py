@@ -139,7 +139,6 @@ def wrapped_title(axes: Axes, *lines: str) -> None:
 
 
 def write_below(axes: Axes, label: str) -> None:
-    """Write the label of x, in as many lines as it needs."""
     axes.set_xlabel(_wrapped(axes, label.split("\n"), 15.0), fontsize=9, parse_math=False)
 
 
@@ -169,7 +168,6 @@ def legend(axes: Axes, **options: Any) -> None:
 
 
 def turn(axes: Axes) -> None:
-    """Turn the labels below the picture, so that their ends are at their ticks."""
     for label in axes.get_xticklabels():
         label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
 
@@ -192,7 +190,6 @@ def spread_labels(targets: Sequence[float], gap: float) -> list[float]:
 
 
 def plain_frame(axes: Axes, labelsize: float) -> None:
-    """Draw a pale grid and neither spines nor tick marks."""
     axes.grid(color=ink(), alpha=0.12, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=labelsize)
@@ -227,7 +224,6 @@ def error_bars(axes: Axes, x: Any, y: Any, **options: Any) -> None:
 
 
 def colour_bar(axes: Axes, drawn: Any, label: str, ends: tuple[str, ...] = ()) -> None:
-    """Draw the scale of colours, with texts at its ends and between."""
     bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
     if ends:
         low, high = drawn.get_clim()

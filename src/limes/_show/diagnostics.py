@@ -75,7 +75,6 @@ def _grid(**options: Any) -> Table:
 
 
 def drawn(diagnosis: Diagnosis) -> Group:
-    """Return the findings of one row, or how many rows have which, for rich to print."""
     if len(diagnosis) == 1:
         return Group(*_single(diagnosis.rows[0], diagnosis.method))
     return Group(*_several(diagnosis))
@@ -173,12 +172,10 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 230.0, 12.0, 36.0
 
 
 def page(diagnosis: Diagnosis) -> str:
-    """Return a page that needs nothing but a browser."""
     return render("diagnosis_page.html", _content(diagnosis))
 
 
 def fragment(diagnosis: Diagnosis) -> str:
-    """Return a part of a page whose style touches nothing outside itself."""
     return render("diagnosis.html", _content(diagnosis))
 
 
@@ -336,7 +333,6 @@ _OTHER_CELL = "#b9c3cf"
 
 
 def draw_path(path: BandwidthPath, ax: Axes | None = None, max_features: int = 6) -> Axes:
-    """Draw the coefficients that get largest over the bandwidths of one path."""
     axes = axes_or_new(ax, (7.5, 4.2))
     finite = np.isfinite(path.bandwidths)
     x = path.bandwidths[finite]
@@ -364,7 +360,6 @@ def draw_path(path: BandwidthPath, ax: Axes | None = None, max_features: int = 6
 
 
 def draw_suggestion(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
-    """Draw the curves over ν."""
     axes = axes_or_new(ax, (7.0, 4.0))
     x = suggestion.bandwidths
     curves = [np.clip(getattr(suggestion, name), 0.0, 1.0) for name in CURVES]
@@ -383,13 +378,11 @@ def draw_suggestion(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
 
 
 def _name_ends(axes: Axes, x: Floats, heights: list[float], names: Sequence[str], size: float) -> None:
-    """Write a name at the right end of each line."""
     for name, colour, y in zip(names, COLOURS, heights, strict=False):
         axes.text(x[-1] * 1.06, y, name, color=colour, fontsize=size, va="center", parse_math=False)
 
 
 def _bandwidth_axis(axes: Axes, bandwidths: Floats, dashed: str) -> None:
-    """Make x a logarithmic axis over these bandwidths."""
     low, high = float(bandwidths[0]), float(bandwidths[-1])
     ticks = log_ticks(low, high)
     axes.set_xscale("log")
@@ -429,7 +422,6 @@ def summary_table(summary: Summary, width: int) -> Group:
 
 
 def summary_card(summary: Summary) -> Card:
-    """Return the table of the summary, and its rows to inspect."""
     order = summary.order()[:MAX_FEATURES]
     columns = {"feature": [one_line(summary.names[j]) for j in order], **_summary_columns(summary, order)}
     return Card(

@@ -22,7 +22,6 @@ _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def to_frame(explanation: Explanation, backend: Any) -> Any:
-    """Return the long frame of `backend`; see `Explanation.to_frame`."""
     if backend not in _BACKENDS:
         raise InputError(f"backend={backend!r} is not known; use one of {_BACKENDS}")
     require(backend, f"to_frame(backend={backend!r})")
@@ -64,7 +63,6 @@ def _encodable(text: str | None) -> str | None:
 
 
 def to_shap(explanation: Explanation) -> Any:
-    """Return a ``shap.Explanation``; see `Explanation.to_shap`."""
     shap = require("shap", "to_shap()")
     several = explanation.values.ndim == 3
     warnings.warn(

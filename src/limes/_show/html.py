@@ -60,16 +60,12 @@ _DRAWN = (
 def page(
     explanation: Explanation, *, hidden: Collection[str] = (), classes: Mapping[str, float] | None = None
 ) -> str:
-    """Return a page that needs nothing but a browser, without the facts and columns in ``hidden``.
-
-    ``classes`` are the model's answers to all classes by their names, of which the largest have bars.
-    """
+    """Return a page without the facts and columns in ``hidden``, and with bars of the largest ``classes``."""
     content = _content(explanation) | {"hidden": hidden, "classes": _bars(classes or {})}
     return render("explanation_page.html", content)
 
 
 def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None) -> str:
-    """Return a part of a page whose style touches nothing outside itself."""
     return render("explanation.html", _content(explanation) | {"classes": _bars(classes or {})})
 
 
@@ -146,7 +142,6 @@ def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
 
 
 def title_of(explanation: Explanation) -> str:
-    """Return the title: the explained output, and the row or the number of rows."""
     outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
     named = "Prediction" if named == "prediction" else named
@@ -285,10 +280,7 @@ def photo_of(explanation: Explanation) -> dict[str, Any]:
 
 
 def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
-    """Return the colours of an image's superpixels, to be laid over it, and the largest with their numbers.
-
-    All outputs have one scale of colours. {} for other explanations.
-    """
+    """Return the colours of superpixels, on one scale for all outputs, and the largest with their numbers."""
     image = ImageView.of_output(explanation, output, row, whole=True)
     if image is None:
         return {}

@@ -183,7 +183,7 @@ _MOST_CHANNELS = 12
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps of one segment."""
+    """Steps of one segment of a channel."""
 
     start: int
     end: int
@@ -257,7 +257,6 @@ def _path(values: Floats) -> str:
 
 
 def draw_series(one: Explanation, channel: str | int | None, ax: Axes | None) -> Axes:
-    """Draw one channel of the explained series on its segments' colours, for the one output."""
     channels = lanes(one, 0, 0)
     if not channels:
         raise InputError(
@@ -288,7 +287,6 @@ def _channel(channel: str | int | None, names: list[str]) -> int:
 
 
 def _name_ticks(axes: Axes, names: list[str]) -> None:
-    """Write the names of some steps."""
     from matplotlib.ticker import MaxNLocator
 
     places = [int(p) for p in MaxNLocator(6, integer=True).tick_values(0, len(names) - 1)]
@@ -450,13 +448,11 @@ def framing_of(facts: Mapping[str, Any]) -> Framing:
 
 
 def mask(explanation: Explanation, output: str | int | None, top: int, sign: str, of: str) -> Bools:
-    """Return the pixels of the top superpixels, (H, W); see `Explanation.mask`."""
     view = image_view(explanation, output_position(explanation, output))
     return np.asarray(np.isin(_labels_on(explanation, view, of), view.top(top, sign)))
 
 
 def heatmap(explanation: Explanation, output: str | int | None, of: str) -> Floats:
-    """Return each pixel's coefficient, (H, W); see `Explanation.heatmap`."""
     view = image_view(explanation, output_position(explanation, output))
     labels = _labels_on(explanation, view, of)
     return np.where(labels >= 0, view.values[labels], np.nan)
@@ -481,7 +477,6 @@ def draw_image(
     largest: float | None = None,
     title: bool = True,
 ) -> Axes:
-    """Draw one output of one image on empty axes."""
     from matplotlib.patheffects import withStroke
 
     view = image_view(explanation, output, whole=True)

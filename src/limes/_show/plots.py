@@ -608,7 +608,6 @@ _LABELLED = 30  # rows that are named under a heat map
 
 
 def _mean_bar(one: Explanation, max_features: int, canvas: Canvas) -> Axes:
-    """Draw mean |coefficient| over rows, with whiskers from the 10 % to the 90 % quantile."""
     axes = canvas.line_axes(one, max_features)
     sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
     order = by_size(sizes.mean(axis=0))[:max_features]
@@ -768,7 +767,7 @@ def draw_effects(
     unit: str = "",
     quantity: str = _PREDICTION,
 ) -> Sequence[Axes]:
-    """Draw effects side by side with one scale, the largest first, and return their axes."""
+    """Draw effects side by side with one scale, the largest first."""
     order = sorted(effects, key=lambda effect: -float(np.ptp(effect.values)))
     # as few lines of pictures as `_COLUMNS` allow, all about full
     lines = -(-len(order) // _COLUMNS)

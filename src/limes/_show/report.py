@@ -10,7 +10,7 @@ typed arrays, one after another, deflated, in base64.
 =============== ============================================================================================
 numbers         float32, seven digits; float64 where float32's range holds not all of an array
 codes           the smallest of uint8, uint16 and uint32
-curves          whole numbers, int16 or int32, times a step and a basis: see `BandwidthCurves`
+curves          whole numbers, int16 or int32, times a step and a basis: see `_compressed`
 shares          int16 times a step, and a scale for each row and output: x ≈ scale · step · integer, so that
                 |x - x̂| ≤ scale · step / 2, with step = 1 / 4096 and scale the row's largest; -32768 is NaN
 texts           each distinct one once, as JSON, and a code a place
@@ -80,7 +80,6 @@ def page(
     title: str | None,
     progress: bool,
 ) -> str:
-    """Return the report of one explanation, or of two models' explanations of the same rows."""
     explanations = [explanation] if other is None else [explanation, other]
     for option, value in (("bandwidths", bandwidths), ("effects", effects)):
         if value is not None and not isinstance(value, bool):
@@ -152,7 +151,6 @@ def _diagnosis(explanation: Explanation, wanted: bool | Diagnosis, progress: boo
 
 
 def _check(explanations: Sequence[Explanation]) -> None:
-    """Check that there are rows, and that two models explain the same ones."""
     first, *others = explanations
     if not len(first):
         raise InputError("the explanation has no rows: there is nothing to report")
@@ -260,7 +258,6 @@ class _Content:
         return {"deviations": deviations, "means": self.packer.numbers(means)}
 
     def _remarks(self, outputs: list[int]) -> dict[str, Any]:
-        """Return how little surrogates capture, in words, and whether that is a warning."""
         e = self.explanation
         fidelity, errors = (
             with_outputs(array, e)[:, outputs].T.ravel().tolist() for array in (e.fidelity, e.fidelity_errors)
@@ -332,26 +329,29 @@ class _Content:
         }
 
     def _curves(self, outputs: list[int], wanted: bool) -> dict[str, Any]:
-        curves: BandwidthCurves | str = (
-            "Its bandwidth cannot be moved: the report was written without other bandwidths."
-        )
-        if wanted:
-            curves = bandwidth_curves(self.explanation, outputs, progress=self.progress)
-        if isinstance(curves, str):
-            return {"missing": curves}
+        """Return coefficients at other bandwidths, or why they are missing."""
+        fixed = "Its bandwidth cannot be moved:"
+        if not wanted:
+            return {"missing": f"{fixed} the report was written without other bandwidths."}
+        if self.explanation.certificates:
+            return {"missing": "A rule has no bandwidth."}
+        try:
+            bandwidths, current, values = _at_bandwidths(self.explanation, outputs, self.progress)
+        except InputError as error:
+            return {"missing": f"{fixed} {error}"}
+        basis, step, weights, scales, largest_error = _compressed(values)
         return {
-            "bandwidths": self.packer.add(curves.bandwidths, "f8"),
-            "current": curves.current,
-            "rank": len(curves.basis),
-            "basis": self.packer.add(curves.basis, "f8"),
-            "step": curves.step,
-            "weights": self.packer.integers(curves.weights.transpose(3, 2, 1, 0)),
-            "scales": self.packer.numbers(curves.scales.T),
-            "error": curves.error,
+            "bandwidths": self.packer.add(bandwidths, "f8"),
+            "current": current,
+            "rank": len(basis),
+            "basis": self.packer.add(basis, "f8"),
+            "step": step,
+            "weights": self.packer.integers(weights.transpose(3, 2, 1, 0)),
+            "scales": self.packer.numbers(scales.T),
+            "error": largest_error,
         }
 
     def _findings(self, diagnosis: Diagnosis) -> dict[str, Any]:
-        """Return verdicts, and findings one a kind; advice is stored once."""
         advice: dict[str, int] = {}
         rows = [
             [
@@ -370,7 +370,6 @@ class _Content:
         return {**coded, "advice": list(advice)}
 
     def _item(self, outputs: list[int]) -> dict[str, Any] | None:
-        """Return the text, image or series that is explained, None for tables."""
         e = self.explanation
         if len(e) != 1:
             return None
@@ -454,79 +453,22 @@ TOLERANCE = 5e-4
 _COARSEST = 1.0 / 2048.0
 # Rows whose coefficients at all bandwidths are computed together: tables of forests are made once a block
 _ROWS = 2000
-
-
 # Where all coefficients of a row are below this share of its largest at any bandwidth, that judges errors
 _NOTHING = 1e-3
 
-# Curves over ν are smooth and alike. Divided by each row's largest coefficient, curves C (n d, G) on a grid
-# of G bandwidths lie near a space of few dimensions, spanned by the first eigenvectors V of CᵀC:
-#
-#     β_ij(ν_g) ≈ scale_i · step · Σ_r c_ijr V_rg,    c = C Vᵀ / step, rounded to whole numbers.
-#
-# Forests on 20 columns take six of 25 dimensions. Features that are slopes count per standard deviation.
-
-
-@dataclass(frozen=True, eq=False)
-class BandwidthCurves:
-    """Coefficients of n rows, d features and k outputs at other bandwidths, in little space."""
-
-    bandwidths: Floats  # (G,)
-    current: int  # position of the explainer's
-    basis: Floats  # (r, G)
-    step: float
-    weights: Floats  # (n, d, k, r), whole numbers of steps
-    scales: Floats  # (n, k)
-    error: float  # the largest, as a share of the row's largest coefficient at the same bandwidth
-
-    @classmethod
-    def fitted(cls, bandwidths: Floats, current: int, values: Floats) -> BandwidthCurves:
-        """Compress values (n, d, k, G): add dimensions, then halve the step, until `TOLERANCE` is met."""
-        scales = np.abs(values).max(axis=(1, 3), initial=0.0)
-        scale = np.where(scales > 0, scales, 1.0)
-        shares = values / scale[:, None, :, None]
-        flat = shares.reshape(-1, len(bandwidths))
-        vectors = np.linalg.eigh(flat.T @ flat)[1][:, ::-1].T
-        # the largest coefficient of a row at a bandwidth, by which its errors are judged
-        largest = np.abs(shares).max(axis=1, initial=0.0)
-        unit = np.where(largest > _NOTHING, largest, 1.0)
-
-        def error(weights: Floats, basis: Floats) -> float:
-            miss = np.abs(weights @ basis - shares).max(axis=1, initial=0.0)
-            return float((miss / unit).max(initial=0.0))
-
-        rank = 1
-        while rank < len(vectors) and error(shares @ vectors[:rank].T, vectors[:rank]) > TOLERANCE / 2:
-            rank += 1
-        basis, step = vectors[:rank], _COARSEST
-        exact = shares @ basis.T
-        while error(step * np.rint(exact / step), basis) > TOLERANCE:
-            step /= 2
-        steps = np.rint(exact / step)
-        return cls(bandwidths, current, basis, step, steps, scales, error(step * steps, basis))
-
 
 @one_blas_thread()
-def bandwidth_curves(
-    explanation: Explanation, outputs: list[int], *, progress: bool
-) -> BandwidthCurves | str:
-    """Return the curves of all rows and some outputs, or why they are missing: the model is not called."""
+def _at_bandwidths(
+    explanation: Explanation, outputs: list[int], progress: bool
+) -> tuple[Floats, int, Floats]:
+    """Return bandwidths (G,), the current one's position, and exact coefficients (n, d, k, G)."""
     explainer = explanation.explainer
-    if explanation.certificates:
-        return "A rule has no bandwidth."
     if explainer is None or not hasattr(explainer, "diagnostic_context"):
-        return "Its bandwidth cannot be moved: it comes from a file, or its explainer has no bandwidth."
+        raise InputError("it comes from a file, or its explainer has no bandwidth.")
     if explanation.method != "exact":
-        return "Its bandwidth cannot be moved: the model was sampled, not read."
+        raise InputError("the model was sampled, not read.")
     if explanation.provenance.get("ridge"):
-        return "Its bandwidth cannot be moved: the surrogate has a ridge penalty."
-    try:
-        return _curves(explanation, outputs, progress=progress)
-    except InputError as error:
-        return f"Its bandwidth cannot be moved: {error}"
-
-
-def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> BandwidthCurves | str:
+        raise InputError("the surrogate has a ridge penalty.")
     bandwidths, current = placed_grid(float(explanation.provenance["bandwidth"]))
     blocks: list[Floats] = []
     with progress_bar(len(explanation), "bandwidths", unit="rows", shown=progress) as bar:
@@ -535,17 +477,47 @@ def _curves(explanation: Explanation, outputs: list[int], *, progress: bool) -> 
             columns = []
             for output in outputs:
                 chosen = np.full(len(rows), output)
-                context = rows.explainer.diagnostic_context(rows, output=chosen, calls=None)
+                context = explainer.diagnostic_context(rows, output=chosen, calls=None)
                 if not isinstance(context.source, ExactSource):
-                    return (
-                        "Its bandwidth cannot be moved: other bandwidths would need more calls of the model."
-                    )
+                    raise InputError("other bandwidths would need more calls of the model.")
                 paths = context.source.path(context, bandwidths)
                 columns.append(np.stack([path.value.T for path in paths]))  # (n, d, G)
             blocks.append(np.stack(columns, axis=2))
             bar.update(len(rows))
-    deviations = slope_deviations(explanation)
-    values = np.concatenate(blocks) * deviations[:, None, None]
+    # slopes count per standard deviation
+    values = np.concatenate(blocks) * slope_deviations(explanation)[:, None, None]
     if not np.isfinite(values).all():
-        return "Its bandwidth cannot be moved: some coefficients are not finite at other bandwidths."
-    return BandwidthCurves.fitted(bandwidths, current, values)
+        raise InputError("some coefficients are not finite at other bandwidths.")
+    return bandwidths, current, values
+
+
+@one_blas_thread()
+def _compressed(values: Floats) -> tuple[Floats, float, Floats, Floats, float]:
+    """Return basis (r, G), step, weights (n, d, k, r), scales (n, k) and the largest error of curves."""
+    # Curves over ν are smooth and alike. Divided by each row's largest coefficient, curves C (n d, G) on a
+    # grid of G bandwidths lie near a space of few dimensions, spanned by the first eigenvectors V of CᵀC:
+    #
+    #     β_ij(ν_g) ≈ scale_i · step · Σ_r c_ijr V_rg,    c = C Vᵀ / step, rounded to whole numbers.
+    #
+    # Forests on 20 columns take six of 25 dimensions. Dimensions are added, and then the step is halved,
+    # until the largest error is within the tolerance, as a share of the row's largest at the same bandwidth.
+    scales = np.abs(values).max(axis=(1, 3), initial=0.0)
+    shares = values / np.where(scales > 0, scales, 1.0)[:, None, :, None]
+    flat = shares.reshape(-1, values.shape[-1])
+    vectors = np.linalg.eigh(flat.T @ flat)[1][:, ::-1].T
+    largest = np.abs(shares).max(axis=1, initial=0.0)
+    unit = np.where(largest > _NOTHING, largest, 1.0)
+
+    def error(weights: Floats, basis: Floats) -> float:
+        miss = np.abs(weights @ basis - shares).max(axis=1, initial=0.0)
+        return float((miss / unit).max(initial=0.0))
+
+    rank = 1
+    while rank < len(vectors) and error(shares @ vectors[:rank].T, vectors[:rank]) > TOLERANCE / 2:
+        rank += 1
+    basis, step = vectors[:rank], _COARSEST
+    exact = shares @ basis.T
+    while error(step * np.rint(exact / step), basis) > TOLERANCE:
+        step /= 2
+    steps = np.rint(exact / step)
+    return basis, step, steps, scales, error(step * steps, basis)

@@ -54,7 +54,6 @@ def plain_text(draw: Callable[[int], RenderableType], widest: int | None = None)
 
 
 def ascii_text(text: str) -> Text:
-    """Return plain text for terminals that print ASCII only."""
     return Text(_encodable(text, "ascii"))
 
 
@@ -124,7 +123,6 @@ def _colour(value: float) -> str:
 
 
 def table(explanation: Explanation, width: int) -> Group:
-    """Return header, table and remarks of the first row."""
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
     view = view_row(explanation, 0, max_features=explanation.values.shape[1])
@@ -260,7 +258,6 @@ _MOST_LINES = 30
 
 @singledispatch
 def effect_card(effects: Effect | Effects | Interaction) -> Card:
-    """Return numbers, bars and their meaning."""
     raise NotImplementedError(type(effects).__name__)
 
 
