@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._bars import Progress, progress_of
+from limes._bars import Progress
 from limes._diagnostics.edges import Crossings
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampling import Sampling
@@ -63,28 +63,6 @@ def compute_each(
     except (ModelError, KeyboardInterrupt) as error:
         return results, error
     return results, None
-
-
-def explain_each(
-    items: Sequence[Item],
-    explain: Callable[[Item], Explanation],
-    *,
-    progress: bool,
-    workers: int = 1,
-    name: str,
-) -> list[Explanation]:
-    """Explain several texts or images; after a failure those so far are the error's ``partial``."""
-    results, error = compute_each(items, explain, progress=progress_of(shown=progress), workers=workers)
-    explanations = [result for result in results if result is not None]
-    if error is None:
-        return explanations
-    if isinstance(error, ModelError):
-        error.partial = explanations
-        raise error
-    raise Interrupted(
-        f"stopped: {len(explanations)} of {len(items)} {name} are explained (in this error's partial)",
-        explanations,
-    ) from None
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
