@@ -46,7 +46,7 @@ from limes._explainers.reading import (
 from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,
-    explain_each,
+    compute_each,
     odd_probabilities,
     output_positions,
     sampling_warnings,
@@ -510,15 +510,25 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         for i, raw in enumerate(several):
             try:
                 items.append(self._parse(raw))
-            except InputError as error:
-                raise InputError(f"{self._kind} {i}: {error}") from None
-        return explain_each(
+            except InputError as problem:
+                raise InputError(f"{self._kind} {i}: {problem}") from None
+        results, error = compute_each(
             items,
             partial(self._explain_item, progress=False),
-            progress=progress,
+            progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
-            name=self._several,
         )
+        explanations = [result for result in results if result is not None]
+        if error is None:
+            return explanations
+        if isinstance(error, ModelError):
+            error.partial = explanations
+            raise error
+        raise Interrupted(
+            f"stopped: {len(explanations)} of {len(items)} {self._several} are explained (in this error's "
+            "partial)",
+            explanations,
+        ) from None
 
     @one_blas_thread()
     def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:

@@ -53,7 +53,7 @@ class Reading:
 
     model: Any
     output: Output
-    ask: Predict = np.asarray  # (n, d) -> (n,) or (n, k): the model's own answers
+    ask: Predict  # (n, d) -> (n,) or (n, k): the model's own answers
     form: Form | None = None
     reason: str = ""  # why there is no form
     margin: Form | None = None  # behind the link of the answers

@@ -24,7 +24,7 @@ from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
 from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted, RefusedRowsError
-from limes._threads import Progress, in_workers, progress_of
+from limes._threads import Progress, in_workers
 from limes.exceptions import InputError, Interrupted, ModelError
 
 if TYPE_CHECKING:
@@ -61,28 +61,6 @@ def compute_each(
     except (ModelError, KeyboardInterrupt) as error:
         return results, error
     return results, None
-
-
-def explain_each(
-    items: Sequence[Item],
-    explain: Callable[[Item], Explanation],
-    *,
-    progress: bool,
-    workers: int = 1,
-    name: str,
-) -> list[Explanation]:
-    """Explain several texts or images; after a failure those so far are the error's ``partial``."""
-    results, error = compute_each(items, explain, progress=progress_of(shown=progress), workers=workers)
-    explanations = [result for result in results if result is not None]
-    if error is None:
-        return explanations
-    if isinstance(error, ModelError):
-        error.partial = explanations
-        raise error
-    raise Interrupted(
-        f"stopped: {len(explanations)} of {len(items)} {name} are explained (in this error's partial)",
-        explanations,
-    ) from None
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:

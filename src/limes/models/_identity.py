@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
@@ -145,26 +146,18 @@ def few_rows(rows: Floats) -> Floats:
     return rows[:: -(-len(rows) // _ROWS)]
 
 
+@dataclass(eq=False)
 class Watch:
-    """Detects that a model was fitted again since it was read: by its state, and by the answers of its form.
+    """Detects that a model was fitted again since it was read, by its state and the answers of its form."""
 
-    ``ask`` are the model's own answers, ``predict`` those of what was read of it, and ``allowed`` is the
-    largest difference of the two among answers as large as the background's.
-    """
+    model: Any
+    has_reader: bool  # other models are not watched
+    ask: Predict | None = None  # the model's own answers
+    predict: Predict | None = None  # those of what was read of it
+    allowed: float = 0.0  # largest difference of the two, among answers as large as the background's
+    _state: ModelState | None = field(init=False)
 
-    def __init__(
-        self,
-        model: Any,
-        has_reader: bool,
-        ask: Predict | None = None,
-        predict: Predict | None = None,
-        allowed: float = 0.0,
-    ) -> None:
-        self.model = model
-        self._has_reader = has_reader
-        self._ask = ask
-        self._predict = predict
-        self._allowed = allowed
+    def __post_init__(self) -> None:
         self._state = self._present()
 
     def unchanged(self, rows: Floats) -> bool:
@@ -172,7 +165,7 @@ class Watch:
         return self.same_state() and self.agrees(rows)
 
     def same_state(self) -> bool:
-        if self._state is None and self._has_reader:  # the copy of a model has its own state
+        if self._state is None and self.has_reader:  # the copy of a model has its own state
             self._state = self._present()
         return self._state is None or self._state.holds()
 
@@ -181,18 +174,18 @@ class Watch:
 
         ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them.
         """
-        if self._ask is None or self._predict is None or self._state is None or self._state.complete:
+        if self.ask is None or self.predict is None or self._state is None or self._state.complete:
             return True
         expected, computed = (
             few_rows(answers) if answers is not None and by == source else source(few_rows(rows))
-            for source in (self._ask, self._predict)
+            for source in (self.ask, self.predict)
         )
         # rows far from the background may have larger answers
-        allowed = self._allowed + REFIT_ROUNDING * float(np.abs(expected).max())
+        allowed = self.allowed + REFIT_ROUNDING * float(np.abs(expected).max())
         return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
 
     def _present(self) -> ModelState | None:
-        return state_of(self.model) if self._has_reader else None
+        return state_of(self.model) if self.has_reader else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_state": None}

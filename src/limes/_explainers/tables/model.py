@@ -478,9 +478,10 @@ class BoundModel:
 def _read(model: Any, output: Any, table: Table) -> Reading:
     """Read a model before the background's laws are learnt."""
     output = resolve(model, output)
+    ask = ModelCaller(model, output, table.decode)
     if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
         # a reader's error about other columns would puzzle the user: the model raises its own
-        ModelCaller(model, output, table.decode)(table.matrix[:2])
+        ask(table.matrix[:2])
     read = partial(read_output, model, schema=table.schema)
     has_margin = prediction_method(model, "decision_function") is not None
     margin = margin_of(model, output, read) if has_margin else None
@@ -489,6 +490,7 @@ def _read(model: Any, output: Any, table: Table) -> Reading:
         read,
         model=model,
         output=output,
+        ask=ask,
         margin=margin,
         tolerance=max(tolerance_of(model), SINGLE_TOLERANCE if single else EXACT_TOLERANCE),
     )
@@ -554,8 +556,8 @@ class _Binding:
         if reading.by_form is not None:
             reason = f"{reason} (sampled from the read model)"
         rowwise = RowwisePredictions(reading.ask, self.table.matrix)
-        unread = replace(reading, form=None, reason=reason)
-        return BoundModel(unread, expectation, reading.ask, rowwise, reading.watch())
+        bound = replace(reading, form=None, margin=None, reason=reason)
+        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
 
     def _exact(self, form: Form) -> BoundModel:
         reading, expectation = self._verified(form, self.reading.output)
@@ -578,7 +580,8 @@ class _Binding:
             self._moments(form)  # its error may name the column and the step without an answer
             raise
         names = output.names(answers.shape[1:])
-        reading = replace(self.reading, form=form, outputs=names).compared(probe.rows, answers, probe.where)
+        reading = replace(self.reading, form=form, margin=None, outputs=names)
+        reading = reading.compared(probe.rows, answers, probe.where)
         expectation, design, moments = self._moments(form)
         check_atoms(expectation, probe, answers, reading.allowed)
         check_draws(moments, form.predict, design, product_rows(design), TABLE_DRAWS)
