@@ -232,18 +232,6 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
 
-    def _parse(self, raw: Any) -> Photograph:
-        return Photograph.parse(raw, self._segment, next(iter(self._fills.values())), self._preprocess)
-
-    def _bind(self, item: Photograph) -> MaskedModel:
-        image, preprocess = item.image, self._preprocess
-
-        def over(form: Form) -> Form:
-            return over_switches(form, flat(image, preprocess))  # an estimator takes rows of numbers
-
-        compose = composer_of(self._model.model, image, preprocess)
-        return self._model.bind(image.size, compose, over, self._features)
-
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
         return tuple(filter(None, (range_remark(item.photo, item.preprocess), one)))
@@ -472,8 +460,7 @@ class Photograph:
         return composer_of(model, self.image, self.preprocess)
 
     def over(self, form: Form) -> Form:
-        row = flat(self.image, self.preprocess)
-        return over_switches(form, Switches(row.shown[0], row.fill[0], row.labels[0]))
+        return over_switches(form, flat(self.image, self.preprocess))  # an estimator takes rows of numbers
 
 
 # -- pixels --------------------------------------------------------------------------------------------------
