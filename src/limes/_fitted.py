@@ -16,7 +16,7 @@ from limes._expectations.moments import (
     stack_moments,
 )
 from limes._expectations.trust import can_be_trusted
-from limes.designs._features import FeatureNumbers, Features, weighted_sum
+from limes.designs._product import FeatureNumbers, Features, weighted_sum
 from limes.exceptions import ModelError
 from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge
 

@@ -15,17 +15,14 @@ import numpy as np
 from limes._arrays import Floats, Ints, distinct_rows
 from limes._bars import Progress, progress_of
 from limes._expectations.joint import JointExpectation
-from limes._expectations.moments import Moments, RowMoments
+from limes._expectations.moments import REFUSED, Moments, RowMoments, refusals
 from limes._expectations.of_forms import exact_expectation, reproducible
-from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS
 from limes._fitted import CutShort, Fitted, RefusedRowsError, fit_design
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import InUnits, weighted_sum
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, weighted_sum
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates._linear import Surrogate, check_finite, least_squares, ridge

@@ -255,10 +255,7 @@ def _of_linear(context: TableContext, j: int, cells: list[int], current: int, pr
 
 def _probability(context: TableContext, i: int, j: int) -> Floats:
     """Return q_b under the weighted law, (p,)."""
-    coordinate = indicator(context.row_designs[i], j)
-    probability = coordinate.exclusion * coordinate.elsewhere
-    probability[coordinate.cell] = coordinate.inclusion
-    return np.asarray(probability)
+    return indicator(context.row_designs[i], j).probability
 
 
 def _most_frequent(probability: Floats, instance_cell: int) -> list[int]:

@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, Objects, power_of_two
 from limes._diagnostics.finding import RowOutput
 from limes._variance import is_constant
-from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._column import column_at
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
@@ -321,13 +321,13 @@ class TableContext(DiagnosticContext):
     def _at_rows(self, family: ProductFamily) -> list[ProductDesign]:
         if not family.by_cell:
             return [family.at(row) for row in self.rows]
-        return [_at_cells(family, cells) for cells in self.cells]
+        return [family.of_cells(cells) for cells in self.cells]
 
     def family_at(self, bandwidth: float) -> ProductFamily:
         """Return the family of designs at another bandwidth."""
         if bandwidth == self.bandwidth:
             return self.family
-        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))  # type: ignore[type-var]
+        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))
 
     @cached_property
     def box(self) -> list[ProductDesign]:
@@ -351,17 +351,18 @@ class TableContext(DiagnosticContext):
         if self.family.by_cell:
             cells = self.cells[i].copy()
             cells[j] = cell
-            return _at_cells(self.family, cells)
+            return self.family.of_cells(cells)
         scale = 1.0 if self.family.scales is None else float(self.family.scales[j])
-        coordinate = IndicatorCoordinate.tilted(
+        column: Any = column_at(
             self.family.marginals[j],
-            float(self.rows[i, j]),
-            cell,
+            self.rows[[i], j],
+            np.array([cell]),
             scale=scale,
             weights=self.family.weights,
-        )
+            slope=False,
+        )[0]
         coordinates = self.row_designs[i].coordinates
-        return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
+        return ProductDesign((*coordinates[:j], column, *coordinates[j + 1 :]))
 
     def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         levels = rng.random((count, design.size))
@@ -467,9 +468,3 @@ class SubsetContext(DiagnosticContext):
     @property
     def penalty(self) -> float:
         return 1.0
-
-
-def _at_cells(family: ProductFamily, cells: Ints) -> ProductDesign:
-    """Return the design at a row with these cells (d,), of a family whose weights depend on cells alone."""
-    coordinates = tuple(family.variants[j][cell] for j, cell in enumerate(cells.tolist()))
-    return ProductDesign(coordinates, family, cells)

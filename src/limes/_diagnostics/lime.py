@@ -22,7 +22,7 @@ from limes._arrays import Floats
 from limes._diagnostics.context import DiagnosticContext
 from limes._diagnostics.finding import ROWS, SHRUNK, Finding, Measure, RowOutput
 from limes._expectations.moments import Moments
-from limes.designs._features import weighted_sum
+from limes.designs._product import weighted_sum
 from limes.surrogates._linear import LIME_SAMPLES, ridge
 
 

@@ -13,13 +13,17 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._diagnostics.context import SPREAD, DiagnosticContext, Estimate, TableContext
-from limes._expectations.product import CombinedExpectation, ProductExpectation, explain_rows
-from limes._expectations.refusals import REFUSED, refusals
+from limes._expectations.moments import (
+    REFUSED,
+    CombinedExpectation,
+    ProductExpectation,
+    explain_rows,
+    refusals,
+)
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
-from limes.designs._coordinates import IndicatorCoordinate
-from limes.designs._product import ProductDesign
-from limes.designs._rows import Rows
+from limes.designs._column import IndicatorColumn
+from limes.designs._product import ProductDesign, Rows
 from limes.surrogates._linear import least_squares
 
 # Rows inside the box, and rows that leave it by one column, for each column
@@ -123,7 +127,9 @@ class ExactSource(SampledSource):
         except REFUSED:
             return super().profile(context, i, places)
         slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
-        outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
+        outside = [
+            float(indicator(design, j).exclusion[0]) for design, (j, _) in zip(designs, places, strict=True)
+        ]
         return _exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
@@ -155,7 +161,7 @@ class ExactSource(SampledSource):
         expectation = self._expectation
         if not isinstance(expectation, ProductExpectation) or expectation.functions is None:
             return False
-        return context.family.is_tilted
+        return not context.family.by_cell
 
     def _coef_at_rows(self, context: TableContext, bandwidth: float, rows: Ints) -> Floats:
         """β of some rows together, (n, d, k)."""
@@ -172,9 +178,9 @@ class ExactSource(SampledSource):
         first, m = designs[0], len(designs)
         if _in_blocks(expectation, first):
             cells = np.stack([design.cells for design in designs])
-            features = first.family.features(cells)
-            moments = expectation.of_cells(first.family, cells, features.variance)
-            coef = least_squares(features, moments).coef
+            its = Rows.in_cells(first.family, cells)
+            moments = expectation.at(its)
+            coef = least_squares(its.features.features, moments).coef
             return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
         inner_moments = [
             (design.in_units(), expectation.moments(design.in_units(), row))
@@ -207,18 +213,18 @@ def box_rows(context: TableContext, i: int) -> tuple[Floats, Floats]:
 
 def _rows_outside(context: TableContext, i: int, j: int, x: Floats, rng: np.random.Generator) -> Floats:
     """Return rows x with column j drawn from its other cells."""
-    coordinate = indicator(context.box[i], j)
-    cells = rng.choice(coordinate.elsewhere.size, size=len(x), p=coordinate.elsewhere)
+    (elsewhere,) = indicator(context.box[i], j).elsewhere
+    cells = rng.choice(elsewhere.size, size=len(x), p=elsewhere)
     moved = x.copy()
     moved[:, j] = context.family.marginals[j].quantile(cells, rng.random(len(x)))
     return moved
 
 
-def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
+def indicator(design: ProductDesign, j: int) -> IndicatorColumn:
     """Return column j of a design, which is cut into cells."""
-    coordinate = design.coordinates[j]
-    assert isinstance(coordinate, IndicatorCoordinate)  # noqa: S101 - callers select such columns
-    return coordinate
+    column = design.coordinates[j]
+    assert isinstance(column, IndicatorColumn)  # noqa: S101 - callers select such columns
+    return column
 
 
 def _in_blocks(expectation: Any, design: Any) -> bool:
@@ -228,7 +234,7 @@ def _in_blocks(expectation: Any, design: Any) -> bool:
         and isinstance(design, ProductDesign)
         and design.family is not None
         and design.cells is not None
-        and expectation.serves(design.family)
+        and expectation.shares_tables(design.family)
     )
 
 

@@ -24,7 +24,7 @@ from limes._expectations.forest import ForestExpectation
 from limes._expectations.one_hot import centred
 from limes._functions import Function
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
 from limes.models.forms._trees import Forest
 
@@ -56,7 +56,7 @@ class CellEffects(Protocol):
 def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellEffects | None:
     """Choose the exact effects of a form; None where no exact ones are feasible."""
     terms = _feasible_terms(form, family)
-    if isinstance(expectation, ForestExpectation) and expectation.serves(family):
+    if isinstance(expectation, ForestExpectation) and expectation.shares_tables(family):
         return ForestCells(expectation, family, terms)
     return None if terms is None else TermCells(terms)
 
@@ -195,7 +195,7 @@ class ForestCells:
 
     @cached_property
     def _every_cell_counts(self) -> bool:
-        return all((c.probability > 0.0).all() for column in self._family.variants for c in column)
+        return all((column.masses > 0.0).all() for column in self._family.columns)
 
     def _each_as_instance(self, cells: Ints) -> Floats:
         """E_w[f | cell], (d, B, k), by a pass for each cell: E_w f + Γ / α where the cell is the instance's.
@@ -207,7 +207,7 @@ class ForestCells:
         patterns = np.repeat(cells[None], len(column), axis=0)
         patterns[np.arange(len(column)), column] = cell
         features = self._family.features(patterns)
-        moments = self._expectation.of_cells(self._family, patterns, features.variance)
+        moments = self._expectation.at(Rows.in_cells(self._family, patterns))
         place = np.arange(len(column)), column
         gamma = moments.gamma.reshape(*patterns.shape, -1)[place]
         values = moments.mean.reshape(len(column), -1) + gamma / features.inclusion[place][:, None]

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes.designs._features import FeatureTable
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import FeatureTable, ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Number of cells that a byte can distinguish

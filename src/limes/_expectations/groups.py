@@ -1,7 +1,7 @@
 r"""Columns that interact, as one factor of a product: E_w e^{zF}, F being all that they add to the margin.
 
 F is constant on the cells of a grid, but for the parts of single columns, so that with masses of cells under
-the two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and
+the two functionals of each column (``designs/_column.py``), m_j[a] = mean(1[a]) and
 c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
@@ -19,10 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.tabulated import Column, NodeGroup, tabulated
+from limes._expectations.tabulated import ColumnTerm, NodeGroup, finite_functionals
 from limes._functions import Density, Function, by_category, texture
 from limes._threads import LRUCache
-from limes.designs._coordinates import Coordinate
+from limes.designs._column import ColumnOfLaws
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
@@ -83,15 +83,14 @@ class _Axis:
         function: Function | None,
         loading: Floats,
         interactions: Sequence[Function],
-        variants: Sequence[Coordinate],
+        column: ColumnOfLaws,
     ) -> None:
-        laws = {id(coordinate.marginal): coordinate.marginal for coordinate in variants}
-        values = _values(list(laws.values()))
+        values = _values(column.marginal)
         read = list(interactions) if function is None else [function, *interactions]
         if values is None:
             _check_steps(place, read)
         pieces = _pieces(read, values)
-        means, contrasts = tabulated(place, variants, pieces)
+        means, contrasts = finite_functionals(place, column, pieces)
         masses = np.concatenate([means, contrasts])
         used = np.flatnonzero(masses.any(axis=0))
         # a point beyond all cuts is no value in a lookup: it has mass where the law has
@@ -205,7 +204,7 @@ class _Summed(NamedTuple):
 
 
 class GroupTables(Generic[T]):
-    """Sums of one group for N nodes with offsets (N,); a pattern consists of the variants of its columns.
+    """Sums of one group for N nodes with offsets (N,); a pattern consists of the laws of its columns.
 
     Contrasts are c_j · ∂mean/∂m_j: one backward pass through the steps computes all of them.
     """
@@ -222,9 +221,9 @@ class GroupTables(Generic[T]):
         self.offsets, self._derive = offsets, derive
         self._steps: LRUCache[tuple[int, ...], _Summed] = LRUCache(_MESSAGES, _BYTES)
 
-    def at(self, cells: Ints) -> tuple[Ints, T]:
-        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
-        patterns, which = np.unique(cells[:, self._group.places], axis=0, return_inverse=True)
+    def at(self, index: Ints) -> tuple[Ints, T]:
+        """The pattern of each row (n,), given the law of each column (n, d), and tables of patterns."""
+        patterns, which = np.unique(index[:, self._group.places], axis=0, return_inverse=True)
         # one pattern and one shape at a time: the bits do not depend on the other rows
         contrasts = np.array([self._contrasts(pattern) for pattern in patterns.tolist()])
         means = np.array([self._summed(len(p) - 1, p).message for p in patterns.tolist()])
@@ -305,9 +304,7 @@ class GroupTables(Generic[T]):
         return np.asarray(product.sum(axis=away))
 
 
-def factors_of(
-    margin: Margin, variants: Sequence[Sequence[Coordinate]], outputs: slice
-) -> list[Column | Group]:
+def factors_of(margin: Margin, laws: Sequence[ColumnOfLaws], outputs: slice) -> list[ColumnTerm | Group]:
     """Return the factors of E e^{zS} for some of a margin's outputs: columns, and groups of columns.
 
     Raises
@@ -323,11 +320,9 @@ def factors_of(
         for f, loading in zip(margin.terms.functions, margin.terms.loadings, strict=True)
     ]
     interactions = [replace(each, coef=each.coef[:, outputs]) for each in margin.interactions]
-    axes = {
-        j: _Axis(j, *terms[j], functions_of(interactions, j), variants[j]) for j in columns_of(interactions)
-    }
+    axes = {j: _Axis(j, *terms[j], functions_of(interactions, j), laws[j]) for j in columns_of(interactions)}
     columns = [
-        Column.of(j, function, loading, variants[j])
+        ColumnTerm.of(j, function, loading, laws[j])
         for j, (function, loading) in enumerate(terms)
         if function is not None and loading.any() and j not in axes
     ]
@@ -349,12 +344,11 @@ def _waves(nodes: Complexes, values: Floats) -> tuple[Complexes, Floats]:
     return np.exp(exponents - offsets[:, None]), offsets
 
 
-def _values(laws: Sequence[Marginal]) -> Floats | None:
+def _values(law: Marginal) -> Floats | None:
     """The values that a column takes, ascending, without NaN; None where it has a density."""
-    measures = [measure for law in laws for measure in law.measures]
-    if any(isinstance(measure, GaussianPieces) for measure in measures):
+    if any(isinstance(measure, GaussianPieces) for measure in law.measures):
         return None
-    values = np.unique(np.concatenate([m.value[m.weight > 0] for m in measures]))  # type: ignore[union-attr]
+    values = np.unique(np.concatenate([m.value[m.weight > 0] for m in law.measures]))  # type: ignore[union-attr]
     return np.asarray(values[~np.isnan(values)])
 
 

@@ -17,12 +17,10 @@ from limes._arrays import Floats, Ints
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments
-from limes._expectations.product import explain_rows
+from limes._expectations.moments import ExactMoments, explain_rows
 from limes._expectations.summed import SummedExpectation
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Reduced, Sum, outputs_of
 from limes.models.forms._linked import Linked, Ridges

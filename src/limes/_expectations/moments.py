@@ -1,21 +1,34 @@
-"""Moments E_w f and Γ of a model, with standard errors: all that a surrogate is made of."""
+"""Moments E_w f and Γ of a model with standard errors, all that a surrogate is made of; exact expectations.
+
+An exact expectation under product designs computes the moments at n rows, by the quickest way that their laws
+allow: under bin weights all rows share the laws of their columns, so that tables of these are made once.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
-from limes.designs._features import InUnits
+from limes._bars import Progress
+from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
+from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, aligned, rows_at_once
+from limes.exceptions import InputError, ModelError
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
 # Distance from 1 of the sum of two probabilities in single precision
 _COMPLEMENT = 1e-6
+# Rows whose laws are shared that are explained between two steps of a progress bar
+_ROWS_BY_CELL = 4096
+# Errors by which an expectation refuses rows
+REFUSED = (InputError, ModelError)
 
 
 class _Arrays:
@@ -292,3 +305,139 @@ def boxed(array: Floats) -> Objects:
     box = np.empty((), dtype=object)
     box[()] = array
     return box
+
+
+# -- exact expectations --------------------------------------------------------------------------------------
+
+
+class ProductExpectation(ABC):
+    """Moments of one form under product designs."""
+
+    method: Literal["exact"] = "exact"
+    # bound of the error of every mean, relative to itself; 0 of closed forms
+    error_bound: float = 0.0
+    # whether laws of many combinations of values have no exact expectation
+    needs_densities: bool = False
+    # functions of each column, where rows with separate laws are integrated together
+    functions: Sequence[Function | None] | None = None
+
+    @abstractmethod
+    def at(self, rows: Rows) -> Moments:
+        """E_w f and Cov_w(h, f) for features in units, at n rows."""
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        """E_w f and Cov_w(h, f) under one design."""
+        moments = self.at(design.rows).take(np.array(0))
+        if design.in_units() is design:
+            return moments
+        return replace(moments, gamma=moments.gamma * aligned(design.units, moments.gamma))
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether all rows of the family are computed from tables of its cells, made once."""
+        return family is not None and family.by_cell
+
+    def rows_at_once(self, family: ProductFamily) -> int:
+        """Return the number of rows that `at` takes together."""
+        if self.shares_tables(family):
+            return _ROWS_BY_CELL
+        if self.functions is None:
+            return 1
+        return rows_at_once(self.integrals(family))
+
+    def integrals(self, family: ProductFamily) -> int:
+        """Return the number of integrals of a row: functions times pieces of laws, times parts of both."""
+        pairs = zip(self.functions or (), family.marginals, strict=True)
+        return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+        """Features and moments at n rows, computed once for each design; raises if a row is refused."""
+        del predictions, workers  # nothing is asked, and all cores are used
+        distinct, place = rows.distinct
+        with progress(len(distinct)) as on_progress:
+            features, moments = explain_rows(self, distinct, on_progress)
+        if len(place) > 1 and rows.by_cell:
+            features, moments = features.select(place), moments.take(place)
+        return RowMoments(features, np.arange(len(rows)), moments)
+
+
+class CombinedExpectation(ProductExpectation):
+    """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
+
+    def __init__(self, parts: Sequence[Any], weights: Floats, intercept: Floats) -> None:
+        self.parts, self.weights, self.intercept = parts, weights, intercept
+        self.error_bound = max(getattr(part, "error_bound", 0.0) for part in parts)
+        self.needs_densities = any(getattr(part, "needs_densities", False) for part in parts)
+        each = [getattr(part, "functions", None) for part in parts]
+        self.functions = None if None in each else each[0]
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        return all(part.shares_tables(family) for part in self.parts)
+
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
+        return self._add_up([part.moments(design, row) for part in self.parts])
+
+    def at(self, rows: Rows) -> Moments:
+        return self._add_up([part.at(rows) for part in self.parts], (len(rows),))
+
+    def integrals(self, family: ProductFamily) -> int:
+        return max(int(part.integrals(family)) for part in self.parts)
+
+    def _add_up(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
+        mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
+        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
+
+
+class CachedExpectation(ProductExpectation):
+    """The same moments, computed once for each pattern of cells, whatever the call."""
+
+    def __init__(self, expectation: ProductExpectation) -> None:
+        self._expectation, self._cache = expectation, MomentCache()
+        self.functions = expectation.functions
+        # one after the other: names of the wrapped expectation
+        self.shares_tables = expectation.shares_tables  # type: ignore[method-assign]
+        self.integrals = expectation.integrals  # type: ignore[method-assign]
+
+    def at(self, rows: Rows) -> Moments:
+        if not rows.by_cell:
+            return self._expectation.at(rows)
+        return self._cache.moments(rows.cells, lambda new: self._expectation.at(rows.take(new)))
+
+
+def explain_rows(
+    expectation: ProductExpectation, rows: Rows, on_progress: Callable[[int], object] = lambda _: None
+) -> tuple[InUnits, Moments]:
+    """Return features and moments at n rows of a family, block by block."""
+    assert rows.family is not None  # noqa: S101 - rows that stand alone need no blocks
+    features, moments = [], []
+    for block in rows.blocks(expectation.rows_at_once(rows.family)):
+        moments.append(expectation.at(block))
+        features.append(block.features)
+        on_progress(len(block))
+    return InUnits.joined(features), concatenate_moments(moments)
+
+
+def _integrals(function: Function) -> int:
+    """Return the number of integrals over one piece of a law: quadrature runs from break to break."""
+    match function:
+        case Stacked():
+            return sum(map(_integrals, function.families))
+        case Filled():
+            return _integrals(function.function)
+        case Shape() | SmoothFunctions():
+            return len(function(np.zeros(1))) * (1 + len(function.breaks))
+    return len(function(np.zeros(1)))
+
+
+def refusals(positions: Ints, compute: Callable[[Ints], object]) -> dict[int, str]:
+    """Return the positions at which ``compute`` raises, with the reasons; it raises if any of many does."""
+    try:
+        compute(positions)
+    except REFUSED as error:
+        if positions.size == 1:
+            return {int(positions[0]): str(error)}
+    else:
+        return {}
+    half = positions.size // 2
+    return refusals(positions[:half], compute) | refusals(positions[half:], compute)

@@ -11,8 +11,12 @@ from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_norms import LinkedNormExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments
-from limes._expectations.product import CachedExpectation, CombinedExpectation, ProductExpectation
+from limes._expectations.moments import (
+    CachedExpectation,
+    CombinedExpectation,
+    ExactMoments,
+    ProductExpectation,
+)
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.tfidf import NormalizedExpectation

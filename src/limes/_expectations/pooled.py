@@ -37,8 +37,7 @@ from limes._expectations.sampled import CUT_SHORT, SampledExpectation
 from limes._expectations.sampling import CALLS, Sampling, Tolerance
 from limes._expectations.weighted import WeightedFits
 from limes._threads import Locked, in_threads
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32

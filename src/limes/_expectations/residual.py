@@ -35,7 +35,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.rule_of_three import UNSEEN, AnswerStatistics, RareAnswers
 from limes._variance import is_constant
-from limes.designs._features import Features
+from limes.designs._product import Features
 
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least.
 FEWEST_CHANGED = 16

@@ -25,8 +25,7 @@ from limes._expectations.estimate import SEQUENCES, Sample, enumerate_states, es
 from limes._expectations.moments import Moments, RowMoments
 from limes._expectations.sampling import CALLS, Draw, SampledDesign, Sampler, Sampling
 from limes._threads import in_workers
-from limes.designs._features import InUnits
-from limes.designs._rows import Rows
+from limes.designs._product import Rows
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls
 
@@ -91,7 +90,7 @@ class SampledExpectation:
         """Features and moments at n rows of one family; see :meth:`many`."""
         designs = [design.in_units() for design in rows.designs]
         computed = self.many(designs, rows.x, predictions, progress=progress, workers=workers)
-        return RowMoments.of_each(InUnits.of_designs(rows.designs), *computed)
+        return RowMoments.of_each(rows.features, *computed)
 
     def many(
         self,

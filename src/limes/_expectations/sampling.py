@@ -11,7 +11,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._bars import Progress
 from limes._expectations.controls import CONTROLS, Control
-from limes.designs._features import Features
+from limes.designs._product import Features
 from limes.models._calling.caller import Retry
 
 

@@ -24,7 +24,7 @@ from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.link_variance import link_variance
 from limes._functions import Density, Filled, Function, Identity, Interval, Stacked, Step
-from limes.designs._coordinates import Coordinate
+from limes.designs._column import ColumnOfLaws
 from limes.designs._marginals import Marginal
 from limes.designs._product import ProductDesign
 from limes.models.forms._base import Form, Reducible, Sum, SumOfProducts
@@ -173,7 +173,7 @@ class SumVariance:
                 total += self._of_column(j, function, design.coordinates[j])
         return total
 
-    def _of_column(self, j: int, function: Function, coordinate: Coordinate) -> Floats:
+    def _of_column(self, j: int, function: Function, coordinate: ColumnOfLaws) -> Floats:
         law, q, loading = coordinate.marginal, coordinate.probability, self._loadings[j]
         cells = loading @ self._means.get(j, law, function)  # (k, p)
         # about the likeliest cell's mean: where the others have next to no weight, nothing cancels

@@ -24,10 +24,8 @@ from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes._explainers.tables.table import Table
 from limes._explanation.wording import cell
 from limes._pipeline import Expectation, Pipeline
-from limes.designs._columns import categorical
-from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._marginals import Marginal
+from limes.designs._marginals import Marginal, categorical
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import ModelError, ReadMismatchError
@@ -181,7 +179,7 @@ def widened(family: ProductFamily) -> ProductFamily:
     usual = 0.75 * np.sqrt(len(family.marginals))
     if family.weights.bandwidth >= usual:
         return family
-    return replace(family, weights=replace(family.weights, bandwidth=usual))  # type: ignore[type-var]
+    return replace(family, weights=replace(family.weights, bandwidth=usual))
 
 
 def product_rows(design: ProductDesign, seed: int = 0) -> Draw:
@@ -241,7 +239,7 @@ def _indicators(design: Any) -> Bools:
     """Return which features are 0 or 1; the others are slopes."""
     if isinstance(design, ExchangeableDesign):
         return np.ones(design.size, dtype=np.bool_)
-    return np.array([isinstance(column, IndicatorCoordinate) for column in design.coordinates])
+    return np.asarray(~design.slopes)
 
 
 def _unit(sizes: Floats) -> Floats:

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, fingerprint, streams
-from limes._expectations.moments import Moments
-from limes._expectations.refusals import REFUSED
+from limes._expectations.moments import REFUSED, Moments
 from limes._expectations.sampling import DEFAULT_TOLERANCE
 from limes._explainers.warnings import POOR, SAMPLED_ALONE
 from limes._explanation.rules import Certificate

@@ -294,6 +294,10 @@ class CentredPieces:
         """E(x - origin) / unit of each piece, (P,)."""
         return self._centred_mean(self.pieces)
 
+    @property
+    def mass(self) -> Floats:
+        return self.pieces.weight * self.mean
+
     def _centred_mean(self, pieces: GaussianPieces) -> Floats:
         """E(x - origin) / unit."""
         return pieces.mean_step * (pieces.scale / self.unit) + (pieces.anchor - self.origin) / self.unit
@@ -304,8 +308,7 @@ class CentredPieces:
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
         """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * self.mean
-        return self.pieces.partly(lower, upper, whole, self._interval_moment)
+        return self.pieces.partly(lower, upper, self.mass, self._interval_moment)
 
     def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
         area, moment = gaussian_moment(

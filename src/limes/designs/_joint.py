@@ -20,9 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs._features import FeatureNumbers
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductFamily
+from limes.designs._product import FeatureNumbers, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Eigenvalues of Σ below this share of the largest one are rounding errors: indicators are collinear

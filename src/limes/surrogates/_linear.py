@@ -15,7 +15,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._expectations.moments import Moments
 from limes._variance import is_constant
-from limes.designs._features import Features, aligned, weighted_sum
+from limes.designs._product import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
 
 # Features that a message lists

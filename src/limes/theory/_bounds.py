@@ -21,7 +21,6 @@ from scipy.special import ndtri
 from limes._arrays import Floats
 from limes._checks import check_count, check_probability, check_size, finite_array
 from limes._variance import is_constant
-from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
@@ -84,7 +83,7 @@ def robustness(design: ProductDesign) -> Robustness:
     """
     if not isinstance(design, ProductDesign):
         raise InputError(f"robustness needs a ProductDesign, got {type(design).__name__}")
-    if not all(isinstance(c, IndicatorCoordinate) for c in design.coordinates):
+    if design.slopes.any():
         raise InputError("the bound holds for bins and categories; bins=None makes slopes, which have none")
     varies = design.variance > 0
     coef = np.where(varies, 2.0, 0.0)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints
-from limes.designs._coordinates import CellMeans, Coordinate, functionals
+from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
 from limes.designs._marginals import Marginal
 
 # A cell with at least this many rows has an effect and a slope
@@ -54,13 +54,19 @@ class ColumnBasis:
         tables[0, self.cells], tables[1, self.sloped] = np.split(coef, [self.cells.sum()])
         return tables[0], tables[1]
 
-    def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
+    def functionals(self, column: ColumnOfLaws) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
         effects, slopes = (np.eye(self.cells.size)[live] for live in (self.cells, self.sloped))
         values = np.concatenate([effects, np.zeros_like(slopes)])
         spreads = np.where(self.sloped, self.law.spreads, 0.0)
         moments = np.concatenate([np.zeros_like(effects), slopes * (spreads / self.law.unit)])
-        return functionals(coordinate, CellMeans(values, moments))
+        if isinstance(column, SlopeColumn):
+            basis = column.basis_of_cells(values, moments)
+        else:
+            assert isinstance(column, IndicatorColumn)  # noqa: S101 - there is no other kind
+            basis = column.basis_of_cells(values)
+        mean, contrast = column.mixed(basis)
+        return mean[0], contrast[0]
 
     def statistics(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every function under the law, (m,) each."""

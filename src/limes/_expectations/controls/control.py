@@ -15,7 +15,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Reals
 from limes._expectations.explained import ExplainedRows
-from limes.designs._features import Features
+from limes.designs._product import Features
 
 # Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the
 # columns, and would end the process. In a pool an additive model of 720 columns in quartiles reaches it: its

@@ -36,9 +36,8 @@ from limes._expectations.explained import CellMoments, ExplainedRows
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._threads import LRUCache
-from limes.designs._coordinates import Coordinate
-from limes.designs._features import Features
-from limes.designs._product import ProductDesign
+from limes.designs._column import ColumnOfLaws
+from limes.designs._product import Features, ProductDesign, Rows
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_trees import histogram
 
@@ -54,7 +53,7 @@ class _Additive:
     basis: CellBasis
     intercept: Floats
     coef: Floats
-    computed: dict[tuple[int, Coordinate], tuple[Floats, Floats]] = field(default_factory=dict)
+    computed: dict[tuple[int, ColumnOfLaws], tuple[Floats, Floats]] = field(default_factory=dict)
     effects: list[CellMoments] = field(default_factory=list)
 
     def predict(self, x: Floats) -> Floats:
@@ -78,7 +77,7 @@ class _Additive:
         """Coefficients of each column's functions."""
         return np.split(self.coef, self.basis.ends[:-1])
 
-    def _column(self, j: int, coordinate: Coordinate) -> tuple[Floats, Floats]:
+    def _column(self, j: int, coordinate: ColumnOfLaws) -> tuple[Floats, Floats]:
         """Mean and contrast of a column's part of h, (k,) each: the same for all rows in one cell."""
         key = j, coordinate
         if key not in self.computed:
@@ -152,11 +151,9 @@ class _Trees:
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """Moments from tables that all rows share, where these are not too large."""
         expectations = [expectation.reproducible() for expectation in self._expectations]
-        if all(expectation.serves(rows.family) for expectation in expectations):
-            cells, features = rows.cells, rows.features
-            return self._along(
-                features, [e.of_cells(rows.family, cells, features.variance) for e in expectations]
-            )
+        if all(expectation.shares_tables(rows.family) for expectation in expectations):
+            its = Rows.in_cells(rows.family, rows.cells)
+            return self._along(rows.features, [expectation.at(its) for expectation in expectations])
         each = [self.moments(design) for design in rows.designs()]
         return ControlMoments(*(np.stack(arrays) for arrays in zip(*each, strict=True)))
 

@@ -35,8 +35,7 @@ from limes._explanation.fit import RowEffects, RowPair
 from limes._threads import LRUCache
 from limes._variance import r_squared
 from limes.designs._marginals import BinCells
-from limes.designs._product import ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductFamily, Rows
 
 if TYPE_CHECKING:
     from limes._fitted import Fitted

@@ -11,7 +11,6 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._slices import instance_cells, sliced
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +37,12 @@ class FittedRow:
     @cached_property
     def cut(self) -> ProductDesign:
         """The design whose cells have effects: slopes are cut into slices."""
-        return self.design if self.family.slopes is None else sliced(self.design)
+        return self.design if self.family.slopes is None else self.design.sliced()
 
     @cached_property
     def cells(self) -> Ints:
         """The row's cells, (d,)."""
-        return instance_cells(self.cut)
+        return self.cut.instance_cells
 
     def cells_of(self, x: Floats) -> Ints:
         """Cells of rows x (m, d), (d, m)."""

@@ -16,8 +16,7 @@ from limes._arrays import Floats
 from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.table import Table
 from limes.designs._bins import bin_edges
-from limes.designs._columns import BinStatistics, binned, categorical, unbinned
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import BinCells, BinStatistics, Marginal, binned, categorical, unbinned
 from limes.exceptions import InputError
 
 # The tails of a normal law with values up to here end before the largest float64.

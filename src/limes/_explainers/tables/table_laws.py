@@ -13,8 +13,8 @@ from limes._arrays import Floats, streams
 from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
 from limes._explainers.sampling_warnings import OCCURRING, PERTURBED, SampleKind
-from limes.designs._columns import LAWS
 from limes.designs._joint import JointFamily
+from limes.designs._marginals import LAWS
 from limes.designs._product import ProductFamily
 from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError

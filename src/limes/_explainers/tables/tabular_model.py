@@ -247,7 +247,7 @@ class TabularModel:
     def effective_share(self, rows: Floats) -> Floats:
         """Return the effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
         narrower = self.family.weights.bandwidth / np.sqrt(2.0)
-        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        weights = replace(self.family.weights, bandwidth=narrower)
         squared = replace(self.family, weights=weights)
         logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
         return np.exp(np.array(logs))
