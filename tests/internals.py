@@ -112,8 +112,7 @@ NAMES = {
     "limes.designs": "_product",
     "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
     "limes.designs._column": "IndicatorColumn SlopeColumn",
-    "limes.designs._gaussian": "GaussianPieces",
-    "limes.designs._integrals": "gaussian_area gaussian_moment normal_quantile",
+    "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
         "LAWS Atoms BinCells Levels Marginal binned categorical marginal marginals_from_bins unbinned"

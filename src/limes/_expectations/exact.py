@@ -32,15 +32,7 @@ _KERNEL_BLOCK = 256
 
 
 class ExactExpectation(ProductExpectation):
-    """Moments of one form under many designs; tables of columns that outlive their rows are cached.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns.
-    ModelError
-        If the form has no finite value somewhere in the design's support (a linear model at a missing value).
-    """
+    """Moments of one form under many designs; ModelError where it has no finite value."""
 
     def __init__(self, form: Reducible) -> None:
         self._form = form

@@ -51,13 +51,7 @@ _WORTH_SHARING = 25_000
 
 
 class ForestExpectation(ProductExpectation):
-    """Moments of one forest under many designs.
-
-    Raises
-    ------
-    InputError
-        If a design and the forest have different numbers of columns.
-    """
+    """Moments of one forest under many designs."""
 
     def __init__(self, form: Forest) -> None:
         self._form = form
@@ -131,10 +125,7 @@ class ForestExpectation(ProductExpectation):
         return functionals, mixing
 
     def given_cells(self, family: ProductFamily, cells: Ints) -> Floats:
-        """E_w[f | x_j in cell b] up to a constant a row and column, (n, d, B, k), for rows with cells (n, d).
-
-        Every cell must have some probability at every row.
-        """
+        """E_w[f | x_j in cell b], (n, d, B, k), up to a constant a row and column; every cell has a mass."""
         table = self._shared(family)
         shares = self._shares.get(family, lambda: self._shares_of(family), lambda table: table.nbytes)
         means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
@@ -226,42 +217,24 @@ class ForestExpectation(ProductExpectation):
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """A forest as the kernels read it.
+    """A forest as the kernels read it."""
 
-    Attributes
-    ----------
-    columns
-        Number of columns d.
-    constant
-        (k,) sum of the trees that are one leaf.
-    functions
-        For each column the indicators whose differences are its edges; None where no split reads it.
-    ranks
-        (d,) position of the last threshold's indicator of each column.
-    edges
-        (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
-    splits
-        The splits in the layout of the compiled passes, depth first.
-    starts
-        First split of each tree with a split, and the number S of all splits.
-    """
-
-    columns: int
-    constant: Floats
+    columns: int  # number of columns d
+    constant: Floats  # (k,), sum of the trees that are one leaf
+    # for each column the indicators whose differences are its edges; None where no split reads it
     functions: tuple[Function | None, ...]
-    ranks: Ints
+    ranks: Ints  # (d,), position of the last threshold's indicator of each column
+    # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
-    splits: _kernels.Splits
-    starts: Ints
+    splits: _kernels.Splits  # in the layout of the compiled passes, depth first
+    starts: Ints  # first split of each tree with a split, and the number S of all splits
 
     @property
     def size(self) -> int:
-        """Number of splits S."""
         return int(self.starts[-1])
 
     @property
     def outputs(self) -> int:
-        """Number of outputs k."""
         return self.constant.size
 
     @cached_property
@@ -277,7 +250,6 @@ class _Layout:
 
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:
-        """Lay a forest out, its splits depth first."""
         (node, parent, depth, column, same), is_left = _preorder(form)
         upper_node = np.where(parent >= 0, node[parent], 0)
         functions, ranks, rank = _thresholds(form)
@@ -335,10 +307,7 @@ def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:
 
 
 def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
-    """Each column's 0, 1[x <= t] for its thresholds t ascending, 1[x not missing], 1[x missing].
-
-    Returns these functions, the rank of the last threshold plus one, and every inner node's rank among them.
-    """
+    """Columns' 0, 1[x <= t] with t ascending, 1[present], 1[missing]; last ranks; inner nodes' ranks."""
     functions: list[Function | None] = []
     ranks, rank = np.zeros(form.size, dtype=np.int64), np.zeros(form.feature.size, dtype=np.int64)
     for j in range(form.size):

@@ -57,17 +57,7 @@ _BLOCK = 65_536
 
 
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
-    """Moments of links of sums under many designs.
-
-    Errors are relative to the expectations, or to ``smallest`` where an expectation is smaller.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns, or the margin's range is too wide.
-    ModelError
-        If the margin has no finite value somewhere, or the error of a row cannot be bounded.
-    """
+    """Moments of links of sums; errors are relative to expectations, but to ``smallest`` below it."""
 
     _form: Linked
 
@@ -126,13 +116,7 @@ class _TermAtRows:
     def of(
         cls, place: int, column: Column, function: Function, loading: Floats, fastest: Complexes
     ) -> _TermAtRows:
-        """Choose the points of f = loading · functions.
-
-        Raises
-        ------
-        ModelError
-            If f is not finite somewhere.
-        """
+        """Choose the points of f = loading · functions; ModelError where f is not finite."""
 
         def margin(x: Floats) -> Floats:
             return times(function(x).T, loading)
@@ -151,7 +135,6 @@ class _TermAtRows:
 
     @property
     def places(self) -> Ints:
-        """Position of the column, (1,)."""
         return np.array([self.place])
 
     @cached_property
@@ -262,10 +245,7 @@ class _Margin:
         return _Rule(factors, exponentials, self._constant, self._link.size(theta))
 
     def _levels(self, index: Ints) -> tuple[Floats, Floats]:
-        """Factors of the errors on each contour, (n, tilts): those of the mean and those of contrasts.
-
-        The logarithms of E e^{θS}, and of the largest part of it given that one column is in its cell or not.
-        """
+        """Logs of E e^{θS} and of its largest part with a column in its cell or not, (n, tilts)."""
         tilts = np.array(self._link.tilts)
         level = tilts * self._constant + np.log([self._link.size(tilt) for tilt in self._link.tilts])
         level, beyond = level + np.zeros((len(index), 1)), np.zeros((len(index), tilts.size))
@@ -330,22 +310,16 @@ def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple
 
 
 class _Scaled(NamedTuple):
-    """One factor: means (P, N) over their sizes, contrasts (P, g, 2N) over the same, and logarithms of these.
+    """One factor: means over their sizes, contrasts over the same, and logarithms of these."""
 
-    Contrasts are conjugates: the real part of a product is then a sum of products of parts.
-    """
-
-    means: Complexes
+    means: Complexes  # (P, N)
+    # (P, g, 2N), conjugates: the real part of a product is then a sum of products of parts
     contrasts: Floats
     logs: Floats
 
 
 class _Rule:
-    """Tables of one contour, and the computation of rows from them.
-
-    Means are divided by the size of the first node's, of all nodes on the contour, or by their own at real
-    poles, so that products neither over- nor underflow.
-    """
+    """Tables of one contour, and the computation of rows from them."""
 
     def __init__(
         self, factors: Sequence[Factor], exponentials: ExponentialSum, constant: float, size: float
@@ -367,6 +341,8 @@ class _Rule:
         self._tables = [factor.tables(group, self._scaled) for factor in factors]
 
     def _scaled(self, means: Complexes, contrasts: Complexes, offsets: Floats) -> _Scaled:
+        # by the first node's size, which all nodes on the contour have, or their own at real poles: products
+        # neither over- nor underflow
         length = np.abs(means[:, self._first])
         length = np.where(length > 0, length, 1.0)
         scale = np.take(length, self._group, axis=1)
@@ -384,7 +360,6 @@ class _Rule:
         return total, contrast
 
     def _block(self, index: Ints, contrast: Floats) -> Floats:
-        """Return the totals of some rows, and set their contrasts."""
         parts = [table.at(index) for table in self._tables]
         logs = self._start + np.zeros((len(index), 1))
         for pattern, part in parts:

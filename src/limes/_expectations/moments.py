@@ -35,8 +35,6 @@ class _Arrays:
     """A dataclass of arrays whose first axis, if there are several designs, is the design."""
 
     def take(self, rows: Ints) -> Self:
-        """Return the designs at ``rows``, which may repeat."""
-
         def picked(value: Any) -> Any:
             if value is None:
                 return None
@@ -46,7 +44,6 @@ class _Arrays:
         return type(self)(**{name: picked(getattr(self, name)) for name in names})
 
     def at(self, row: int) -> Self:
-        """Return one design."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return type(self)(
             **{k: v[row, ...] if isinstance(v, np.ndarray) else v and v.at(row) for k, v in values.items()}
@@ -54,51 +51,27 @@ class _Arrays:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
         values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
         return sum(value.nbytes for value in values if value is not None)
 
 
 @dataclass(frozen=True, eq=False)
 class SampleStatistics(_Arrays):
-    """Statistics of a sample beyond its moments.
+    """Statistics of a sample beyond its moments."""
 
-    Attributes
-    ----------
-    surrogate_errors
-        Standard errors of the surrogate at the instance, () or (k,).
-    fidelity_errors, share_errors
-        Standard errors of R², () or (k,), and of the features' shares of it, (d,) or (d, k).
-    excess
-        The largest error of a coefficient in units of the tolerance, or of the default accuracy.
-    control
-        Name of the control variate.
-    noise
-        What errors of the coefficients add to β_j Γ_j in expectation, (d,) or (d, k).
-    unlike
-        Number of rows whose answer differs from the most frequent one, () or (k,).
-    carriers
-        Effective number of independent rows behind a coefficient's error, the median over features,
-        () or (k,); infinite where the residuals are 0.
-    effective
-        Effective number of rows that count for the explained one, (Σ w)² / Σ w².
-    collinear
-        (d,) features that change together, so that their coefficients are not determined.
-    answers
-        () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
-    """
-
-    surrogate_errors: Floats
-    fidelity_errors: Floats
-    share_errors: Floats
-    excess: Floats
-    control: Objects
-    noise: Floats
-    unlike: Ints
+    surrogate_errors: Floats  # standard errors of the surrogate at the instance, () or (k,)
+    fidelity_errors: Floats  # of R², () or (k,)
+    share_errors: Floats  # of the features' shares of it, (d,) or (d, k)
+    excess: Floats  # the largest error of a coefficient in units of the tolerance, or the default accuracy
+    control: Objects  # name of the control variate
+    noise: Floats  # what errors of the coefficients add to β_j Γ_j in expectation, (d,) or (d, k)
+    unlike: Ints  # number of rows whose answer differs from the most frequent one, () or (k,)
+    # effective number of independent rows behind a coefficient's error, the median over features, () or (k,);
+    # infinite where the residuals are 0
     carriers: Floats
-    effective: Floats
-    collinear: Bools
-    answers: Objects
+    effective: Floats  # effective number of rows that count for the explained one, (Σ w)² / Σ w²
+    collinear: Bools  # (d,) features that change together: their coefficients are not determined
+    answers: Objects  # () of one array: the model's answers (m, ...), in the order of their draws
 
     @classmethod
     def of_exact(cls, moments: Moments) -> SampleStatistics:
@@ -121,48 +94,27 @@ class SampleStatistics(_Arrays):
 
 @dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
-    """Expectations of f under w; a last axis for k outputs, a first one for n designs.
+    """Expectations of f under w; a last axis for k outputs, a first one for n designs."""
 
-    Attributes
-    ----------
-    mean
-        E_w f, () or (k,).
-    gamma
-        Centred Γ_j = Cov_w(h_j, f), (d,) or (d, k).
-    coef_errors
-        Standard errors of β = Σ⁻¹Γ, same shape; 0 where exact. Standard errors of Γ would not be enough: its
-        entries are correlated where features are.
-    variance
-        Var_w f, () or (k,); NaN where it was not computed.
-    calls
-        Number of rows that the model was called with for this row alone.
-    shared
-        Number of rows of the pool of answers that this row shares with others.
-    unlike
-        Number of rows whose answer differs from the most frequent one, () or (k,), where all rows of a design
-        were enumerated; else None.
-    converged
-        Whether errors are within the tolerance, or the default accuracy, by answers that differ.
-    cut_short
-        Whether sampling ended early, as the model failed or the user stopped it.
-    sampled
-        Statistics of the sample; None where exact.
-    """
-
-    mean: Floats
-    gamma: Floats
+    mean: Floats  # E_w f, () or (k,)
+    gamma: Floats  # centred Γ_j = Cov_w(h_j, f), (d,) or (d, k)
+    # standard errors of β = Σ⁻¹Γ, 0 where exact; those of Γ would not be enough: its entries are correlated
     coef_errors: Floats
-    variance: Floats
+    variance: Floats  # Var_w f, () or (k,); NaN where it was not computed
+    # number of rows that the model was called with for this row alone
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
+    # whether errors are within the tolerance, or the default accuracy, by answers that differ
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
+    # whether sampling ended early, as the model failed or the user stopped it
     cut_short: Bools = field(default_factory=lambda: np.zeros((), dtype=np.bool_))
-    sampled: SampleStatistics | None = None
+    sampled: SampleStatistics | None = None  # None where exact
+    # number of rows of the pool of answers that this row shares with others
     shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
+    # as of the sample, () or (k,), where all rows of a design were enumerated; else None
     unlike: Ints | None = None
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
-        """Moments without error, of one design or of ``designs`` = (n,) of them."""
         return cls(
             mean=mean,
             gamma=gamma,
@@ -176,13 +128,11 @@ class Moments(_Arrays):
 
 
 def stack_moments(moments: Sequence[Moments]) -> Moments:
-    """Moments of n designs from those of each."""
     stacked: Moments = _merged(moments, np.stack)
     return stacked
 
 
 def concatenate_moments(moments: Sequence[Moments]) -> Moments:
-    """Moments of all designs from those of several groups of designs."""
     if len(moments) == 1:
         return moments[0]
     concatenated: Moments = _merged(moments, np.concatenate)
@@ -227,12 +177,7 @@ def with_complement(moments: Moments) -> Moments:
 
 
 class MomentCache:
-    """Exact moments by pattern of cells.
-
-    Under bin weights a row's cells decide its moments, and patterns of cells repeat in long tables: the cost
-    depends on the number of distinct patterns, not of rows. This is valid only if a pattern's moments do not
-    depend, to the last bit, on the patterns computed with it.
-    """
+    """Exact moments by pattern of cells; their bits must not depend on the patterns computed with them."""
 
     def __init__(self) -> None:
         # replaced as a whole: threads may compute a pattern twice, but never see a partial update
@@ -267,14 +212,11 @@ class MomentCache:
 
 
 class RowMoments(NamedTuple):
-    """Features of n rows' designs, and moments of those rows that were finished before an error, if any.
-
-    ``finished`` (m,) are their positions; ``moments`` is None if m = 0.
-    """
+    """Features of n rows' designs, and moments of those rows that were finished before an error, if any."""
 
     features: InUnits
-    finished: Ints
-    moments: Moments | None
+    finished: Ints  # (m,), their positions
+    moments: Moments | None  # None if m = 0
     error: BaseException | None = None
 
     @classmethod
@@ -291,9 +233,7 @@ class ExactMoments(Protocol):
     """An exact expectation: moments of one model under any design of one kind."""
 
     @property
-    def method(self) -> Literal["exact"]:
-        """Always "exact"."""
-        ...
+    def method(self) -> Literal["exact"]: ...
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Γ under the design."""
@@ -326,11 +266,8 @@ class ProductExpectation(ABC):
         """E_w f and Cov_w(h, f) for features in units, at n rows."""
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        """E_w f and Cov_w(h, f) under one design."""
         moments = self.at(design.rows).take(np.array(0))
-        if design.in_units() is design:
-            return moments
-        return replace(moments, gamma=moments.gamma * aligned(design.units, moments.gamma))
+        return replace(moments, gamma=moments.gamma * aligned(design.undivided, moments.gamma))
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether all rows of the family are computed from tables of its cells, made once."""

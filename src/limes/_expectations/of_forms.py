@@ -35,13 +35,7 @@ T = TypeVar("T")
 
 
 def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
-    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
-
-    Raises
-    ------
-    InputError
-        If the form has no exact expectation under this kind of design, or there is no such kind.
-    """
+    """The exact expectation of a form under one kind of design; InputError where there is none."""
     if kind not in _EXACT:
         kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
         raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
@@ -60,10 +54,7 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
 
 
 def in_one_order(expectation: T) -> T | ForestExpectation:
-    """Return the expectation with one order of summation for any number of rows.
-
-    Only a forest by itself needs this: parts of a `CombinedExpectation` are added up in one order already.
-    """
+    """The expectation with one order of summation for any number of rows; parts of a sum have one already."""
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 

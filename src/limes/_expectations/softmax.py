@@ -51,15 +51,7 @@ _BLOCK = 4_000_000
 
 
 class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
-    """Moments of probabilities of three classes under many designs.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns.
-    ModelError
-        If a margin has no finite value somewhere, or the error of a row is above 1e-9.
-    """
+    """Moments of probabilities of three classes; refused where the error of a row is above 1e-9."""
 
     _form: Softmax
 

@@ -69,16 +69,7 @@ _LARGEST = 16_000_000
 
 
 class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
-    """Moments of sums of links under many designs.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns, or a margin's range is too wide; if a
-        kink's series takes too many terms, as too few columns have densities.
-    ModelError
-        If a margin has no finite value somewhere, or the error of a row is above 1e-9.
-    """
+    """Moments of sums of links; refused where a range is too wide or the error of a row is above 1e-9."""
 
     _form: Linked
 
@@ -117,21 +108,11 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
 
 @dataclass(frozen=True, eq=False)
 class _Network:
-    """Tables of one form under the laws of every column.
+    """Tables of one form under the laws of every column."""
 
-    Attributes
-    ----------
-    products
-        Products over all margins' nodes.
-    lines
-        Column, mean and contrast of the linear part, (V, k) each.
-    constant, error
-        (k,).
-    """
-
-    products: NodeProducts
-    lines: Sequence[tuple[int, Floats, Floats]]
-    constant: Floats
+    products: NodeProducts  # over all margins' nodes
+    lines: Sequence[tuple[int, Floats, Floats]]  # column, mean and contrast of the linear part, (V, k) each
+    constant: Floats  # (k,)
     error: Floats
 
     @classmethod
@@ -203,14 +184,11 @@ def _line(factor: ColumnTerm | Group, slopes: Floats) -> tuple[int, Floats, Floa
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """Bounds of |mean(e^{iτx})| and of |contrast(e^{iτx})| that do not rise with τ > 0.
-
-    ``steepest`` bounds the contrast of any function that lies in [-1, 1].
-    """
+    """Bounds of |mean(e^{iτx})| and of |contrast(e^{iτx})| that do not rise with τ > 0."""
 
     mean: Bound
     contrast: Bound
-    steepest: float
+    steepest: float  # bounds the contrast of any function that lies in [-1, 1]
 
 
 def envelope(column: ColumnOfLaws) -> Envelope:
@@ -341,22 +319,12 @@ def _variation(pieces: GaussianPieces, weight: Floats, turns: Floats) -> tuple[f
 
 @dataclass(frozen=True, eq=False)
 class _Half:
-    """Some columns, and their contributions to K margins.
+    """Some columns, and their contributions to K margins."""
 
-    Attributes
-    ----------
-    places
-        The columns.
-    means, contrasts
-        The two functionals of 1[x = value], (V, n_j) for each column.
-    sums
-        (K, n), the last column's values change first.
-    """
-
-    places: Sequence[int]
-    means: Sequence[Floats]
+    places: Sequence[int]  # the columns
+    means: Sequence[Floats]  # the two functionals of 1[x = value], (V, n_j) for each column
     contrasts: Sequence[Floats]
-    sums: Floats
+    sums: Floats  # (K, n), the last column's values change first
 
     def weights(self, cells: Sequence[int]) -> Floats:
         """Weights (1 + columns, n) of the sums, for the mean and for each column's contrast."""
@@ -396,13 +364,7 @@ def _tails(values: Floats) -> Floats:
 
 
 class Halves:
-    """Sums of kinks under the variants of columns that take few values, as ``_Network`` in ``summed.py``.
-
-    Attributes
-    ----------
-    error
-        Rounding errors, (k,).
-    """
+    """Sums of kinks under the laws of columns that take few values, as `_Network`."""
 
     def __init__(self, form: Linked, halves: tuple[_Half, _Half]) -> None:
         assert form.coef is not None  # noqa: S101 - set by __post_init__
@@ -413,6 +375,7 @@ class Halves:
         self._orders = _Order(second.sums, first.sums), _Order(first.sums, second.sums)
         reach = np.abs(first.sums).max(axis=1) + np.abs(second.sums).max(axis=1)
         values = first.sums.shape[1] + second.sums.shape[1]
+        # rounding errors, (k,)
         self.error = product_rounding(values) * (reach @ np.abs(self._coef))
 
     @classmethod

@@ -47,16 +47,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions; loading (m,), offsets (N,).
+    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions."""
 
-    The first ``equidistant`` nodes are a constant step apart, and have one offset.
-    """
-
-    function: Function
-    loading: Floats
+    function: Function  # m functions
+    loading: Floats  # (m,)
     nodes: Complexes
-    offsets: Floats
-    equidistant: int = 0
+    offsets: Floats  # (N,)
+    equidistant: int = 0  # number of first nodes that are a constant step apart, and have one offset
 
     def __call__(self, x: Floats) -> Complexes:
         return self.of(self.loading @ self.function(x))
@@ -78,7 +75,6 @@ class Waves:
         return waves
 
     def integrate(self, density: Density) -> Complexes:
-        """Integrate against P measures -> (N, P)."""
         return WaveBundle((self,)).integrate(density)
 
     def fastest(self, value: Floats) -> Floats:
@@ -106,7 +102,6 @@ class WaveBundle:
 
     @property
     def function(self) -> Function:
-        """The functions."""
         return self.waves[0].function
 
     def __call__(self, x: Floats) -> Complexes:
@@ -114,7 +109,6 @@ class WaveBundle:
         return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
 
     def integrate(self, density: Density) -> Complexes:
-        """Integrate against P measures -> (N, P)."""
         breaks, constant, panels = texture(self.function)
         whole = self.function.integrate(density)  # raises where a lookup meets a density
         if constant:
@@ -143,28 +137,14 @@ class WaveBundle:
 
 @dataclass(frozen=True, eq=False)
 class PlaneWaves:
-    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is.
+    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
 
-    Attributes
-    ----------
-    function
-        m functions of the column.
-    loading
-        (m, 3): level, a and b as sums of these.
-    heights
-        t₁ and t₂, (K₁,) and (K₂,).
-    first, second
-        Positions of each node's heights, (N,).
-    offset
-        Approximately the largest level.
-    """
-
-    function: Function
-    loading: Floats
-    heights: tuple[Floats, Floats]
-    first: Ints
+    function: Function  # m functions
+    loading: Floats  # (m, 3): level, a and b as sums of these
+    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
+    first: Ints  # (N,), positions of each node's heights
     second: Ints
-    offset: float
+    offset: float  # approximately the largest level
 
     def __call__(self, x: Floats) -> Complexes:
         along, across = self._factors(x, *self.heights)
@@ -203,13 +183,7 @@ class PlaneWaves:
 
 
 def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:
-    """The least and largest values of loading (m, K) times functions in the law's support, slightly widened.
-
-    Raises
-    ------
-    ModelError
-        If a value is not finite somewhere.
-    """
+    """The least and largest loading (m, K) · functions in the law's support, slightly widened."""
     values = np.concatenate([loading.T @ function(x) for x in _support(marginal, function)], axis=1)
     if not np.isfinite(values).all():
         raise ModelError("the margin has no finite value somewhere under the background's law")
@@ -262,7 +236,6 @@ class ColumnTerm:
 
     @property
     def places(self) -> Ints:
-        """Position of the column, (1,)."""
         return np.array([self.place])
 
     @classmethod
@@ -276,15 +249,7 @@ class ColumnTerm:
         return np.concatenate(largest)
 
     def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
-        """Mean and contrast of e^{zf - offset} of every variant, (V, N) each, and the offsets, (N,).
-
-        ``groups`` are the nodes of each margin, one after the other.
-
-        Raises
-        ------
-        ModelError
-            If a margin has no finite value somewhere.
-        """
+        """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
         offsets, first, waves = self.offsets(groups), 0, []
         for (nodes, equidistant), loading in zip(groups, self.loading.T, strict=True):
             shift = offsets[first : first + nodes.size]
@@ -294,7 +259,6 @@ class ColumnTerm:
         return means, contrasts, offsets
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
-        """Mean and contrast of N functions under every law, (V, N) each."""
         return finite_functionals(self.place, self.column, function)
 
     def tables(
@@ -337,23 +301,18 @@ def in_parts(numbers: Complexes) -> Floats:
 class Tables(Protocol):
     """Lookup of the numbers of one factor."""
 
-    def at(self, index: Ints) -> tuple[Ints, Numbers]:
-        """The pattern of each row (n,), given the law of each column (n, d), and tables of patterns."""
-        ...
+    def at(self, index: Ints) -> tuple[Ints, Numbers]: ...
 
 
 class NodeProducts:
-    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N).
-
-    ``places`` are the positions of the columns of each factor, whose numbers ``tables`` look up.
-    """
+    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N)."""
 
     def __init__(self, places: Sequence[Ints], tables: Sequence[Tables], weights: Complexes) -> None:
+        # the positions of the columns of each factor, and its numbers
         self._places, self._tables = places, tables
         self._weights = in_parts(weights)
 
     def moments(self, index: Ints) -> tuple[Floats, Floats]:
-        """Sums (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
         n, outputs = len(index), len(self._weights)
         mean, contrast = np.zeros((n, outputs)), np.zeros((*index.shape, outputs))
         if not self._tables:

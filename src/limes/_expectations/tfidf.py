@@ -35,8 +35,7 @@ from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._threads import in_threads
-from limes.designs._counts import Counts, log_binomial
-from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._exchangeable import Counts, ExchangeableDesign, log_binomial
 from limes.models.forms._presence import NormalizedLinear, SharedWords
 
 # The trapezoidal rule, its step and where it starts to be fine: errors of y^{-1/2} and 1/y are below 1e-13.

@@ -42,11 +42,9 @@ class Atoms:
         return self.weight
 
     def expect(self, function: Function) -> Floats:
-        """∫ function d(atom), (m, P)."""
         return np.asarray(function(self.value) * self.weight)
 
     def centred(self, origin: Floats, unit: Floats | float = 1.0) -> Atoms:
-        """The signed measures (x - origin) / unit · d(atom)."""
         return Atoms(self.value, self.weight * ((self.value - origin) / unit))
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:  # noqa: ARG002 - an atom has one value
@@ -96,16 +94,13 @@ class Levels:
 
     @property
     def points(self) -> Floats:
-        """The ascending numbers that decide a value's cell: the levels."""
         return self.values[~np.isnan(self.values)]
 
     @property
     def of_missing(self) -> int:
-        """Cell of a missing value; -1 without one."""
         return self.count - 1 if np.isnan(self.values[-1:]).any() else -1
 
     def locate(self, x: Floats) -> Ints:
-        """Cell of each value (n,) -> (n,); -1 for a value that is no level."""
         cell = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
         value = self.values[cell]
         return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
@@ -130,17 +125,14 @@ class Marginal:
         return Laws(self, self.log_mass[None], self.measures)
 
     def expect(self, function: Function) -> Floats:
-        """E[function | cell], (m, p)."""
         return np.asarray(self.laws.expect(function)[:, 0])
 
     @property
     def unit(self) -> float:
-        """Approximate spread of the column's values: a power of two, in which squares are finite."""
         return float(self.laws.unit[0])
 
     @property
     def means(self) -> Floats:
-        """E[x | cell], (p,)."""
         return np.asarray(self.laws.means[0])
 
     @cached_property
@@ -389,20 +381,11 @@ class BinStatistics:
 
 
 def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
-    """Return the law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,).
-
-    A bin whose values are all equal is an atom at that value. An empty bin has probability 0, and a uniform
-    law for rows that fall into it all the same. Missing values are an atom in an extra cell.
-
-    Raises
-    ------
-    InputError
-        If the law is unknown.
-    """
+    """The law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,)."""
     if law not in LAWS:
         raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
     missing = bool(np.isnan(x).any())
-    cells = BinCells(edges, missing)
+    cells = BinCells(edges, missing)  # missing values are an atom in an extra cell
     owner = cells.locate(x)
     mass = np.bincount(owner, minlength=cells.count)
     groups = np.split(x[np.argsort(owner, kind="stable")], np.cumsum(mass)[:-1])
@@ -412,12 +395,12 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
         if inside.size == 0:
             empty.append(b)
         elif inside.min() == inside.max():
-            parts.append(_atoms(inside[:1], b))
+            parts.append(_atoms(inside[:1], b))  # all its values are equal
         else:
             spread.append(b)
     if spread:
         parts.append(LAWS[law]([groups[b] for b in spread], np.array(spread), edges))
-    if empty:
+    if empty:  # of probability 0, and uniform for rows that fall into it all the same
         if not np.isfinite([edges[empty], edges[1:][empty]]).all():
             raise InputError(f"edges {edges.tolist()}: a bin without values needs two finite ends")
         parts.append(_flat(np.array(empty), edges[empty], edges[1:][empty]))
@@ -427,10 +410,7 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
 
 
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:
-    """Return the law of a column of codes (n,): every level is an atom and a cell; so is NaN.
-
-    ``points`` are all levels, increasing, NaN last: levels that do not occur in x have no mass.
-    """
+    """The law of a column of codes (n,): every level is an atom and a cell, if given all of ``points``."""
     values = np.unique(x) if points is None else points
     levels = Levels(values)
     counts = np.bincount(levels.locate(x), minlength=values.size)
@@ -438,10 +418,7 @@ def categorical(x: Floats, points: Floats | None = None) -> Marginal:
 
 
 def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
-    """Return the law of a numeric column in one cell: normal, uniform on its range, or the values themselves.
-
-    Missing values are an atom in a second cell.
-    """
+    """The law of a numeric column in one cell: normal, uniform on its range, or the values themselves."""
     numbers = x[~np.isnan(x)]
     if law != "truncnorm" and numbers.min() < numbers.max():
         return binned(x, np.array([numbers.min(), numbers.max()]), law=law)

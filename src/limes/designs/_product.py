@@ -68,45 +68,19 @@ class Features(Protocol):
         ...
 
     def solve(self, gamma: Floats) -> Floats:
-        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f); 0 for columns that cannot vary.
-
-        Parameters
-        ----------
-        gamma
-            Γ, (d, ...).
-        """
+        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f), (d, ...); 0 for columns that cannot vary."""
         ...
 
     def gamma(self, coef: Floats) -> Floats:
-        """Γ = Σβ, the inverse of ``solve``.
-
-        Parameters
-        ----------
-        coef
-            β, (d, ...).
-        """
+        """Γ = Σβ, the inverse of ``solve``."""
         ...
 
     def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """g(Σ) · values, for a function g of the eigenvalues of Σ.
-
-        Parameters
-        ----------
-        function
-            g, from eigenvalues to numbers.
-        values
-            (d, ...).
-        """
+        """g(Σ) · values (d, ...), for a function g of the eigenvalues of Σ."""
         ...
 
     def largest(self, function: Callable[[Floats], Floats]) -> Floats:
-        """The largest g(eigenvalue) among the eigenvectors that involve a feature, for g >= 0.
-
-        Parameters
-        ----------
-        function
-            g, from eigenvalues to numbers.
-        """
+        """The largest g(eigenvalue) among the eigenvectors that involve a feature, (d,), for g >= 0."""
         ...
 
 
@@ -115,24 +89,19 @@ class Uncorrelated:
 
     @property
     def departure(self: Features) -> Floats:
-        """h(ξ) - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, self.at_instance - self.inclusion, 0.0)
 
     def solve(self: Features, gamma: Floats) -> Floats:
-        """β = Σ⁻¹Γ: each Γ_j over its variance, 0 for columns that cannot vary."""
         variance = aligned(self.variance, gamma)
         return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
 
     def gamma(self: Features, coef: Floats) -> Floats:
-        """Γ = Σβ."""
         return np.asarray(aligned(self.variance, coef) * coef)
 
     def spectral(self: Features, function: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """g(Σ) · values: the eigenvalues are the variances."""
         return np.asarray(aligned(function(self.variance), values) * values)
 
     def largest(self: Features, function: Callable[[Floats], Floats]) -> Floats:
-        """g(variance_j)."""
         return function(self.variance)
 
 
@@ -152,11 +121,9 @@ class FeatureNumbers:
 
     @classmethod
     def stacked(cls, designs: Sequence[Features | FeatureNumbers]) -> Self:
-        """Stack the numbers of n single designs."""
         return cls.merged(designs, np.stack)
 
     def select(self, rows: Ints) -> Self:
-        """Select designs by index; an index may repeat."""
         return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
@@ -175,7 +142,6 @@ class InUnits(NamedTuple):
 
     @classmethod
     def joined(cls, blocks: Sequence[InUnits]) -> InUnits:
-        """Join the features of several blocks of designs."""
         if len(blocks) == 1:
             return blocks[0]
         features = FeatureTable.merged([block.features for block in blocks], np.concatenate)
@@ -185,7 +151,6 @@ class InUnits(NamedTuple):
         return cls(features, FeatureTable.merged([b.inner for b in blocks], np.concatenate), units, slopes)
 
     def select(self, rows: Ints) -> Self:
-        """Select designs by index."""
         units = None if self.units is None else self.units[rows]
         slopes = None if self.slopes is None else self.slopes[rows]
         return type(self)(self.features.select(rows), self.inner.select(rows), units, slopes)
@@ -263,18 +228,15 @@ class Rows:
         return self.take(first_of_each(place, len(cells))), place
 
     def take(self, at: Ints | slice) -> Rows:
-        """Return some of the rows."""
         return Rows(self.family, self.x[at], self.cells[at], self.alone)
 
     def blocks(self, size: int) -> list[Rows]:
-        """Cut into blocks of at most this size."""
         if len(self) <= size:
             return [self]
         return [self.take(slice(start, start + size)) for start in range(0, len(self), size)]
 
     @cached_property
     def designs(self) -> list[ProductDesign]:
-        """The design of each row."""
         if self.family is None:
             return [ProductDesign(self.alone)]
         if self.family.by_cell:
@@ -444,6 +406,11 @@ class ProductDesign(Uncorrelated):
         """
         return self if self._scaled or (self.units == 1.0).all() else replace(self, _scaled=True)
 
+    @property
+    def undivided(self) -> Floats:
+        """Units by which features are not divided, (d,); ones for a design that is ``in_units``."""
+        return np.ones(self.size) if self._scaled else self.units
+
     @cached_property
     def inclusion(self) -> Floats:
         """α_j = E_w h_j, (d,): the probability to stay in the instance's cell; a slope's mean."""
@@ -452,9 +419,8 @@ class ProductDesign(Uncorrelated):
     @cached_property
     def variance(self) -> Floats:
         """Var_w h_j, (d,): the diagonal of the centred Σ; 0 for a column that cannot vary."""
-        variance = self._of_columns("variance")
         with np.errstate(over="ignore"):
-            return np.asarray(variance if self._scaled else variance * self.units * self.units)
+            return np.asarray(self._of_columns("variance") * self.undivided * self.undivided)
 
     @cached_property
     def at_instance(self) -> Floats:
@@ -641,10 +607,8 @@ class ProductFamily:
 class SobolRows:
     """Endless, independently scrambled Sobol' sequences of rows, one a stream.
 
-    A column's inverse distribution function turns one number into the cell and the place inside it, so that d
-    numbers make a row of the tilted law. A scrambled sequence is random, every row of it follows the law, and
-    low-order effects of the model average out faster than with independent rows. The first draw should be a
-    power of two.
+    A scrambled sequence is random, every row of it follows the law, and low-order effects of the model
+    average out faster than with independent rows. The first draw should be a power of two.
     """
 
     def __init__(self, design: ProductDesign, streams: Sequence[np.random.SeedSequence]) -> None:
@@ -652,10 +616,7 @@ class SobolRows:
         self._points = sobol_points(design.size, streams)
 
     def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
-        """Draw the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
-
-        The third value is the number of each row's group: every row is a group.
-        """
+        """The next x and h of every sequence, (sequences · rows, d) each; every row is a group."""
         x, h = self._design.draw(self._points.random(rows))
         return x, h, np.arange(len(x))
 

@@ -62,7 +62,8 @@ class _Additive:
     def moments(self, design: ProductDesign) -> ControlMoments:
         parts = [self._column(j, coordinate) for j, coordinate in enumerate(design.coordinates)]
         mean = sum((average for average, _ in parts), self.intercept)
-        return ControlMoments.exact(mean, np.stack([contrast for _, contrast in parts]))
+        coef = np.stack([contrast for _, contrast in parts]) / design.undivided[:, None]
+        return ControlMoments.exact(mean, coef)
 
     def many(self, rows: ExplainedRows) -> ControlMoments:
         """Moments under bin weights, under which slopes inside cells have none."""
