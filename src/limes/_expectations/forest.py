@@ -250,7 +250,10 @@ class _Layout:
 
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:
-        (node, parent, depth, column, same), is_left = _preorder(form)
+        edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
+        count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
+        # the nodes of all trees, depth first
+        (node, parent, depth, column, same), is_left = edges[:, :count], is_left[:count]
         upper_node = np.where(parent >= 0, node[parent], 0)
         functions, ranks, rank = _thresholds(form)
         bounds, missing = np.zeros((2, node.size), dtype=np.int64), np.zeros(node.size, dtype=np.bool_)
@@ -290,13 +293,6 @@ class _Layout:
             ),
             starts=np.append(np.flatnonzero(parent[split] < 0), split.size),
         )
-
-
-def _preorder(form: Forest) -> tuple[Ints, Bools]:
-    """The nodes of all trees, depth first: (node, parent, depth, column, same), (5, N), and is_left, (N,)."""
-    edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
-    count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
-    return edges[:, :count], is_left[:count]
 
 
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:

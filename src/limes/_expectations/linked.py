@@ -111,6 +111,8 @@ class _TermAtRows:
     weight: Floats  # (2, K), weights of the points in both functionals
     start: Ints  # (V + 1,), the first point of each law, and K
     mixing: Floats  # (V, 2, 2), turn functionals into mean and contrast
+    lower: Floats  # (V,), the least f, and a little less
+    upper: Floats
 
     @classmethod
     def of(
@@ -130,38 +132,24 @@ class _TermAtRows:
         value = margin(points.x)
         if not np.isfinite(value).all():
             raise ModelError(f"the margin has no finite value somewhere in column {place}")
-        start = np.searchsorted(points.law, np.arange(len(column.mixing) + 1))
-        return cls(place, value, np.ascontiguousarray(points.weight), start, column.mixing)
+        start = np.searchsorted(points.law, np.arange(column.size + 1))
+        lower, upper = (pick.reduceat(value, start[:-1]) for pick in (np.minimum, np.maximum))
+        # a curve may rise higher between two points
+        slack = 0.01 * (upper - lower)
+        weight = np.ascontiguousarray(points.weight)
+        return cls(place, value, weight, start, column.mixing, lower - slack, upper + slack)
 
     @property
     def places(self) -> Ints:
         return np.array([self.place])
-
-    @cached_property
-    def lower(self) -> Floats:
-        """The least f, and a little less, (n,)."""
-        return self._ends[0]
-
-    @cached_property
-    def upper(self) -> Floats:
-        """The largest f, and a little more, (n,)."""
-        return self._ends[1]
-
-    @cached_property
-    def _ends(self) -> tuple[Floats, Floats]:
-        lower, upper = (pick.reduceat(self.value, self.start[:-1]) for pick in (np.minimum, np.maximum))
-        # a curve may rise higher between two points
-        slack = 0.01 * (upper - lower)
-        return lower - slack, upper + slack
 
     def select(self, laws: Ints) -> _TermAtRows:
         """Return some of the laws; one may repeat."""
         count = np.diff(self.start)[laws]
         start = np.concatenate([[0], np.cumsum(count)])
         points = np.repeat(self.start[laws] - start[:-1], count) + np.arange(start[-1])
-        return _TermAtRows(
-            self.place, self.value[points], np.take(self.weight, points, axis=1), start, self.mixing[laws]
-        )
+        weight, numbers = np.take(self.weight, points, axis=1), (self.mixing, self.lower, self.upper)
+        return _TermAtRows(self.place, self.value[points], weight, start, *(each[laws] for each in numbers))
 
     def tables(
         self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]

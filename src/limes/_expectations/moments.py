@@ -34,20 +34,14 @@ REFUSED = (InputError, ModelError)
 class _Arrays:
     """A dataclass of arrays whose first axis, if there are several designs, is the design."""
 
-    def take(self, rows: Ints) -> Self:
+    def take(self, rows: Ints | int) -> Self:
         def picked(value: Any) -> Any:
             if value is None:
                 return None
-            return value[rows] if isinstance(value, np.ndarray) else value.take(rows)
+            return value[rows, ...] if isinstance(value, np.ndarray) else value.take(rows)
 
         names = (f.name for f in fields(self))  # type: ignore[arg-type]
         return type(self)(**{name: picked(getattr(self, name)) for name in names})
-
-    def at(self, row: int) -> Self:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(
-            **{k: v[row, ...] if isinstance(v, np.ndarray) else v and v.at(row) for k, v in values.items()}
-        )
 
     @property
     def nbytes(self) -> int:
@@ -266,7 +260,7 @@ class ProductExpectation(ABC):
         """E_w f and Cov_w(h, f) for features in units, at n rows."""
 
     def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        moments = self.at(design.rows).take(np.array(0))
+        moments = self.at(design.rows).take(0)
         return replace(moments, gamma=moments.gamma * aligned(design.undivided, moments.gamma))
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
@@ -332,9 +326,12 @@ class CachedExpectation(ProductExpectation):
     def __init__(self, expectation: ProductExpectation) -> None:
         self._expectation, self._cache = expectation, MomentCache()
         self.functions = expectation.functions
-        # one after the other: names of the wrapped expectation
-        self.shares_tables = expectation.shares_tables  # type: ignore[method-assign]
-        self.integrals = expectation.integrals  # type: ignore[method-assign]
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        return self._expectation.shares_tables(family)
+
+    def integrals(self, family: ProductFamily) -> int:
+        return self._expectation.integrals(family)
 
     def at(self, rows: Rows) -> Moments:
         if not rows.by_cell:

@@ -174,7 +174,7 @@ class PooledExpectation(Locked):
         except CUT_SHORT as cause:
             error = cause
         for i, look in looks.items():
-            moments = look.moments.at(look.place)
+            moments = look.moments.take(look.place)
             if not look.is_last:
                 moments = replace(moments, converged=np.array(False), cut_short=np.array(True))
             results[i] = moments

@@ -137,7 +137,9 @@ class _Classes:
             for r in range(CLASSES):
                 rows = np.flatnonzero((likely != c) & (reference[:, c] == r))
                 if rows.size:
-                    rule = self._rule(c, r)
+                    if (c, r) not in self._rules:
+                        self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
+                    rule = self._rules[c, r]
                     rest[rows, c], contrast[rows, :, c] = rule.moments(index[rows])
                     bound[rows, c] = rule.bound(levels[rows])
         rows = np.arange(n)
@@ -165,11 +167,6 @@ class _Classes:
         """P of each class by the sum of each, (3, 3)."""
         return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
 
-    def _rule(self, c: int, r: int) -> _Rule:
-        if (c, r) not in self._rules:
-            self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
-        return self._rules[c, r]
-
     def _period(self, c: int, r: int) -> float:
         """The P at which copies are negligible at all rows, or the longest."""
         tilt, copies = _DIFFERENCES[c, r], _copies(c, r)
@@ -179,14 +176,10 @@ class _Classes:
             reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
             beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
         wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
-        return float(min(wanted, self._longest))
-
-    @property
-    def _longest(self) -> float:
-        """The P whose nodes are as many as a row may cost."""
-        variants = sum(column.column.size for column in self._columns)
-        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, variants))
-        return float(np.sqrt(nodes / NODES))
+        # the longest has as many nodes as a row may cost
+        laws = sum(column.column.size for column in self._columns)
+        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, laws))
+        return float(min(wanted, np.sqrt(nodes / NODES)))
 
     def _levels(self, index: Ints) -> Floats:
         """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""

@@ -239,7 +239,13 @@ def _of_slope(column: SlopeColumn) -> Envelope:
     (scatter,) = column.scatter
     steepest = float(1.0 / np.sqrt(scatter)) if scatter > 0 else 0.0
     whole, (measure, *others) = _mixture(column.marginal, column.probability), column.numbers.measures
-    if others or not isinstance(measure, GaussianPieces) or not _is_normal(measure):
+    # truncated, or of several pieces
+    if (
+        others
+        or not isinstance(measure, GaussianPieces)
+        or measure.weight.size > 1
+        or np.isfinite([measure.lower, measure.upper]).any()
+    ):
         return Envelope(whole, lambda tau: np.full(tau.shape, steepest), steepest)
     deviation = float(np.sqrt(scatter) * column.numbers.unit[0])
 
@@ -252,10 +258,6 @@ def _of_slope(column: SlopeColumn) -> Envelope:
         return np.asarray(steepest * turns * np.exp(-0.5 * turns**2))
 
     return Envelope(whole if column.has_missing else mean, contrast, steepest)
-
-
-def _is_normal(pieces: GaussianPieces) -> bool:
-    return pieces.weight.size == 1 and bool(np.isinf(pieces.lower).all() and np.isinf(pieces.upper).all())
 
 
 def _mixture(law: Marginal, probability: Floats) -> Bound:

@@ -55,9 +55,6 @@ class Waves:
     offsets: Floats  # (N,)
     equidistant: int = 0  # number of first nodes that are a constant step apart, and have one offset
 
-    def __call__(self, x: Floats) -> Complexes:
-        return self.of(self.loading @ self.function(x))
-
     def of(self, value: Floats) -> Complexes:
         """The exponentials of values of f, (n,) -> (N, n)."""
         count = max(self.equidistant, 1)
@@ -74,9 +71,6 @@ class Waves:
         waves[count:] = np.exp(np.multiply.outer(self.nodes[count:], value) - self.offsets[count:, None])
         return waves
 
-    def integrate(self, density: Density) -> Complexes:
-        return WaveBundle((self,)).integrate(density)
-
     def fastest(self, value: Floats) -> Floats:
         """The exponentials that turn and grow fastest, as real functions, (n,) -> (m, n)."""
         if not self.nodes.size:
@@ -87,11 +81,6 @@ class Waves:
         chosen = sorted(extremes)
         waves = np.exp(np.multiply.outer(self.nodes[chosen], value) - self.offsets[chosen, None])
         return np.concatenate([waves.real, waves.imag]) + _TINY
-
-    @property
-    def speed(self) -> float:
-        """The largest |z| times the size of the loading."""
-        return float(np.abs(self.nodes).max(initial=0.0) * np.abs(self.loading).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +119,9 @@ class WaveBundle:
     def _fastest(self, x: Floats) -> Floats:
         values, waves = self.function(x), self.waves
         if len(values) == 1:
-            # of one function the steepest loading is the fastest
-            waves = (max(waves, key=lambda each: each.speed),)
+            # of one function the largest |z| times the loading is the fastest
+            speeds = [np.abs(each.nodes).max(initial=0.0) * np.abs(each.loading).max() for each in waves]
+            waves = (waves[int(np.argmax(speeds))],)
         return np.concatenate([each.fastest(each.loading @ values) for each in waves])
 
 
@@ -269,16 +259,16 @@ class ColumnTerm:
         return ColumnTables(self.place, offsets, derive(means, contrasts[:, None], offsets))
 
 
-class ColumnTables(Generic[T]):
-    """Tables of one column, with the offsets (N,) of its nodes: a pattern is the variant of its law."""
+class ColumnTables(NamedTuple, Generic[T]):
+    """Tables of one column: a pattern is one of its laws."""
 
-    def __init__(self, place: int, offsets: Floats, patterns: T) -> None:
-        self.offsets = offsets
-        self._place, self._patterns = place, patterns
+    place: int
+    offsets: Floats  # (N,) of the nodes
+    patterns: T
 
     def at(self, index: Ints) -> tuple[Ints, T]:
         """The pattern of each row (n,), given the law of each column (n, d), and tables of patterns."""
-        return index[:, self._place], self._patterns
+        return index[:, self.place], self.patterns
 
 
 class Numbers(NamedTuple):

@@ -471,7 +471,7 @@ def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floa
 def decay_integrals(
     pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None = None
 ) -> Floats:
-    """∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P); without ``centred`` the factor is 1."""
+    """∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P); the factor is 1 by default."""
     step = max(1, _DECAY_BLOCK // (_DECAY_NODES.size * pieces.anchor.size))
     blocks = [
         _decay_block(pieces, center[i : i + step, None], rate, centred) for i in range(0, center.size, step)
@@ -559,7 +559,7 @@ def adaptive_quadrature(
 def quadrature_points(
     pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
 ) -> tuple[Ints, Floats, Floats]:
-    """Piece, x and weight, (K,) by piece, of points that integrate functions as smooth as these."""
+    """Piece, x and weight, (K,), of points that integrate functions as smooth as these."""
     rule = _Rule(pieces, shape, None)
     _, finished = _integrate(rule, breaks, panels)
     piece, start, end = (np.concatenate(each) for each in zip(*finished, strict=True))

@@ -410,7 +410,7 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
 
 
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:
-    """The law of a column of codes (n,): every level is an atom and a cell, if given all of ``points``."""
+    """The law of a column of codes (n,), an atom and a cell a level; ``points`` are all levels, NaN last."""
     values = np.unique(x) if points is None else points
     levels = Levels(values)
     counts = np.bincount(levels.locate(x), minlength=values.size)
