@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
-    """The exact expectation of a form under one kind of design; InputError where there is none."""
+    """The exact expectation of a form under one kind of design; InputError if it has no such one."""
     if kind not in _EXACT:
         kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
         raise InputError(f"expected a design, {kinds}; got {kind.__name__}")

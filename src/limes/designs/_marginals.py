@@ -315,7 +315,7 @@ def _points_of(measure: Measure, function: Function, waves: Waves) -> tuple[Ints
 
 
 def marginal(cells: Cells, mass: ArrayLike, parts: Sequence[tuple[Measure, Ints]]) -> Marginal:
-    """Assemble a marginal from laws and the cells that own their pieces; raise InputError if it is none."""
+    """Assemble a marginal of laws and the cells of their pieces; raise InputError if they are no law."""
     mass = np.asarray(mass, dtype=np.float64)
     if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.sum() > 0):
         raise InputError(f"cell frequencies must be >= 0, finite and not all zero; got {mass.tolist()}")
