@@ -37,7 +37,6 @@ NAMES = {
     "limes._expectations.controls.switches": "Covariance gaussian_process logistic_control switch_kernels",
     "limes._expectations.controls.tables": "CellBasis MarginControl Units tree_control",
     "limes._expectations.crossfit": "SimulatedControl SimulatedLaw additive network",
-    "limes._expectations.decays": "envelope",
     "limes._expectations.exact": "ExactExpectation",
     "limes._expectations.forest": "ForestExpectation",
     "limes._expectations.least_squares": (
@@ -46,17 +45,16 @@ NAMES = {
     ),
     "limes._expectations.linked": "LinkedExpectation",
     "limes._expectations.linked_words": "PANEL_ERROR functions nodes_of panel_nodes _of_margin",
-    "limes._expectations.moments": "MomentCache Moments",
+    "limes._expectations.moments": "MomentCache Moments explain_rows",
     "limes._expectations.of_forms": "exact_expectation",
     "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
     "limes._expectations.pool_fit": (
         "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"
     ),
     "limes._expectations.pooled": "PooledExpectation",
-    "limes._expectations.product": "explain_rows",
     "limes._expectations.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
-    "limes._expectations.summed": "SummedExpectation",
+    "limes._expectations.summed": "envelope SummedExpectation",
     "limes._expectations.variance": "link_variance",
     "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
     "limes._explainers.image": "filled filler",
@@ -73,12 +71,10 @@ NAMES = {
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
     "limes._explanation.wording": (
-        "cell count difference error estimate number one_line shorten estimates rule_text "
-        "signed_column"
+        "cell count difference error estimate number one_line shorten estimates rule_text signed_column"
     ),
     "limes._functions": (
-        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked "
-        "Step"
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
@@ -103,16 +99,13 @@ NAMES = {
     "limes.compat.lime.lime_text": "deletions",
     "limes.designs": "_product",
     "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
-    "limes.designs._columns": "LAWS binned categorical marginals_from_bins unbinned",
-    "limes.designs._coordinates": "CellMeans functionals",
-    "limes.designs._features": "Features FeatureTable",
-    "limes.designs._gaussian": "GaussianPieces",
-    "limes.designs._integrals": "gaussian_area gaussian_moment normal_quantile",
+    "limes.designs._column": "SlopeColumn",
+    "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
-    "limes.designs._marginals": "Atoms BinCells Levels Marginal marginal",
-    "limes.designs._product": "ProductFamily",
-    "limes.designs._rows": "Rows",
-    "limes.designs._tilted_columns": "SlopeColumn",
+    "limes.designs._marginals": (
+        "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal marginal"
+    ),
+    "limes.designs._product": "Features FeatureTable ProductFamily Rows",
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",

@@ -22,7 +22,7 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - nothing is repeated
     for ax, x in zip(axes, INSTANCES, strict=True):
         instance = np.array([x])
         design = lime.design(instance)
-        law, own = design.coordinates[0].marginal, design.coordinates[0].cell
+        law, own = design.coordinates[0].marginal, design.coordinates[0].cell[0]
         factor = lime.limit(forms.Linear([1.0], 0.0), instance).coef[0]
         assert np.isclose(factor, (law.means[own] - law.means).sum() / 3, rtol=1e-9)
         for edge in lime.edges[0]:

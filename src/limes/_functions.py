@@ -52,7 +52,7 @@ class Density(Protocol):
 
 
 class Function(Protocol):
-    """m functions of one coordinate; those of ``limes._expectations.waves`` have complex values."""
+    """m functions of one coordinate; those of ``limes._expectations.tabulated`` have complex values."""
 
     def __call__(self, x: Floats) -> Any: ...
 

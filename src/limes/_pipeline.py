@@ -16,22 +16,29 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, distinct_rows
 from limes._expectations.least_squares import can_be_trusted
 from limes._expectations.moments import (
+    REFUSED,
     Moments,
     RowMoments,
     SampleStatistics,
     concatenate_moments,
+    refusals,
     stack_moments,
 )
 from limes._expectations.of_forms import exact_expectation, reproducible
-from limes._expectations.refusals import REFUSED, refusals
 from limes._expectations.sampled import CALLS, CUT_SHORT
 
 # FIXIMP
 from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._features import FeatureNumbers, Features, InUnits, weighted_sum
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import (
+    FeatureNumbers,
+    Features,
+    InUnits,
+    ProductDesign,
+    ProductFamily,
+    Rows,
+    weighted_sum,
+)
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates import Surrogate, check_finite, least_squares, ridge

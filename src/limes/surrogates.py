@@ -14,7 +14,7 @@ import numpy as np
 
 from limes._arrays import Floats, is_constant
 from limes._expectations.moments import Moments
-from limes.designs._features import Features, aligned, weighted_sum
+from limes.designs._product import Features, aligned, weighted_sum
 from limes.exceptions import ModelError
 
 __all__ = ["Surrogate", "least_squares", "ridge"]

@@ -38,7 +38,6 @@ from limes._checks import (
     check_probability,
     check_size,
 )
-from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
@@ -116,7 +115,7 @@ def robustness(design: ProductDesign) -> Robustness:
     """
     if not isinstance(design, ProductDesign):
         raise InputError(f"robustness needs a ProductDesign, got {type(design).__name__}")
-    if not all(isinstance(c, IndicatorCoordinate) for c in design.coordinates):
+    if design.slopes.any():
         raise InputError("the bound holds for bins and categories; bins=None makes slopes, which have none")
     varies = design.variance > 0
     coef = np.where(varies, 2.0, 0.0)

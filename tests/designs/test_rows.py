@@ -22,7 +22,6 @@ from internals import (
     SmoothFunctions,
     Stacked,
     Step,
-    functionals,
 )
 from oracle import EXACT
 
@@ -47,6 +46,7 @@ OPTIONS = [
     {"weights": "euclidean", "law": "empirical"},
     {"bins": None},
     {"bins": None, "bandwidth": 0.1},
+    {"bins": None, "law": "empirical"},
 ]
 
 
@@ -81,7 +81,7 @@ def family_and_rows(table, options):
 def test_columns_at_many_rows_are_those_of_each(table, options):
     family, rows = family_and_rows(table, options)
     together = Rows(family, rows, family.cells(rows))
-    columns = together.columns
+    columns, index = together.columns, together.index
     designs = [family.at(row) for row in rows]
     inner = [design.in_units() for design in designs]
     numbers = together.features
@@ -92,14 +92,11 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
     assert np.array_equal(numbers.units, [design.units for design in designs])
     assert np.array_equal(numbers.slopes, [design.slopes for design in designs])
     assert numbers.slopes.any() == (options.get("bins", 0) is None)
-    assert family.is_tilted
     for function in FUNCTIONS.values():
         for j, column in enumerate(columns):
-            basis = column.basis(function)
-            mean, contrast = np.einsum("nab,mnb->anm", column.mixing, basis)
+            mean, contrast = (numbers[index[:, j]] for numbers in column.functionals(function))
             for i, design in enumerate(inner):
-                coordinate = design.coordinates[j]
-                m, c = functionals(coordinate, coordinate.tabulate(function))
+                (m,), (c,) = design.coordinates[j].functionals(function)
                 size = max(1.0, np.abs(m).max())
                 assert np.allclose(mean[i], m, rtol=EXACT, atol=EXACT * size, equal_nan=True)
                 largest = max(size, np.abs(c).max())
@@ -110,23 +107,20 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
 def test_a_row_has_the_same_bits_in_any_company(table, options):
     family, rows = family_and_rows(table, options)
     cells = family.cells(rows)
-    whole = Rows(family, rows, cells).columns
-
-    def alone_at(i):
-        return Rows(family, rows[i : i + 1], cells[i : i + 1])
-
+    whole = Rows(family, rows, cells)
     for i in repeats(range(len(rows)), (0, 3, 8)):  # far out, with missing values, and an ordinary one
-        for one, column in zip(alone_at(i).columns, whole, strict=True):
+        one = Rows(family, rows[i : i + 1], cells[i : i + 1])
+        for j, (column, law) in enumerate(zip(whole.columns, whole.index[i], strict=True)):
             for function in FUNCTIONS.values():
-                together, alone = column.basis(function)[:, i], one.basis(function)[:, 0]
+                together = column.basis(function)[:, law]
+                alone = one.columns[j].basis(function)[:, one.index[0, j]]
                 assert np.array_equal(alone, together, equal_nan=True)
 
 
-def test_bin_weights_and_slopes_of_many_values_go_row_by_row(table):
-    assert family_and_rows(table, {"weights": "euclidean"})[0].is_tilted
-    assert not family_and_rows(table, {})[0].is_tilted
-    assert family_and_rows(table, {"bins": None})[0].is_tilted
-    assert not family_and_rows(table, {"bins": None, "law": "empirical"})[0].is_tilted
+def test_rows_share_laws_under_bin_weights_alone(table):
+    assert family_and_rows(table, {})[0].by_cell
+    assert not family_and_rows(table, {"weights": "euclidean"})[0].by_cell
+    assert not family_and_rows(table, {"bins": None, "law": "empirical"})[0].by_cell
 
 
 def test_slopes_are_told_from_indicators(table):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from internals import Combination, ProductFamily, binned, exact_expectation, named_weights, read
+from internals import Combination, ProductFamily, Rows, binned, exact_expectation, named_weights, read
 from limes.models import forms
 from oracle import EXACT
 
@@ -43,25 +43,23 @@ def family(rows) -> ProductFamily:
 @pytest.mark.parametrize("name", FORMS)
 def test_many_rows_are_each_row_alone(name, family, rows):
     together, alone = exact_expectation(FORMS[name]), exact_expectation(FORMS[name])
-    assert together.serves(family)
     cells = family.cells(rows)
-    many = together.of_cells(family, cells, family.features(cells).variance)
+    many = together.at(Rows(family, rows, cells))
     for i, row in enumerate(rows):
         one = alone.moments(family.at(row).in_units())
         assert np.array_equal(many.mean[i], one.mean)
         assert np.array_equal(many.gamma[i], one.gamma)
-    some = together.of_cells(family, cells[40:41], family.features(cells[40:41]).variance)
+    some = together.at(Rows(family, rows[40:41], cells[40:41]))
     assert np.array_equal(some.gamma[0], many.gamma[40])
 
 
 def test_a_forest_in_a_sum_goes_together_to_the_bits_of_any_number_of_rows(family, rows):
     form = Combination([FOREST, FORMS["linear"]], np.array([0.4, 2.0]), np.array(-0.1))
     exact, cells = exact_expectation(form), family.cells(rows)
-    assert exact.serves(family)
-    variance = family.features(cells).variance
-    many = exact.of_cells(family, cells, variance)
+    assert exact.shares_tables(family)
+    many = exact.at(Rows(family, rows, cells))
     for i, row in enumerate(rows):
-        alone = exact.of_cells(family, cells[i : i + 1], variance[i : i + 1])
+        alone = exact.at(Rows(family, rows[i : i + 1], cells[i : i + 1]))
         assert np.array_equal(many.gamma[i], alone.gamma[0])
         assert np.array_equal(many.mean[i], alone.mean[0])
         one = exact.moments(family.at(row).in_units())

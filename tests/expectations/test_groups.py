@@ -19,6 +19,7 @@ from internals import (
     BinWeights,
     LinkedExpectation,
     ProductFamily,
+    Rows,
     SummedExpectation,
     as_margin,
     categorical,
@@ -255,9 +256,8 @@ def test_rows_have_the_same_bits_alone_and_together():
     form = forms.Linked(tables_form(singles, tables, len(levels)), "logistic", [[-1.0, 1.0]], [1.0, 0.0])
     family = ProductFamily(tuple(categorical(column) for column in matrix.T), BinWeights(1.0))
     cells = family.cells(matrix)
-    variance = family.features(cells).variance
-    together = LinkedExpectation(form).of_cells(family, cells, variance)
-    backwards = LinkedExpectation(form).of_cells(family, cells[::-1], variance[::-1])
+    together = LinkedExpectation(form).at(Rows.in_cells(family, cells))
+    backwards = LinkedExpectation(form).at(Rows.in_cells(family, cells[::-1]))
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 59):
         alone = LinkedExpectation(form).moments(family.at(matrix[i]))

@@ -15,7 +15,7 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from internals import LINKS, SQUARES, BinWeights, LinkedExpectation, ProductFamily, categorical
+from internals import LINKS, SQUARES, BinWeights, LinkedExpectation, ProductFamily, Rows, categorical
 from limes.designs import ProductDesign
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
@@ -271,9 +271,8 @@ def test_rows_have_the_same_bits_alone_and_together():
     model = forms.Linked(forms.Linear(rng.normal(size=6), -1.0), "logistic", [[-1.0, 1.0]], [1.0, 0.0])
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
-    variance = family.features(cells).variance
-    together = LinkedExpectation(model).of_cells(family, cells, variance)
-    backwards = LinkedExpectation(model).of_cells(family, cells[::-1], variance[::-1])
+    together = LinkedExpectation(model).at(Rows.in_cells(family, cells))
+    backwards = LinkedExpectation(model).at(Rows.in_cells(family, cells[::-1]))
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 299):
         alone = LinkedExpectation(model).moments(family.at(x[i]))

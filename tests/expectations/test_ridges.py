@@ -17,7 +17,16 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from internals import CURVES, BinWeights, ProductFamily, binned, categorical, envelope, exact_expectation
+from internals import (
+    CURVES,
+    BinWeights,
+    ProductFamily,
+    Rows,
+    binned,
+    categorical,
+    envelope,
+    exact_expectation,
+)
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
 from oracle import EXACT
@@ -141,8 +150,8 @@ def test_a_kink_under_normal_laws(seed):
     d = 1 + seed
     design, _ = slopes.normal_columns(rng, d, np.inf)
     form = network(rng, 4, d, "relu")
-    mean = np.array([c.mean for c in design.coordinates])
-    variance = np.array([c.scatter * c.unit**2 for c in design.coordinates])
+    mean = design.inclusion
+    variance = design.variance
     m, s = form.weights @ mean + form.offsets, np.sqrt(form.weights**2 @ variance)
     limit = limes.limit(design, form)
     coef = (form.weights * norm.cdf(m / s)[:, None]).T @ form.scales
@@ -186,7 +195,7 @@ def test_a_kink_under_uniform_laws(seed):
         f = mass * float(values[0] - 2 * values[1])
         mean += f
         for j, c in enumerate(cells):
-            given_z[j, int(c == design.coordinates[j].cell)] += f
+            given_z[j, int(c == design.coordinates[j].cell[0])] += f
     coef = given_z[:, 1] / design.inclusion - given_z[:, 0] / (1 - design.inclusion)
     limit = limes.limit(design, form)
     size = np.abs(form.scales).sum()
@@ -201,7 +210,7 @@ def test_a_kink_under_uniform_laws(seed):
 @given(strategies.designs(sizes=(1,), most_bins=4))
 def test_characteristic_functions_stay_below_their_envelopes(stated):
     (coordinate,) = stated.design().coordinates
-    bounds = envelope([coordinate])
+    bounds = envelope(coordinate)
     tau = np.geomspace(0.01, 200.0, 60)
     # the constant keeps outputs away from 0, which has no relative accuracy
     form = forms.Ridges(tau[:, None], np.zeros(60), np.eye(60), "cos", np.ones(60))
@@ -225,9 +234,8 @@ def test_rows_have_the_same_bits_alone_and_together(activation):
     form = network(rng, 40, 6, activation, 0.5, outputs=(2,))
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
-    variance = family.features(cells).variance
-    together = exact_expectation(form).of_cells(family, cells, variance)
-    backwards = exact_expectation(form).of_cells(family, cells[::-1], variance[::-1])
+    together = exact_expectation(form).at(Rows.in_cells(family, cells))
+    backwards = exact_expectation(form).at(Rows.in_cells(family, cells[::-1]))
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 199):
         alone = exact_expectation(form).moments(family.at(x[i]))
@@ -261,7 +269,7 @@ def test_kinks_of_values_of_the_background_against_enumeration():
     )
     family, rows = explainer._model.family, x[:5]
     cells = family.cells(rows)
-    moments = exact_expectation(form).of_cells(family, cells, family.features(cells).variance)
+    moments = exact_expectation(form).at(Rows.in_cells(family, cells))
     own = [law.cells.locate(column) for law, column in zip(family.marginals, x.T, strict=True)]
     states = np.array(list(product(*x.T)))
     f, t = evaluated(form, states), np.exp(-0.5 / family.weights.bandwidth**2)

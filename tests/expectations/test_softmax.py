@@ -19,6 +19,7 @@ from internals import (
     BinWeights,
     Lookup,
     ProductFamily,
+    Rows,
     SoftmaxExpectation,
     Sum,
     categorical,
@@ -209,9 +210,8 @@ def test_rows_have_the_same_bits_alone_and_together():
     form = forms.Softmax(forms.Linear(2.0 * rng.normal(size=(4, 3)), [0.0, 1.0, -1.0]))
     family = limes.TabularExplainer(lambda rows: rows[:, 0], x, method="sampled", max_calls=64)._model.family
     cells = family.cells(x)
-    variance = family.features(cells).variance
-    together = SoftmaxExpectation(form).of_cells(family, cells, variance)
-    backwards = SoftmaxExpectation(form).of_cells(family, cells[::-1], variance[::-1])
+    together = SoftmaxExpectation(form).at(Rows.in_cells(family, cells))
+    backwards = SoftmaxExpectation(form).at(Rows.in_cells(family, cells[::-1]))
     assert np.array_equal(together.gamma, backwards.gamma[::-1])
     for i in (0, 17, 299):
         alone = SoftmaxExpectation(form).moments(family.at(x[i]))

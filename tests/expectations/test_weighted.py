@@ -9,7 +9,6 @@ from tests import oracle
 
 from internals import (
     AnswerStatistics,
-    CellMeans,
     CellMoments,
     ControlMoments,
     ExplainedRows,
@@ -19,7 +18,6 @@ from internals import (
     binned,
     categorical,
     cell_codes,
-    functionals,
     least_squares_of_pool,
     named_weights,
 )
@@ -162,11 +160,12 @@ def test_effects_of_cells_have_the_moments_of_any_function(bandwidth):
     rng = np.random.default_rng(3)
     effects = [rng.normal(size=(law.cells.count, 2)) for law in laws.marginals]
     table = CellMoments.of(laws, effects)
-    for j, column in enumerate(laws.variants):
-        for b, coordinate in enumerate(column):
-            mean, contrast = functionals(coordinate, CellMeans(effects[j].T, np.zeros_like(effects[j].T)))
+    for j, column in enumerate(laws.columns):
+        for b in range(column.size):
+            coordinate = column.select(np.array([b]))
+            (mean,), (contrast,) = coordinate.mixed(coordinate.basis_of_cells(effects[j].T))
             assert oracle.error(table.mean[j, b], mean) < EXACT
-            if coordinate.variance > 0:
+            if coordinate.moments.variance > 0:
                 assert oracle.error(table.contrast[j, b], contrast) < EXACT
 
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from internals import LRUCache, _limit, state_of
+from internals import LRUCache, Rows, _limit, state_of
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import ModelError
 
@@ -181,7 +181,7 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
     for bandwidth in (0.5, 1.0):
         other = limes.TabularExplainer(model, X, bandwidth=bandwidth)
         family = other._model.family
-        expectation.of_cells(family, family.cells(X[:2]), np.ones((2, 3)))
+        expectation.at(Rows(family, X[:2], family.cells(X[:2])))
     assert len(made) == 2
     explainer(X[2:4], progress=False)
     assert len(made) == 2

@@ -18,16 +18,20 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, is_constant, power_of_two
 from limes._diagnostics.finding import RowOutput
-from limes._expectations.product import CombinedExpectation, ProductExpectation, explain_rows
-from limes._expectations.refusals import REFUSED, refusals
+from limes._expectations.moments import (
+    REFUSED,
+    CombinedExpectation,
+    ProductExpectation,
+    explain_rows,
+    refusals,
+)
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
-from limes.designs._coordinates import IndicatorCoordinate
+from limes.designs._column import IndicatorColumn, column_at
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import BinCells
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.designs._weights import BinWeights
 from limes.surrogates import least_squares
 
@@ -278,12 +282,12 @@ class TableContext(DiagnosticContext):
     def _at_rows(self, family: ProductFamily) -> list[ProductDesign]:
         if not family.by_cell:
             return [family.at(row) for row in self.rows]
-        return [_at_cells(family, cells) for cells in self.cells]
+        return [family.of_cells(cells) for cells in self.cells]
 
     def family_at(self, bandwidth: float) -> ProductFamily:
         if bandwidth == self.bandwidth:
             return self.family
-        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))  # type: ignore[type-var]
+        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))
 
     @cached_property
     def box(self) -> list[ProductDesign]:
@@ -306,13 +310,18 @@ class TableContext(DiagnosticContext):
         if self.family.by_cell:
             cells = self.cells[i].copy()
             cells[j] = cell
-            return _at_cells(self.family, cells)
+            return self.family.of_cells(cells)
         scale = 1.0 if self.family.scales is None else float(self.family.scales[j])
-        coordinate = IndicatorCoordinate.tilted(
-            self.family.marginals[j], float(self.rows[i, j]), cell, scale=scale, weights=self.family.weights
-        )
+        column: Any = column_at(
+            self.family.marginals[j],
+            self.rows[[i], j],
+            np.array([cell]),
+            scale=scale,
+            weights=self.family.weights,
+            slope=False,
+        )[0]
         coordinates = self.row_designs[i].coordinates
-        return ProductDesign((*coordinates[:j], coordinate, *coordinates[j + 1 :]))
+        return ProductDesign((*coordinates[:j], column, *coordinates[j + 1 :]))
 
     def draw(self, design: ProductDesign, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         return design.draw(rng.random((count, design.size)))
@@ -404,12 +413,6 @@ class SubsetContext(DiagnosticContext):
         return MixtureSample(z, z, self.predictions(i, z), squared, -log_law, noise=0.0)
 
 
-def _at_cells(family: ProductFamily, cells: Ints) -> ProductDesign:
-    """The design at a row with these cells (d,), of a family whose weights depend on cells alone."""
-    coordinates = tuple(family.variants[j][cell] for j, cell in enumerate(cells.tolist()))
-    return ProductDesign(coordinates, family, cells)
-
-
 # A column and one of its cells
 Place = tuple[int, int]
 
@@ -499,7 +502,9 @@ class ExactSource(SampledSource):
         except REFUSED:
             return super().profile(context, i, places)
         slopes = coef[np.arange(len(places)), [j for j, _ in places], context.positions[i]]
-        outside = [indicator(design, j).exclusion for design, (j, _) in zip(designs, places, strict=True)]
+        outside = [
+            float(indicator(design, j).exclusion[0]) for design, (j, _) in zip(designs, places, strict=True)
+        ]
         return Estimate.exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
@@ -520,7 +525,7 @@ class ExactSource(SampledSource):
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
         expectation = self._expectation
         in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
-        if in_columns and isinstance(context, TableContext) and context.family.is_tilted:
+        if in_columns and isinstance(context, TableContext) and not context.family.by_cell:
             # rows with separate laws are explained together
             its = Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
             numbers, moments = explain_rows(expectation, its)
@@ -538,9 +543,9 @@ class ExactSource(SampledSource):
         first, m = designs[0], len(designs)
         if _in_blocks(expectation, first):
             cells = np.stack([design.cells for design in designs])
-            features = first.family.features(cells)
-            moments = expectation.of_cells(first.family, cells, features.variance)
-            coef = least_squares(features, moments).coef
+            its = Rows.in_cells(first.family, cells)
+            moments = expectation.at(its)
+            coef = least_squares(its.features.features, moments).coef
             return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
         inner_moments = [
             (design.in_units(), expectation.moments(design.in_units(), row))
@@ -565,18 +570,18 @@ def _makes_large_tables(expectation: Any) -> bool:
 
 
 def _rows_outside(context: TableContext, i: int, j: int, x: Floats, rng: np.random.Generator) -> Floats:
-    coordinate = indicator(context.box[i], j)
-    cells = rng.choice(coordinate.elsewhere.size, size=len(x), p=coordinate.elsewhere)
+    (elsewhere,) = indicator(context.box[i], j).elsewhere
+    cells = rng.choice(elsewhere.size, size=len(x), p=elsewhere)
     moved = x.copy()
     moved[:, j] = context.family.marginals[j].quantile(cells, rng.random(len(x)))
     return moved
 
 
-def indicator(design: ProductDesign, j: int) -> IndicatorCoordinate:
+def indicator(design: ProductDesign, j: int) -> IndicatorColumn:
     """Column j of a design, which is cut into cells."""
-    coordinate = design.coordinates[j]
-    assert isinstance(coordinate, IndicatorCoordinate)  # noqa: S101 - callers select such columns
-    return coordinate
+    column = design.coordinates[j]
+    assert isinstance(column, IndicatorColumn)  # noqa: S101 - callers select such columns
+    return column
 
 
 def _in_blocks(expectation: Any, design: Any) -> bool:
@@ -585,5 +590,5 @@ def _in_blocks(expectation: Any, design: Any) -> bool:
         and isinstance(design, ProductDesign)
         and design.family is not None
         and design.cells is not None
-        and expectation.serves(design.family)
+        and expectation.shares_tables(design.family)
     )

@@ -29,7 +29,7 @@ from limes._diagnostics.bandwidth import paths
 from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
 from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, Measure, RowOutput, worst
 from limes._expectations.moments import Moments
-from limes.designs._features import weighted_sum
+from limes.designs._product import weighted_sum
 from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
 from limes.surrogates import LIME_SAMPLES, ridge
 

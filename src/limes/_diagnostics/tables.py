@@ -192,9 +192,7 @@ def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation
     laws: dict[int, Floats] = {}  # q_b of each column that is cut into cells
     places: list[tuple[int, int]] = []
     for j in np.flatnonzero(context.binned).tolist():
-        coordinate = indicator(context.row_designs[i], j)
-        laws[j] = q = np.asarray(coordinate.exclusion * coordinate.elsewhere)
-        q[coordinate.cell] = coordinate.inclusion
+        laws[j] = q = indicator(context.row_designs[i], j).probability
         frequent = np.argsort(-q, kind="stable")[:MOST_CELLS]
         cells = {int(context.cells[i, j]), *(int(b) for b in frequent if q[b] > 0)}
         places += [(j, b) for b in sorted(cells)]

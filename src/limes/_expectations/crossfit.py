@@ -15,7 +15,7 @@ independent of each other; the standard error follows from their differences.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -198,7 +198,7 @@ def _variance(values: Floats) -> float:
 
 def _anywhere(family: ProductFamily) -> ProductDesign:
     """A design of the family: under bin weights a control is fitted to laws that all instances share."""
-    return ProductDesign(tuple(column[0] for column in family.variants))
+    return replace(family.of_cells(np.zeros(len(family.marginals), dtype=np.int64)), family=None, cells=None)
 
 
 # Controls that are made for the many rows of a pool

@@ -17,7 +17,7 @@ times the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -28,14 +28,11 @@ import numpy as np
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, padded
 from limes._expectations.exact import ExactExpectation
-from limes._expectations.moments import Moments
-from limes._expectations.product import ProductExpectation
+from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
-from limes.designs._coordinates import CellMeans, Coordinate
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import bases
-from limes.designs._tilted_columns import TiltedColumn
+from limes.designs._column import Column
+from limes.designs._product import ProductFamily, Rows, aligned
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 
@@ -54,17 +51,12 @@ _WORTH_SHARING = 25_000
 
 
 class ForestExpectation(ProductExpectation):
-    """Moments of one forest under many designs.
-
-    Raises
-    ------
-    InputError
-        If a design and the forest have different numbers of columns.
-    """
+    """Moments of one forest under many designs."""
 
     def __init__(self, form: Forest) -> None:
         self._form = form
         self._layout = _Layout.from_forest(form)
+        self.functions = self._layout.functions
         self._outputs = form.value.shape[1:]
         self._intercept = form.intercept
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
@@ -79,70 +71,61 @@ class ForestExpectation(ProductExpectation):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy in another process builds its own layout, which takes less time than sending it
-        return {name: value for name, value in vars(self).items() if name not in ("_layout", "_leaves")}
+        built = ("_layout", "functions", "_leaves")
+        return {name: value for name, value in vars(self).items() if name not in built}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _layout=_Layout.from_forest(state["_form"]))
+        layout = _Layout.from_forest(state["_form"])
+        vars(self).update(state, _layout=layout, functions=layout.functions)
 
-    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        """E_w f and Cov_w(h, f) under one design."""
-        self._check(design.size)
-        if any(column.nearly_fixed for column in design.coordinates):
-            return self._leaves.moments(design)
-        if design.family is not None and design.cells is not None and self.serves(design.family):
-            return self._moments(*self._row(self._shared(design.family), design.cells), design.variance)
-        functionals, mixing = self._functionals([(c,) for c in design.coordinates])
-        layout = self._layout
-        explain = partial(
-            _kernels.explain_law, layout.splits, layout.intervals, functionals[:, 0], mixing[:, 0]
-        )
-        return self._moments(*self._one(explain), design.variance)
-
-    @property
-    def functions(self) -> Sequence[Function | None]:
-        """Functions that are integrated, one a column."""
-        return self._layout.functions
-
-    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
-        """Moments at n rows, given each column's laws there."""
-        layout = self._layout
-        variance = np.stack([column.variance for column in columns], axis=1)
-        mixing = np.ascontiguousarray(np.stack([column.mixing for column in columns], axis=1))
-        functionals = np.zeros((len(variance), layout.start[-1], 2))
-        for j, basis in enumerate(bases(columns, layout.functions)):
-            if basis is not None:
-                functionals[:, layout.start[j] : layout.start[j + 1]] = basis.transpose(1, 0, 2)
-        each = [
-            self._one(partial(_kernels.explain_law, layout.splits, layout.intervals, *row))
-            for row in zip(functionals, mixing, strict=True)
-        ]
-        mean, contrast = (np.stack(arrays) for arrays in zip(*each, strict=True))
-        return self._moments(mean, contrast, variance)
-
-    def serves(self, family: ProductFamily) -> bool:
-        """Return whether `of_cells` can be used: cells decide the designs, and the table is not too large."""
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether cells decide the designs, and the table of splits × cells is not too large."""
+        if family is None or not family.by_cell:
+            return False
         widest = max(law.cells.count for law in family.marginals)
-        return family.by_cell and 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
+        return 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
 
-    def of_cells(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
-        self._check(len(family.marginals))
-        table = self._shared(family)
-        n, d = cells.shape
+    def at(self, rows: Rows) -> Moments:
+        if len(rows.cells.T) != self._layout.columns:
+            raise InputError(f"the design has {len(rows.cells.T)} columns, the forest {self._layout.columns}")
+        family, (n, d) = rows.family, rows.cells.shape
+        variance = rows.features.inner.variance
         mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
-        if n <= _FEW and not self._in_one_order:
-            for i, row in enumerate(cells):
-                mean[i], contrast[i] = self._row(table, row)
-        else:
-            self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
-        return self._moments(mean, contrast, variance)
+        if family is not None and self.shares_tables(family):
+            table = self._shared(family)
+            if n <= _FEW and not self._in_one_order:
+                one_row = partial(_kernels.explain_row, self._layout.splits, table)
+                for i, row in enumerate(rows.cells.astype(np.uint32)):
+                    mean[i], contrast[i] = self._one(partial(one_row, row))
+            else:
+                self._blocks(table, np.ascontiguousarray(rows.cells, dtype=np.uint32), mean, contrast)
+            return self._moments(mean, contrast, variance)
+        fixed = rows.nearly_fixed
+        if fixed.all():
+            return self._leaves.at(rows)
+        for i, row in enumerate(zip(*self._at_rows(rows), strict=True)):
+            law = partial(_kernels.explain_law, self._layout.splits, self._layout.intervals, *row)
+            mean[i], contrast[i] = self._one(law)
+        moments = self._moments(mean, contrast, variance)
+        if fixed.any():
+            exact = self._leaves.at(rows.take(np.flatnonzero(fixed)))
+            moments.mean[fixed], moments.gamma[fixed] = exact.mean, exact.gamma
+        return moments
+
+    def _at_rows(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Two functionals of each column's indicators, (n, ranks, 2), and their mixing, (n, d, 2, 2)."""
+        start = self._layout.start
+        functionals = np.zeros((len(rows), start[-1], 2))
+        mixing = np.zeros((*rows.cells.shape, 2, 2))
+        for j, function in enumerate(self._layout.functions):
+            if function is not None:
+                column, law = rows.columns[j], rows.index[:, j]
+                functionals[:, start[j] : start[j + 1]] = column.basis(function)[:, law].transpose(1, 0, 2)
+                mixing[:, j] = column.mixing[law]
+        return functionals, mixing
 
     def given_cells(self, family: ProductFamily, cells: Ints) -> Floats:
-        """E_w[f | x_j in cell b] up to a constant a row and column, (n, d, B, k), for rows with cells (n, d).
-
-        Every cell must have some probability at every row.
-        """
-        self._check(len(family.marginals))
+        """E_w[f | x_j in cell b], (n, d, B, k), up to a constant a row and column; every cell has a mass."""
         table = self._shared(family)
         shares = self._shares.get(family, lambda: self._shares_of(family), lambda table: table.nbytes)
         means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
@@ -160,13 +143,6 @@ class ForestExpectation(ProductExpectation):
     def _leaves(self) -> ExactExpectation:
         """The plain expectation: slower, but it takes no differences of probabilities near 1."""
         return ExactExpectation(self._form)
-
-    def _check(self, columns: int) -> None:
-        if columns != self._layout.columns:
-            raise InputError(f"the design has {columns} columns, the forest {self._layout.columns}")
-
-    def _row(self, table: Floats, cells: Ints) -> tuple[Floats, Floats]:
-        return self._one(partial(_kernels.explain_row, self._layout.splits, table, cells.astype(np.uint32)))
 
     def _one(self, explain: Callable[[int, int, Floats, Floats], None]) -> tuple[Floats, Floats]:
         """Add up the mean (k,) and contrasts (d, k) of one row over runs of trees."""
@@ -193,28 +169,20 @@ class ForestExpectation(ProductExpectation):
         in_threads(block, range(0, len(cells), _BLOCK))
 
     def _shared(self, family: ProductFamily) -> Floats:
-        return self._tables.get(family, lambda: self._table(family.variants), lambda table: table.nbytes)
+        return self._tables.get(family, lambda: self._table(family.columns), lambda table: table.nbytes)
 
-    def _table(self, variants: Sequence[Sequence[Coordinate]]) -> Floats:
-        """Ratios and changes of the edges below every split, for each variant of its column: (S, 4, ≥ V)."""
-        functionals, mixing = self._functionals(variants)
-        table = np.zeros((self._layout.size, 4, padded(functionals.shape[1])))
-        _kernels.tabulate(*self._layout.edges, functionals, self._layout.start, mixing, table)
+    def _table(self, columns: Sequence[Column]) -> Floats:
+        """Ratios and changes of the edges below every split, for each law of its column: (S, 4, ≥ V)."""
+        layout, widest = self._layout, max(column.size for column in columns)
+        functionals = np.zeros((layout.start[-1], widest, 2))
+        mixing = np.zeros((len(columns), widest, 2, 2))
+        for j, (column, function) in enumerate(zip(columns, layout.functions, strict=True)):
+            if function is not None:
+                functionals[layout.start[j] : layout.start[j + 1], : column.size] = column.basis(function)
+                mixing[j, : column.size] = column.mixing
+        table = np.zeros((layout.size, 4, padded(widest)))
+        _kernels.tabulate(*layout.edges, functionals, layout.start, mixing, table)
         return table
-
-    def _functionals(self, variants: Sequence[Sequence[Coordinate]]) -> tuple[Floats, Floats]:
-        """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
-        layout, widest = self._layout, max(len(column) for column in variants)
-        start = layout.start
-        functionals = np.zeros((start[-1], widest, 2))
-        mixing = np.zeros((len(variants), widest, 2, 2))
-        for j, function in enumerate(layout.functions):
-            if function is None:
-                continue
-            for v, (coordinate, means) in enumerate(_tabulated(variants[j], function)):
-                functionals[start[j] : start[j + 1], v] = coordinate.basis(means)
-                mixing[j, v] = coordinate.mixing
-        return functionals, mixing
 
     def _shares_of(self, family: ProductFamily) -> Floats:
         """Shares of the edges below every split, (S, 4, ≥ B).
@@ -228,75 +196,45 @@ class ForestExpectation(ProductExpectation):
         for j, function in enumerate(layout.functions):
             if function is None:
                 continue
-            edge, variants = np.flatnonzero(column == j), family.variants[j]
-            means = variants[0].tabulate(function).values
+            edge, cells = np.flatnonzero(column == j), family.columns[j]
+            means = family.marginals[j].expect(function)
             inside = means[upper[edge]] - means[lower[edge]] + missing[edge, None] * means[-1]
             inside = np.maximum(inside, 0.0)
-            reached = inside @ np.stack([c.probability for c in variants], axis=1)
+            reached = inside @ np.ascontiguousarray(cells.masses.T)
             inverse = np.divide(1.0, reached, out=np.zeros_like(reached), where=reached > 0.0)
             zeros, ones = (inside == 0.0).sum(axis=1), (inside == 1.0).sum(axis=1)
             inside[(ones > zeros) | ((ones == zeros) & (inside[:, -1] == 1.0))] -= 1.0
             split, side = above[edge], 1 - is_left[edge]
-            shares[split, side, : len(variants)] = inverse
-            shares[split, 2 + side, : len(variants)] = inside
+            shares[split, side, : cells.size] = inverse
+            shares[split, 2 + side, : cells.size] = inside
         return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
         mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
         contrast = contrast.reshape((*contrast.shape[:-1], *self._outputs))
-        gamma = contrast * variance.reshape((*variance.shape, *(1,) * len(self._outputs)))
-        return Moments.exact(mean, gamma, designs=variance.shape[:-1])
-
-
-def _tabulated(
-    coordinates: Sequence[Coordinate], function: Function
-) -> Iterator[tuple[Coordinate, CellMeans]]:
-    """Coordinates and their tables; those of one law share a table."""
-    table, law = None, None
-    for coordinate in coordinates:
-        if table is None or coordinate.marginal is not law:
-            table, law = coordinate.tabulate(function), coordinate.marginal
-        yield coordinate, table
+        return Moments.exact(mean, contrast * aligned(variance, contrast), designs=variance.shape[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """A forest as the kernels read it.
+    """A forest as the kernels read it."""
 
-    Attributes
-    ----------
-    columns
-        Number of columns d.
-    constant
-        (k,) sum of the trees that are one leaf.
-    functions
-        For each column the indicators whose differences are its edges; None where no split reads it.
-    ranks
-        (d,) position of the last threshold's indicator of each column.
-    edges
-        (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``.
-    splits
-        The splits in the layout of the compiled passes, depth first.
-    starts
-        First split of each tree with a split, and the number S of all splits.
-    """
-
-    columns: int
-    constant: Floats
+    columns: int  # number of columns d
+    constant: Floats  # (k,), sum of the trees that are one leaf
+    # for each column the indicators whose differences are its edges; None where no split reads it
     functions: tuple[Function | None, ...]
-    ranks: Ints
+    ranks: Ints  # (d,), position of the last threshold's indicator of each column
+    # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
-    splits: _kernels.Splits
-    starts: Ints
+    splits: _kernels.Splits  # in the layout of the compiled passes, depth first
+    starts: Ints  # first split of each tree with a split, and the number S of all splits
 
     @property
     def size(self) -> int:
-        """Number of splits S."""
         return int(self.starts[-1])
 
     @property
     def outputs(self) -> int:
-        """Number of outputs k."""
         return self.constant.size
 
     @cached_property
@@ -312,8 +250,10 @@ class _Layout:
 
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:
-        """Lay a forest out, its splits depth first."""
-        (node, parent, depth, column, same), is_left = _preorder(form)
+        edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
+        count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
+        # the nodes of all trees, depth first
+        (node, parent, depth, column, same), is_left = edges[:, :count], is_left[:count]
         upper_node = np.where(parent >= 0, node[parent], 0)
         functions, ranks, rank = _thresholds(form)
         bounds, missing = np.zeros((2, node.size), dtype=np.int64), np.zeros(node.size, dtype=np.bool_)
@@ -355,13 +295,6 @@ class _Layout:
         )
 
 
-def _preorder(form: Forest) -> tuple[Ints, Bools]:
-    """The nodes of all trees, depth first: (node, parent, depth, column, same), (5, N), and is_left, (N,)."""
-    edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
-    count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
-    return edges[:, :count], is_left[:count]
-
-
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:
     """Cut the trees into at most ``count`` runs of about equal numbers of splits."""
     wanted = starts[-1] * np.arange(1, count) / count
@@ -370,10 +303,7 @@ def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:
 
 
 def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
-    """Each column's 0, 1[x <= t] for its thresholds t ascending, 1[x not missing], 1[x missing].
-
-    Returns these functions, the rank of the last threshold plus one, and every inner node's rank among them.
-    """
+    """Columns' 0, 1[x <= t] with t ascending, 1[present], 1[missing]; last ranks; inner nodes' ranks."""
     functions: list[Function | None] = []
     ranks, rank = np.zeros(form.size, dtype=np.int64), np.zeros(form.feature.size, dtype=np.int64)
     for j in range(form.size):

@@ -1,7 +1,7 @@
 r"""Columns that interact, as one factor of a product: E_w e^{zF}, F being all that they add to the margin.
 
 F is constant on the cells of a grid, but for the parts of single columns, so that with masses of cells under
-the two functionals of each column (``designs/_coordinates.py``), m_j[a] = mean(1[a]) and
+the two functionals of each column (``designs/_column.py``), m_j[a] = mean(1[a]) and
 c_j[a] = contrast(1[a]),
 
     mean = Σ_{a,b,...} m_1[a] m_2[b] ... e^{zF(a,b,...)},    contrast_j = the same with c_j in place of m_j.
@@ -19,10 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.tabulated import Column, NodeGroup, tabulated
+from limes._expectations.tabulated import ColumnTerm, NodeGroup, finite_functionals
 from limes._functions import Density, Function, by_category, texture
 from limes._threads import LRUCache
-from limes.designs._coordinates import Coordinate
+from limes.designs._column import ColumnOfLaws
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
@@ -49,12 +49,10 @@ class _Pieces:
     cuts: Floats
 
     def which(self, x: Floats) -> Ints:
-        """The piece of each value."""
         return np.where(np.isnan(x), self.cuts.size + 1, np.searchsorted(self.cuts, x, side="left"))
 
     @property
     def points(self) -> Floats:
-        """One value of each piece."""
         return np.append(self.cuts, [np.inf, np.nan])
 
     def __call__(self, x: Floats) -> Floats:
@@ -67,15 +65,7 @@ class _Pieces:
 
 
 class _Axis:
-    """One column of a group: its cells, and what it adds to K margins by itself.
-
-    Attributes
-    ----------
-    points
-        One value of each of the A cells that interactions distinguish.
-    lower, upper
-        Bounds (K,) of what the column adds by itself.
-    """
+    """One column of a group: its cells, and what it adds to K margins by itself."""
 
     def __init__(
         self,
@@ -83,15 +73,14 @@ class _Axis:
         function: Function | None,
         loading: Floats,
         interactions: Sequence[Function],
-        variants: Sequence[Coordinate],
+        column: ColumnOfLaws,
     ) -> None:
-        laws = {id(coordinate.marginal): coordinate.marginal for coordinate in variants}
-        values = _values(list(laws.values()))
+        values = _values(column.marginal)
         read = list(interactions) if function is None else [function, *interactions]
         if values is None:
             _check_steps(place, read)
         pieces = _pieces(read, values)
-        means, contrasts = tabulated(place, variants, pieces)
+        means, contrasts = finite_functionals(place, column, pieces)
         masses = np.concatenate([means, contrasts])
         used = np.flatnonzero(masses.any(axis=0))
         # a point beyond all cuts is no value in a lookup: it has mass where the law has
@@ -101,12 +90,15 @@ class _Axis:
         order = np.argsort(cell, kind="stable")
         self._masses = masses[:, used[order]]
         self._starts = np.searchsorted(cell[order], np.arange(cells.size))
-        self.points = points[order[self._starts]]
+        self.points = points[
+            order[self._starts]
+        ]  # one value of each of the A cells that interactions tell apart
         alone = np.zeros((loading.shape[1], points.size))
         if function is not None:
             alone = loading.T @ function(points[order])
         if not np.isfinite(alone).all():
             raise ModelError(f"the margin has no finite value somewhere in column {place}")
+        # bounds (K,) of what the column adds by itself
         self._alone, self.lower, self.upper = alone, alone.min(axis=1), alone.max(axis=1)
 
     def weights(self, nodes: Complexes, owner: Ints) -> tuple[Complexes, Floats]:
@@ -117,29 +109,17 @@ class _Axis:
 
 
 class Group:
-    """Columns that interact, in K margins.
-
-    Attributes
-    ----------
-    steps
-        The columns in the order in which they are summed out.
-    children
-        For each step the earlier steps whose messages it multiplies.
-    below
-        For each step the positions of all columns that are summed out by then.
-    places
-        The columns, (g,).
-    lower, upper
-        Bounds (K,) of what the columns add to the margins.
-    """
+    """Columns that interact, in K margins."""
 
     def __init__(
         self, steps: Sequence[Elimination], axes: Sequence[_Axis], interactions: Sequence[StepInteraction]
     ) -> None:
+        # the columns in the order in which they are summed out
         self.steps, self._axes = steps, axes
         self.places = np.array([step.column for step in steps])
         position = {step.column: i for i, step in enumerate(steps)}
         points = {step.column: axis.points for step, axis in zip(steps, axes, strict=True)}
+        # for each step the earlier steps whose messages it multiplies, and all columns summed out by then
         self.children: list[list[int]] = [[] for _ in steps]
         self.below: list[tuple[int, ...]] = []
         self._tables: list[Floats | None] = []
@@ -186,29 +166,16 @@ def _table(
 
 
 class _Summed(NamedTuple):
-    """The result of a step for one pattern and N nodes.
+    """The result of a step for one pattern and N nodes."""
 
-    Attributes
-    ----------
-    message
-        The sum, (N, A of each column in the scope).
-    around
-        Product of the messages over the column alone, (N, A).
-    table
-        Product of the interactions and of the messages over several columns, (N, A of the scope, A); None
-        without any.
-    """
-
-    message: Complexes
-    around: Complexes
+    message: Complexes  # the sum, (N, A of each column in the scope)
+    around: Complexes  # product of the messages over the column alone, (N, A)
+    # product of the interactions and of the messages over several columns, (N, A of the scope, A)
     table: Complexes | None
 
 
 class GroupTables(Generic[T]):
-    """Sums of one group for N nodes with offsets (N,); a pattern consists of the variants of its columns.
-
-    Contrasts are c_j · ∂mean/∂m_j: one backward pass through the steps computes all of them.
-    """
+    """Sums of one group for N nodes with offsets (N,); a pattern consists of the laws of its columns."""
 
     def __init__(
         self,
@@ -222,16 +189,14 @@ class GroupTables(Generic[T]):
         self.offsets, self._derive = offsets, derive
         self._steps: LRUCache[tuple[int, ...], _Summed] = LRUCache(_MESSAGES, _BYTES)
 
-    def at(self, cells: Ints) -> tuple[Ints, T]:
-        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
-        patterns, which = np.unique(cells[:, self._group.places], axis=0, return_inverse=True)
+    def at(self, index: Ints) -> tuple[Ints, T]:
+        patterns, which = np.unique(index[:, self._group.places], axis=0, return_inverse=True)
         # one pattern and one shape at a time: the bits do not depend on the other rows
         contrasts = np.array([self._contrasts(pattern) for pattern in patterns.tolist()])
         means = np.array([self._summed(len(p) - 1, p).message for p in patterns.tolist()])
         return which.ravel(), self._derive(means, contrasts, self.offsets)
 
     def _summed(self, i: int, pattern: list[int]) -> _Summed:
-        """Sum out all columns up to step i."""
         key = (i, *(pattern[j] for j in self._group.below[i]))
         return self._steps.get(key, lambda: self._sum_out(i, pattern), self._bytes)
 
@@ -305,29 +270,16 @@ class GroupTables(Generic[T]):
         return np.asarray(product.sum(axis=away))
 
 
-def factors_of(
-    margin: Margin, variants: Sequence[Sequence[Coordinate]], outputs: slice
-) -> list[Column | Group]:
-    """Return the factors of E e^{zS} for some of a margin's outputs: columns, and groups of columns.
-
-    Raises
-    ------
-    InputError
-        If a group has too many cells, or a column of it is not constant between breaks where its law has a
-        density.
-    ModelError
-        If the margin has no finite value somewhere.
-    """
+def factors_of(margin: Margin, laws: Sequence[ColumnOfLaws], outputs: slice) -> list[ColumnTerm | Group]:
+    """The factors of E e^{zS} for some of a margin's outputs; a group of too many cells is refused."""
     terms = [
         (f, loading[:, outputs])
         for f, loading in zip(margin.terms.functions, margin.terms.loadings, strict=True)
     ]
     interactions = [replace(each, coef=each.coef[:, outputs]) for each in margin.interactions]
-    axes = {
-        j: _Axis(j, *terms[j], functions_of(interactions, j), variants[j]) for j in columns_of(interactions)
-    }
+    axes = {j: _Axis(j, *terms[j], functions_of(interactions, j), laws[j]) for j in columns_of(interactions)}
     columns = [
-        Column.of(j, function, loading, variants[j])
+        ColumnTerm.of(j, function, loading, laws[j])
         for j, (function, loading) in enumerate(terms)
         if function is not None and loading.any() and j not in axes
     ]
@@ -349,12 +301,11 @@ def _waves(nodes: Complexes, values: Floats) -> tuple[Complexes, Floats]:
     return np.exp(exponents - offsets[:, None]), offsets
 
 
-def _values(laws: Sequence[Marginal]) -> Floats | None:
+def _values(law: Marginal) -> Floats | None:
     """The values that a column takes, ascending, without NaN; None where it has a density."""
-    measures = [measure for law in laws for measure in law.measures]
-    if any(isinstance(measure, GaussianPieces) for measure in measures):
+    if any(isinstance(measure, GaussianPieces) for measure in law.measures):
         return None
-    values = np.unique(np.concatenate([m.value[m.weight > 0] for m in measures]))  # type: ignore[union-attr]
+    values = np.unique(np.concatenate([m.value[m.weight > 0] for m in law.measures]))  # type: ignore[union-attr]
     return np.asarray(values[~np.isnan(values)])
 
 

@@ -43,7 +43,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, is_constant
 from limes._expectations.moments import Moments, SampleStatistics, boxed, with_complement
-from limes.designs._features import Features
+from limes.designs._product import Features
 from limes.exceptions import ModelError
 
 # Rows that differ from the most frequent answer: from fewer, the size of errors is hardly known

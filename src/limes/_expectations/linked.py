@@ -8,7 +8,9 @@ and E e^{zS} = e^{zc} ∏_j mean_j(e^{z f_j}), with the two functionals of colum
 
 Both functionals depend on the row only through the law of its column: under bin weights all rows share one
 table of cells × nodes, and a row costs the products before and after each column. Columns that
-interact are one factor together (``groups.py``).
+interact are one factor together (``groups.py``). Where every row has its own laws a column's table has one
+line, and one range of f_j, for each row. The points that represent the laws of a column are then chosen once,
+fine enough for the fastest exponentials of the link, and are used for its ranges, all contours and nodes.
 
 Among the contours Re z = θ a row uses the one with the least E e^{θS}, which multiplies the errors: its
 probability keeps its digits whether it is 1/2, 1e-12, or 1 - 1e-12. Where the bound is still above 1e-9, the
@@ -17,108 +19,168 @@ row is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, times
 from limes._expectations.groups import Group, GroupTables, factors_of
-from limes._expectations.linked_rows import ColumnAtRows, columns_at_rows
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
-    Column,
     ColumnTables,
+    ColumnTerm,
     NodeGroup,
     TabulatedExpectation,
     product_rounding,
 )
 from limes._functions import Function
-from limes.designs._coordinates import Coordinate
-from limes.designs._tilted_columns import TiltedColumn
+from limes._kernels import add_exponentials
+from limes.designs._column import Column, ColumnOfLaws
+from limes.designs._product import Rows, aligned
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link
 
-Factor: TypeAlias = Column | Group | ColumnAtRows
+T = TypeVar("T")
+
 
 # Probabilities below this are compared with it
 _TINY = 1e-15
+# Exponents of the waves that decide how fine points are are clipped to this: no float64 overflows
+_STEEPEST = 600.0
 # Complex numbers of all columns of one block of rows, 1 MB: twice as fast as 2 MB, which leave a core's cache
 _BLOCK = 65_536
 
 
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
-    """Moments of links of sums under many designs.
-
-    Errors are relative to the expectations, or to ``smallest`` where an expectation is smaller.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns, or the margin's range is too wide.
-    ModelError
-        If the margin has no finite value somewhere, or the error of a row cannot be bounded.
-    """
+    """Moments of links of sums; errors are relative to expectations, but to ``smallest`` below it."""
 
     _form: Linked
 
     def __init__(self, form: Linked, smallest: float = _TINY) -> None:
         super().__init__(form)
         self._smallest = smallest
+        terms, interactions = form.margins
+        self.functions = None if interactions else terms.functions
 
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> list[_Margin]:
+    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> list[_Margin]:
         form = self._form
         return [
-            _Margin(
-                form.curve,
-                float(constant),
-                factors_of(form.margins, variants, slice(k, k + 1)),
-                self._smallest,
-            )
-            for k, constant in enumerate(form.margins.terms.intercept)
+            _Margin(form.curve, float(c), factors_of(form.margins, columns, slice(k, k + 1)), self._smallest)
+            for k, c in enumerate(form.margins.terms.intercept)
         ]
 
-    @property
-    def functions(self) -> Sequence[Function | None] | None:
-        """Functions that the margins are made of; None if columns interact."""
-        terms, interactions = self._form.margins
-        return None if interactions else terms.functions
-
-    def of_columns(self, columns: Sequence[TiltedColumn]) -> Moments:
-        """Moments at n rows, given each column's laws there."""
+    def _apart(self, rows: Rows) -> Moments:
         form = self._form
+        if self.functions is None:
+            return super()._apart(rows)
         assert isinstance(form.curve, Contour | Exponential)  # noqa: S101 - other links add up
         margins = [
             _MarginAtRows(
-                form.curve,
-                float(constant),
-                columns_at_rows(form, k, form.curve.fastest, columns),
-                self._smallest,
+                form.curve, float(c), _terms_at_rows(form, k, form.curve.fastest, rows), self._smallest
             )
-            for k, constant in enumerate(form.margins.terms.intercept)
+            for k, c in enumerate(form.margins.terms.intercept)
         ]
-        variance = np.stack([column.variance for column in columns], axis=1)
-        rows = np.arange(len(variance))[:, None]
-        return self._moments(margins, np.broadcast_to(rows, variance.shape), variance)
+        return self._moments(margins, rows.index, rows.features.inner.variance)
 
-    def _moments(self, tables: Sequence[_Margin], cells: Ints, variance: Floats) -> Moments:
+    def _moments(self, tables: Sequence[_Margin], index: Ints, variance: Floats) -> Moments:
         form = self._form
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         ones = (1,) * form.intercept.ndim
-        base: Floats = np.broadcast_to(form.intercept, (len(cells), *form.intercept.shape)).copy()
-        rest, contrast = np.zeros(base.shape), np.zeros((*cells.shape, *form.intercept.shape))
+        base: Floats = np.broadcast_to(form.intercept, (len(index), *form.intercept.shape)).copy()
+        rest, contrast = np.zeros(base.shape), np.zeros((*index.shape, *form.intercept.shape))
         for margin, coef in zip(tables, form.coef, strict=True):
-            linked = margin.moments(cells)
+            linked = margin.moments(index)
             # the bases are added first: 1 less a probability of almost 1 is then exact
             base += linked.base.reshape(-1, *ones) * coef
             rest += linked.rest.reshape(-1, *ones) * coef
-            contrast += linked.contrast.reshape(*cells.shape, *ones) * coef
-        gamma = contrast * variance.reshape(*variance.shape, *ones)
-        return Moments.exact(base + rest, gamma, designs=variance.shape[:-1])
+            contrast += linked.contrast.reshape(*index.shape, *ones) * coef
+        return Moments.exact(base + rest, contrast * aligned(variance, contrast), designs=variance.shape[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class _TermAtRows:
+    """What one column adds to one margin, under V laws."""
+
+    place: int
+    value: Floats  # (K,), f at the points; those of a law are side by side
+    weight: Floats  # (2, K), weights of the points in both functionals
+    start: Ints  # (V + 1,), the first point of each law, and K
+    mixing: Floats  # (V, 2, 2), turn functionals into mean and contrast
+    lower: Floats  # (V,), the least f, and a little less
+    upper: Floats
+
+    @classmethod
+    def of(
+        cls, place: int, column: Column, function: Function, loading: Floats, fastest: Complexes
+    ) -> _TermAtRows:
+        """Choose the points of f = loading · functions; ModelError where f is not finite."""
+
+        def margin(x: Floats) -> Floats:
+            return times(function(x).T, loading)
+
+        def waves(x: Floats) -> Floats:
+            exponents = np.multiply.outer(fastest, margin(x))
+            waves = np.exp(np.clip(exponents.real, -_STEEPEST, _STEEPEST) + 1j * exponents.imag)
+            return np.concatenate([waves.real, waves.imag])
+
+        points = column.points(function, waves)
+        value = margin(points.x)
+        if not np.isfinite(value).all():
+            raise ModelError(f"the margin has no finite value somewhere in column {place}")
+        start = np.searchsorted(points.law, np.arange(column.size + 1))
+        lower, upper = (pick.reduceat(value, start[:-1]) for pick in (np.minimum, np.maximum))
+        # a curve may rise higher between two points
+        slack = 0.01 * (upper - lower)
+        weight = np.ascontiguousarray(points.weight)
+        return cls(place, value, weight, start, column.mixing, lower - slack, upper + slack)
+
+    @property
+    def places(self) -> Ints:
+        return np.array([self.place])
+
+    def select(self, laws: Ints) -> _TermAtRows:
+        """Return some of the laws; one may repeat."""
+        count = np.diff(self.start)[laws]
+        start = np.concatenate([[0], np.cumsum(count)])
+        points = np.repeat(self.start[laws] - start[:-1], count) + np.arange(start[-1])
+        weight, numbers = np.take(self.weight, points, axis=1), (self.mixing, self.lower, self.upper)
+        return _TermAtRows(self.place, self.value[points], weight, start, *(each[laws] for each in numbers))
+
+    def tables(
+        self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
+    ) -> ColumnTables[T]:
+        """Return lookups of means (n, N), contrasts (n, 1, N) and offsets (n, N), converted to a T."""
+        [group] = groups
+        growth = group.nodes.real
+        offsets = np.maximum(np.multiply.outer(self.lower, growth), np.multiply.outer(self.upper, growth))
+        sums = self._sums(group, offsets)
+        mean, contrast = np.einsum("nab,nbk->ank", self.mixing, sums)
+        return ColumnTables(self.place, offsets, derive(mean, contrast[:, None], offsets))
+
+    def _sums(self, group: NodeGroup, offsets: Floats) -> Complexes:
+        """Both functionals of e^{zf - offset}, (n, 2, N)."""
+        sums = np.zeros((len(offsets), 2, 2, group.nodes.size))
+        nodes = group.nodes.view(np.float64).reshape(-1, 2)
+        add_exponentials(self.value, self.weight, self.start, nodes, group.equidistant, offsets, sums)
+        return np.asarray(sums[:, :, 0] + 1j * sums[:, :, 1])
+
+
+def _terms_at_rows(form: Linked, margin: int, fastest: Complexes, rows: Rows) -> list[_TermAtRows]:
+    """What the columns add to one margin."""
+    pairs = enumerate(zip(form.margins.terms.functions, form.margins.terms.loadings, strict=True))
+    return [
+        _TermAtRows.of(place, rows.columns[place], function, loading[:, margin], fastest)
+        for place, (function, loading) in pairs
+        if function is not None and loading[:, margin].any()
+    ]
+
+
+Factor: TypeAlias = ColumnTerm | Group | _TermAtRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +193,7 @@ class _Values:
 
 
 class _Margin:
-    """One margin of the form under the variants of every column's law."""
+    """One margin of the form under the laws of every column."""
 
     def __init__(self, link: Link, constant: float, factors: Sequence[Factor], smallest: float) -> None:
         self._link, self._smallest = link, smallest
@@ -139,15 +201,15 @@ class _Margin:
         self._cached: dict[int, _Rule] = {}
 
     @np.errstate(over="ignore", invalid="ignore")  # overflows are refused later
-    def moments(self, cells: Ints) -> _Values:
-        """E link(S) and its contrasts for rows, given the variant of each column, (n, d)."""
-        level, largest = self._levels(cells)
-        base, rest, contrast = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros(cells.shape)
+    def moments(self, index: Ints) -> _Values:
+        """E link(S) and its contrasts for rows, given the law of each column, (n, d)."""
+        level, largest = self._levels(index)
+        base, rest, contrast = np.zeros(len(index)), np.zeros(len(index)), np.zeros(index.shape)
         # where a column hardly leaves its cell, the mean outside the cell may be far larger than the mean
         for_mean, for_contrast = np.argmin(level, axis=1), np.argmin(largest, axis=1)
         for tilt in np.union1d(for_mean, for_contrast).tolist():
             chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
-            for rule, rows, patterns in self._rules(tilt, chosen, cells):
+            for rule, rows, patterns in self._rules(tilt, chosen, index):
                 total, differences = rule.moments(patterns)
                 value = np.abs(rule.sum.base + rule.sum.rest + total)
                 mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
@@ -158,28 +220,25 @@ class _Margin:
                 self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
         return _Values(base, rest, contrast)
 
-    def _rules(self, tilt: int, rows: Ints, cells: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
-        """Rules that the rows use on one contour; their rows, and the variants of their columns."""
+    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+        """Rules that the rows use on one contour; their rows, and the laws of their columns."""
         if tilt not in self._cached:
             lower = self._constant + sum(float(factor.lower[0]) for factor in self._factors)
             upper = self._constant + sum(float(factor.upper[0]) for factor in self._factors)
             theta = self._link.tilts[tilt]
             self._cached[tilt] = self._rule(self._factors, self._link.sum(lower, upper, theta), theta)
-        yield self._cached[tilt], rows, cells[rows]
+        yield self._cached[tilt], rows, index[rows]
 
     def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
         return _Rule(factors, exponentials, self._constant, self._link.size(theta))
 
-    def _levels(self, cells: Ints) -> tuple[Floats, Floats]:
-        """Factors of the errors on each contour, (n, tilts): those of the mean and those of contrasts.
-
-        The logarithms of E e^{θS}, and of the largest part of it given that one column is in its cell or not.
-        """
+    def _levels(self, index: Ints) -> tuple[Floats, Floats]:
+        """Logs of E e^{θS} and of its largest part with a column in its cell or not, (n, tilts)."""
         tilts = np.array(self._link.tilts)
         level = tilts * self._constant + np.log([self._link.size(tilt) for tilt in self._link.tilts])
-        level, beyond = level + np.zeros((len(cells), 1)), np.zeros((len(cells), tilts.size))
+        level, beyond = level + np.zeros((len(index), 1)), np.zeros((len(index), tilts.size))
         for table in self._logs:
-            pattern, (log, ratio) = table.at(cells)
+            pattern, (log, ratio) = table.at(index)
             level += log[pattern]
             beyond = np.maximum(beyond, ratio[pattern])
         return level, level + beyond
@@ -207,22 +266,27 @@ class _Margin:
 class _MarginAtRows(_Margin):
     """One margin at many rows, each of which has its own laws: each has a range, hence nodes."""
 
-    _factors: Sequence[ColumnAtRows]
+    _factors: Sequence[_TermAtRows]
 
-    def _rules(self, tilt: int, rows: Ints, cells: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
         """A rule for the rows that have the same nodes."""
-        theta, start = self._link.tilts[tilt], np.full(len(cells), self._constant)
-        lower = sum([factor.lower for factor in self._factors], start)
-        upper = sum([factor.upper for factor in self._factors], start)
+        theta = self._link.tilts[tilt]
+        lower, upper = np.full((2, len(index)), self._constant)
+        for factor in self._factors:
+            lower, upper = (
+                lower + factor.lower[index[:, factor.place]],
+                upper + factor.upper[index[:, factor.place]],
+            )
         groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
         for row in rows.tolist():
             exponentials = self._link.sum(float(lower[row]), float(upper[row]), theta)
             groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
         for exponentials, members in groups.values():
             chosen = np.array(members)
-            factors = [factor.select(chosen) for factor in self._factors]
-            # the rule's variants are its rows, numbered from 0: every column of ``cells`` lists 0, 1, 2, ...
-            yield self._rule(factors, exponentials, theta), chosen, cells[: chosen.size]
+            factors = [factor.select(index[chosen, factor.place]) for factor in self._factors]
+            # the rule's laws are its rows, numbered from 0
+            numbers = np.repeat(np.arange(chosen.size)[:, None], index.shape[1], axis=1)
+            yield self._rule(factors, exponentials, theta), chosen, numbers
 
 
 def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
@@ -234,22 +298,16 @@ def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple
 
 
 class _Scaled(NamedTuple):
-    """One factor: means (P, N) over their sizes, contrasts (P, g, 2N) over the same, and logarithms of these.
+    """One factor: means over their sizes, contrasts over the same, and logarithms of these."""
 
-    Contrasts are conjugates: the real part of a product is then a sum of products of parts.
-    """
-
-    means: Complexes
+    means: Complexes  # (P, N)
+    # (P, g, 2N), conjugates: the real part of a product is then a sum of products of parts
     contrasts: Floats
     logs: Floats
 
 
 class _Rule:
-    """Tables of one contour, and the computation of rows from them.
-
-    Means are divided by the size of the first node's, of all nodes on the contour, or by their own at real
-    poles, so that products neither over- nor underflow.
-    """
+    """Tables of one contour, and the computation of rows from them."""
 
     def __init__(
         self, factors: Sequence[Factor], exponentials: ExponentialSum, constant: float, size: float
@@ -271,26 +329,27 @@ class _Rule:
         self._tables = [factor.tables(group, self._scaled) for factor in factors]
 
     def _scaled(self, means: Complexes, contrasts: Complexes, offsets: Floats) -> _Scaled:
+        # by the first node's size, which all nodes on the contour have, or their own at real poles: products
+        # neither over- nor underflow
         length = np.abs(means[:, self._first])
         length = np.where(length > 0, length, 1.0)
         scale = np.take(length, self._group, axis=1)
         parts = np.conj(contrasts / scale[:, None]).view(np.float64)
         return _Scaled(means / scale, parts, np.log(length) + offsets[..., self._first])
 
-    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
-        """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the variant of each column."""
-        n = len(cells)
-        total, contrast = np.zeros(n), np.zeros(cells.shape)
+    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+        """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the law of each column."""
+        n = len(index)
+        total, contrast = np.zeros(n), np.zeros(index.shape)
         step = max(1, _BLOCK // (self._group.size * max(1, self._columns)))
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            total[rows] = self._block(cells[rows], contrast[rows])
+            total[rows] = self._block(index[rows], contrast[rows])
         return total, contrast
 
-    def _block(self, cells: Ints, contrast: Floats) -> Floats:
-        """Return the totals of some rows, and set their contrasts."""
-        parts = [table.at(cells) for table in self._tables]
-        logs = self._start + np.zeros((len(cells), 1))
+    def _block(self, index: Ints, contrast: Floats) -> Floats:
+        parts = [table.at(index) for table in self._tables]
+        logs = self._start + np.zeros((len(index), 1))
         for pattern, part in parts:
             logs = logs + part.logs[pattern]
         before = [self._weights * np.take(np.exp(logs), self._group, axis=1)]

@@ -1,91 +1,71 @@
-"""Moments E_w f and Γ of a model, with standard errors: all that a surrogate is made of."""
+"""Moments E_w f and Γ of a model with standard errors, all that a surrogate is made of; exact expectations.
+
+An exact expectation under product designs computes the moments at n rows, by the quickest way that their laws
+allow: under bin weights all rows share the laws of their columns, so that tables of these are made once.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
-from limes.designs._features import InUnits
+from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
+from limes._threads import Progress
+from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, aligned, rows_at_once
+from limes.exceptions import InputError, ModelError
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
 # Distance from 1 of the sum of two probabilities in single precision
 _COMPLEMENT = 1e-6
+# Rows whose laws are shared that are explained between two steps of a progress bar
+_ROWS_BY_CELL = 4096
+# Errors by which an expectation refuses rows
+REFUSED = (InputError, ModelError)
 
 
 class _Arrays:
     """A dataclass of arrays whose first axis, if there are several designs, is the design."""
 
-    def take(self, rows: Ints) -> Self:
-        """Return the designs at ``rows``, which may repeat."""
-
+    def take(self, rows: Ints | int) -> Self:
         def picked(value: Any) -> Any:
             if value is None:
                 return None
-            return value[rows] if isinstance(value, np.ndarray) else value.take(rows)
+            return value[rows, ...] if isinstance(value, np.ndarray) else value.take(rows)
 
         names = (f.name for f in fields(self))  # type: ignore[arg-type]
         return type(self)(**{name: picked(getattr(self, name)) for name in names})
 
-    def at(self, row: int) -> Self:
-        """Return one design."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(
-            **{k: v[row, ...] if isinstance(v, np.ndarray) else v and v.at(row) for k, v in values.items()}
-        )
-
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
         values = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
         return sum(value.nbytes for value in values if value is not None)
 
 
 @dataclass(frozen=True, eq=False)
 class SampleStatistics(_Arrays):
-    """Statistics of a sample beyond its moments.
+    """Statistics of a sample beyond its moments."""
 
-    Attributes
-    ----------
-    surrogate_errors
-        Standard errors of the surrogate at the instance, () or (k,).
-    fidelity_errors, share_errors
-        Standard errors of R², () or (k,), and of the features' shares of it, (d,) or (d, k).
-    excess
-        The largest error of a coefficient in units of the tolerance, or of the default accuracy.
-    control
-        Name of the control variate.
-    noise
-        What errors of the coefficients add to β_j Γ_j in expectation, (d,) or (d, k).
-    unlike
-        Number of rows whose answer differs from the most frequent one, () or (k,).
-    carriers
-        Effective number of independent rows behind a coefficient's error, the median over features,
-        () or (k,); infinite where the residuals are 0.
-    effective
-        Effective number of rows that count for the explained one, (Σ w)² / Σ w².
-    collinear
-        (d,) features that change together, so that their coefficients are not determined.
-    answers
-        () of one array: the model's answers (m, ...) to the rows, in the order of their draws.
-    """
-
-    surrogate_errors: Floats
-    fidelity_errors: Floats
-    share_errors: Floats
-    excess: Floats
-    control: Objects
-    noise: Floats
-    unlike: Ints
+    surrogate_errors: Floats  # standard errors of the surrogate at the instance, () or (k,)
+    fidelity_errors: Floats  # of R², () or (k,)
+    share_errors: Floats  # of the features' shares of it, (d,) or (d, k)
+    excess: Floats  # the largest error of a coefficient in units of the tolerance, or the default accuracy
+    control: Objects  # name of the control variate
+    noise: Floats  # what errors of the coefficients add to β_j Γ_j in expectation, (d,) or (d, k)
+    unlike: Ints  # number of rows whose answer differs from the most frequent one, () or (k,)
+    # effective number of independent rows behind a coefficient's error, the median over features, () or (k,);
+    # infinite where the residuals are 0
     carriers: Floats
-    effective: Floats
-    collinear: Bools
-    answers: Objects
+    effective: Floats  # effective number of rows that count for the explained one, (Σ w)² / Σ w²
+    collinear: Bools  # (d,) features that change together: their coefficients are not determined
+    answers: Objects  # () of one array: the model's answers (m, ...), in the order of their draws
 
     @classmethod
     def of_exact(cls, moments: Moments) -> SampleStatistics:
@@ -108,48 +88,27 @@ class SampleStatistics(_Arrays):
 
 @dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
-    """Expectations of f under w; a last axis for k outputs, a first one for n designs.
+    """Expectations of f under w; a last axis for k outputs, a first one for n designs."""
 
-    Attributes
-    ----------
-    mean
-        E_w f, () or (k,).
-    gamma
-        Centred Γ_j = Cov_w(h_j, f), (d,) or (d, k).
-    coef_errors
-        Standard errors of β = Σ⁻¹Γ, same shape; 0 where exact. Standard errors of Γ would not be enough: its
-        entries are correlated where features are.
-    variance
-        Var_w f, () or (k,); NaN where it was not computed.
-    calls
-        Number of rows that the model was called with for this row alone.
-    shared
-        Number of rows of the pool of answers that this row shares with others.
-    unlike
-        Number of rows whose answer differs from the most frequent one, () or (k,), where all rows of a design
-        were enumerated; else None.
-    converged
-        Whether errors are within the tolerance, or the default accuracy, by answers that differ.
-    cut_short
-        Whether sampling ended early, as the model failed or the user stopped it.
-    sampled
-        Statistics of the sample; None where exact.
-    """
-
-    mean: Floats
-    gamma: Floats
+    mean: Floats  # E_w f, () or (k,)
+    gamma: Floats  # centred Γ_j = Cov_w(h_j, f), (d,) or (d, k)
+    # standard errors of β = Σ⁻¹Γ, 0 where exact; those of Γ would not be enough: its entries are correlated
     coef_errors: Floats
-    variance: Floats
+    variance: Floats  # Var_w f, () or (k,); NaN where it was not computed
+    # number of rows that the model was called with for this row alone
     calls: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
+    # whether errors are within the tolerance, or the default accuracy, by answers that differ
     converged: Bools = field(default_factory=lambda: np.ones((), dtype=np.bool_))
+    # whether sampling ended early, as the model failed or the user stopped it
     cut_short: Bools = field(default_factory=lambda: np.zeros((), dtype=np.bool_))
-    sampled: SampleStatistics | None = None
+    sampled: SampleStatistics | None = None  # None where exact
+    # number of rows of the pool of answers that this row shares with others
     shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
+    # as of the sample, () or (k,), where all rows of a design were enumerated; else None
     unlike: Ints | None = None
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:
-        """Moments without error, of one design or of ``designs`` = (n,) of them."""
         return cls(
             mean=mean,
             gamma=gamma,
@@ -163,13 +122,11 @@ class Moments(_Arrays):
 
 
 def stack_moments(moments: Sequence[Moments]) -> Moments:
-    """Moments of n designs from those of each."""
     stacked: Moments = _merged(moments, np.stack)
     return stacked
 
 
 def concatenate_moments(moments: Sequence[Moments]) -> Moments:
-    """Moments of all designs from those of several groups of designs."""
     if len(moments) == 1:
         return moments[0]
     concatenated: Moments = _merged(moments, np.concatenate)
@@ -214,12 +171,7 @@ def with_complement(moments: Moments) -> Moments:
 
 
 class MomentCache:
-    """Exact moments by pattern of cells.
-
-    Under bin weights a row's cells decide its moments, and patterns of cells repeat in long tables: the cost
-    depends on the number of distinct patterns, not of rows. This is valid only if a pattern's moments do not
-    depend, to the last bit, on the patterns computed with it.
-    """
+    """Exact moments by pattern of cells; their bits must not depend on the patterns computed with them."""
 
     def __init__(self) -> None:
         # replaced as a whole: threads may compute a pattern twice, but never see a partial update
@@ -254,14 +206,11 @@ class MomentCache:
 
 
 class RowMoments(NamedTuple):
-    """Features of n rows' designs, and moments of those rows that were finished before an error, if any.
-
-    ``finished`` (m,) are their positions; ``moments`` is None if m = 0.
-    """
+    """Features of n rows' designs, and moments of those rows that were finished before an error, if any."""
 
     features: InUnits
-    finished: Ints
-    moments: Moments | None
+    finished: Ints  # (m,), their positions
+    moments: Moments | None  # None if m = 0
     error: BaseException | None = None
 
     @classmethod
@@ -278,9 +227,7 @@ class ExactMoments(Protocol):
     """An exact expectation: moments of one model under any design of one kind."""
 
     @property
-    def method(self) -> Literal["exact"]:
-        """Always "exact"."""
-        ...
+    def method(self) -> Literal["exact"]: ...
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         """E_w f and Γ under the design."""
@@ -292,3 +239,139 @@ def boxed(array: Floats) -> Objects:
     box = np.empty((), dtype=object)
     box[()] = array
     return box
+
+
+# -- exact expectations --------------------------------------------------------------------------------------
+
+
+class ProductExpectation(ABC):
+    """Moments of one form under product designs."""
+
+    method: Literal["exact"] = "exact"
+    # bound of the error of every mean, relative to itself; 0 of closed forms
+    error_bound: float = 0.0
+    # whether laws of many combinations of values have no exact expectation
+    needs_densities: bool = False
+    # functions of each column, where rows with separate laws are integrated together
+    functions: Sequence[Function | None] | None = None
+
+    @abstractmethod
+    def at(self, rows: Rows) -> Moments:
+        """E_w f and Cov_w(h, f) for features in units, at n rows."""
+
+    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
+        moments = self.at(design.rows).take(0)
+        return replace(moments, gamma=moments.gamma * aligned(design.undivided, moments.gamma))
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether all rows of the family are computed from tables of its cells, made once."""
+        return family is not None and family.by_cell
+
+    def rows_at_once(self, family: ProductFamily) -> int:
+        """Return the number of rows that `at` takes together."""
+        if self.shares_tables(family):
+            return _ROWS_BY_CELL
+        if self.functions is None:
+            return 1
+        return rows_at_once(self.integrals(family))
+
+    def integrals(self, family: ProductFamily) -> int:
+        """Return the number of integrals of a row: functions times pieces of laws, times parts of both."""
+        pairs = zip(self.functions or (), family.marginals, strict=True)
+        return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+        """Features and moments at n rows, computed once for each design; raises if a row is refused."""
+        del predictions, workers  # nothing is asked, and all cores are used
+        distinct, place = rows.distinct
+        with progress(len(distinct)) as on_progress:
+            features, moments = explain_rows(self, distinct, on_progress)
+        if len(place) > 1 and rows.by_cell:
+            features, moments = features.select(place), moments.take(place)
+        return RowMoments(features, np.arange(len(rows)), moments)
+
+
+class CombinedExpectation(ProductExpectation):
+    """Moments of intercept + Σ_i weights[i] · part_i: expectations are linear in f."""
+
+    def __init__(self, parts: Sequence[Any], weights: Floats, intercept: Floats) -> None:
+        self.parts, self.weights, self.intercept = parts, weights, intercept
+        self.error_bound = max(getattr(part, "error_bound", 0.0) for part in parts)
+        self.needs_densities = any(getattr(part, "needs_densities", False) for part in parts)
+        each = [getattr(part, "functions", None) for part in parts]
+        self.functions = None if None in each else each[0]
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        return all(part.shares_tables(family) for part in self.parts)
+
+    def moments(self, design: Any, row: Floats | None = None) -> Moments:
+        return self._add_up([part.moments(design, row) for part in self.parts])
+
+    def at(self, rows: Rows) -> Moments:
+        return self._add_up([part.at(rows) for part in self.parts], (len(rows),))
+
+    def integrals(self, family: ProductFamily) -> int:
+        return max(int(part.integrals(family)) for part in self.parts)
+
+    def _add_up(self, parts: Sequence[Moments], designs: tuple[int, ...] = ()) -> Moments:
+        mean = self.intercept + sum(w * m.mean for w, m in zip(self.weights, parts, strict=True))
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        gamma = reduce(np.add, [w * m.gamma for w, m in zip(self.weights, parts, strict=True)])
+        return Moments.exact(np.asarray(mean), np.asarray(gamma), designs=designs)
+
+
+class CachedExpectation(ProductExpectation):
+    """The same moments, computed once for each pattern of cells, whatever the call."""
+
+    def __init__(self, expectation: ProductExpectation) -> None:
+        self._expectation, self._cache = expectation, MomentCache()
+        self.functions = expectation.functions
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        return self._expectation.shares_tables(family)
+
+    def integrals(self, family: ProductFamily) -> int:
+        return self._expectation.integrals(family)
+
+    def at(self, rows: Rows) -> Moments:
+        if not rows.by_cell:
+            return self._expectation.at(rows)
+        return self._cache.moments(rows.cells, lambda new: self._expectation.at(rows.take(new)))
+
+
+def explain_rows(
+    expectation: ProductExpectation, rows: Rows, on_progress: Callable[[int], object] = lambda _: None
+) -> tuple[InUnits, Moments]:
+    """Return features and moments at n rows of a family, block by block."""
+    assert rows.family is not None  # noqa: S101 - rows that stand alone need no blocks
+    features, moments = [], []
+    for block in rows.blocks(expectation.rows_at_once(rows.family)):
+        moments.append(expectation.at(block))
+        features.append(block.features)
+        on_progress(len(block))
+    return InUnits.joined(features), concatenate_moments(moments)
+
+
+def _integrals(function: Function) -> int:
+    """Return the number of integrals over one piece of a law: quadrature runs from break to break."""
+    match function:
+        case Stacked():
+            return sum(map(_integrals, function.families))
+        case Filled():
+            return _integrals(function.function)
+        case Shape() | SmoothFunctions():
+            return len(function(np.zeros(1))) * (1 + len(function.breaks))
+    return len(function(np.zeros(1)))
+
+
+def refusals(positions: Ints, compute: Callable[[Ints], object]) -> dict[int, str]:
+    """Return the positions at which ``compute`` raises, with the reasons; it raises if any of many does."""
+    try:
+        compute(positions)
+    except REFUSED as error:
+        if positions.size == 1:
+            return {int(positions[0]): str(error)}
+    else:
+        return {}
+    half = positions.size // 2
+    return refusals(positions[:half], compute) | refusals(positions[half:], compute)

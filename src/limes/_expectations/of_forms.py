@@ -9,8 +9,12 @@ from limes._expectations.exact import ExactExpectation
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments
-from limes._expectations.product import CachedExpectation, CombinedExpectation, ProductExpectation
+from limes._expectations.moments import (
+    CachedExpectation,
+    CombinedExpectation,
+    ExactMoments,
+    ProductExpectation,
+)
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.words import (
@@ -32,13 +36,7 @@ T = TypeVar("T")
 
 
 def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
-    """Choose the exact expectation of a form under one kind of design, ProductDesign or ExchangeableDesign.
-
-    Raises
-    ------
-    InputError
-        If the form has no exact expectation under this kind of design, or there is no such kind.
-    """
+    """The exact expectation of a form under one kind of design; InputError if it has no such one."""
     if kind not in _EXACT:
         kinds = " or ".join(sorted(k.__name__ for k in _EXACT))
         raise InputError(f"expected a design, {kinds}; got {kind.__name__}")
@@ -57,10 +55,7 @@ def exact_expectation(form: Form, kind: type = ProductDesign) -> ExactMoments:
 
 
 def in_one_order(expectation: T) -> T | ForestExpectation:
-    """Return the expectation with one order of summation for any number of rows.
-
-    Only a forest by itself needs this: parts of a `CombinedExpectation` are added up in one order already.
-    """
+    """The expectation with one order of summation for any number of rows; parts of a sum have one already."""
     return expectation.reproducible() if isinstance(expectation, ForestExpectation) else expectation
 
 

@@ -43,8 +43,7 @@ from limes._expectations.least_squares import (
     rare_variances,
     simulated_errors,
 )
-from limes.designs._features import FeatureTable
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import FeatureTable, ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Number of cells that a byte can distinguish

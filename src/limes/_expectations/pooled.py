@@ -46,8 +46,7 @@ from limes._expectations.pool_fit import (
 )
 from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation, Sampling
 from limes._threads import Locked, Progress, in_threads, progress_of
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 
 # Least share of a pool's rows that must count for an explained row
 _LEAST_SHARE = 1 / 32
@@ -178,7 +177,7 @@ class PooledExpectation(Locked):
         except CUT_SHORT as cause:
             error = cause
         for i, fit in fits.items():
-            moments = fit.moments.at(fit.place)
+            moments = fit.moments.take(fit.place)
             if not fit.is_last:
                 moments = replace(moments, converged=np.array(False), cut_short=np.array(True))
             results[i] = moments

@@ -56,8 +56,9 @@ from limes._expectations.least_squares import (
 # FIXIMP
 from limes._expectations.moments import Moments, RowMoments
 from limes._threads import Progress, in_workers
-from limes.designs._features import Features, InUnits
-from limes.designs._rows import Rows
+from limes.designs._product import Features, Rows
+
+# FIXIMP
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls, Retry
 
@@ -186,7 +187,7 @@ class SampledExpectation:
     def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
         designs = [design.in_units() for design in rows.designs]
         computed = self.many(designs, rows.x, predictions, progress=progress, workers=workers)
-        return RowMoments.of_each(InUnits.of_designs(rows.designs), *computed)
+        return RowMoments.of_each(rows.features, *computed)
 
     def many(
         self,

@@ -21,19 +21,19 @@ from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
-    Column,
     ColumnTables,
+    ColumnTerm,
     NodeGroup,
     NodeProducts,
     Numbers,
+    PlaneWaves,
     TabulatedExpectation,
     in_parts,
     product_rounding,
 )
-from limes._expectations.waves import PlaneWaves
-from limes.designs._coordinates import Coordinate
+from limes.designs._column import ColumnOfLaws
 from limes.designs._marginals import Atoms
-from limes.designs._product import ProductFamily
+from limes.designs._product import ProductFamily, aligned
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Softmax
 from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum
@@ -51,30 +51,24 @@ _BLOCK = 4_000_000
 
 
 class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
-    """Moments of probabilities of three classes under many designs.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns.
-    ModelError
-        If a margin has no finite value somewhere, or the error of a row is above 1e-9.
-    """
+    """Moments of probabilities of three classes; refused where the error of a row is above 1e-9."""
 
     _form: Softmax
 
-    def serves(self, family: ProductFamily) -> bool:
-        """Return whether `of_cells` can be used: cells decide the designs, and are few."""
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether cells decide the designs, and are few."""
+        if family is None or not family.by_cell:
+            return False
         cells = sum(law.cells.count for law in family.marginals)
-        return family.by_cell and 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
+        return 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
 
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> _Classes:
-        return _Classes(self._form, variants)
+    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> _Classes:
+        return _Classes(self._form, columns)
 
-    def _moments(self, tables: _Classes, cells: Ints, variance: Floats) -> Moments:
+    def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
         coef = self._form.coef
         assert coef is not None  # noqa: S101 - set by __post_init__
-        values = tables.moments(cells)
+        values = tables.moments(index)
         # the bases are added first: 1 less a probability of almost 1 is then exact
         base = self._form.intercept + values.base @ coef
         mean, contrast, bound = base + values.rest @ coef, values.contrast @ coef, values.bound @ np.abs(coef)
@@ -82,8 +76,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
         allowed = TOLERANCE * np.maximum(size, _TINY)
         if not (bound <= allowed).all():
             raise _too_far()
-        gamma = contrast * variance.reshape(*variance.shape, *(1,) * self._form.intercept.ndim)
-        return Moments.exact(mean, gamma, designs=variance.shape[:-1])
+        return Moments.exact(mean, contrast * aligned(variance, contrast), designs=(len(index),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,22 +112,22 @@ _DIFFERENCES = np.array([[_position(one - other) for other in np.eye(3)] for one
 
 
 class _Classes:
-    """The form under the variants of every column's law."""
+    """The form under the laws of every column."""
 
-    def __init__(self, form: Softmax, variants: Sequence[Sequence[Coordinate]]) -> None:
+    def __init__(self, form: Softmax, laws: Sequence[ColumnOfLaws]) -> None:
         self._margins = form.terms.intercept
         pairs = zip(form.terms.functions, form.terms.loadings, strict=True)
         self._columns = [
-            Column.of(j, function, loading @ _EXPONENTS.T, variants[j])
+            ColumnTerm.of(j, function, loading @ _EXPONENTS.T, laws[j])
             for j, (function, loading) in enumerate(pairs)
             if function is not None and np.ptp(loading, axis=1).any()
         ]
         self._rules: dict[tuple[int, int], _Rule] = {}
 
-    def moments(self, cells: Ints) -> _Values:
-        """E p and its contrasts for rows, given the variant of each column, (n, d)."""
-        levels = self._levels(cells)
-        n, d = cells.shape
+    def moments(self, index: Ints) -> _Values:
+        """E p and its contrasts for rows, given the law of each column, (n, d)."""
+        levels = self._levels(index)
+        n, d = index.shape
         rest, contrast, bound = np.zeros((n, CLASSES)), np.zeros((n, d, CLASSES)), np.zeros((n, CLASSES))
         # (n, class, reference): the logarithms of the factors of errors
         level = levels[:, _DIFFERENCES]
@@ -144,8 +137,10 @@ class _Classes:
             for r in range(CLASSES):
                 rows = np.flatnonzero((likely != c) & (reference[:, c] == r))
                 if rows.size:
-                    rule = self._rule(c, r)
-                    rest[rows, c], contrast[rows, :, c] = rule.moments(cells[rows])
+                    if (c, r) not in self._rules:
+                        self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
+                    rule = self._rules[c, r]
+                    rest[rows, c], contrast[rows, :, c] = rule.moments(index[rows])
                     bound[rows, c] = rule.bound(levels[rows])
         rows = np.arange(n)
         base = np.zeros((n, CLASSES))
@@ -172,11 +167,6 @@ class _Classes:
         """P of each class by the sum of each, (3, 3)."""
         return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
 
-    def _rule(self, c: int, r: int) -> _Rule:
-        if (c, r) not in self._rules:
-            self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
-        return self._rules[c, r]
-
     def _period(self, c: int, r: int) -> float:
         """The P at which copies are negligible at all rows, or the longest."""
         tilt, copies = _DIFFERENCES[c, r], _copies(c, r)
@@ -186,22 +176,18 @@ class _Classes:
             reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
             beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
         wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
-        return float(min(wanted, self._longest))
+        # the longest has as many nodes as a row may cost
+        laws = sum(column.column.size for column in self._columns)
+        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, laws))
+        return float(min(wanted, np.sqrt(nodes / NODES)))
 
-    @property
-    def _longest(self) -> float:
-        """The P whose nodes are as many as a row may cost."""
-        variants = sum(len(column.variants) for column in self._columns)
-        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, variants))
-        return float(np.sqrt(nodes / NODES))
-
-    def _levels(self, cells: Ints) -> Floats:
+    def _levels(self, index: Ints) -> Floats:
         """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""
-        level = _EXPONENTS @ self._margins + np.zeros((len(cells), 1))
+        level = _EXPONENTS @ self._margins + np.zeros((len(index), 1))
         beyond = np.zeros(level.shape)
         for column, (log, ratio) in zip(self._columns, self._logs, strict=True):
-            level += log[cells[:, column.place]]
-            beyond = np.maximum(beyond, ratio[cells[:, column.place]])
+            level += log[index[:, column.place]]
+            beyond = np.maximum(beyond, ratio[index[:, column.place]])
         return level + beyond
 
     @cached_property
@@ -233,7 +219,7 @@ class _Rule:
     """Tables of e^{m_c - m_r} p_r: means over that of e^{m_c - m_r}, contrasts over the same."""
 
     def __init__(
-        self, columns: Sequence[Column], margins: Floats, classes: tuple[int, int], period: float
+        self, columns: Sequence[ColumnTerm], margins: Floats, classes: tuple[int, int], period: float
     ) -> None:
         c, r = classes
         self._tilt, self._copies = _DIFFERENCES[c, r], _copies(c, r)
@@ -259,10 +245,10 @@ class _Rule:
         self._error = nodes.error + product_rounding(len(columns)) * (1.0 + float(size.sum()))
         self._error += float(np.finfo(np.float64).eps * (size @ turns))
 
-    def _tabulate(self, column: Column, nodes: PlaneSum) -> tuple[Floats, Numbers]:
+    def _tabulate(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Floats, Numbers]:
         """The logarithms of e^{m_c - m_r}'s means, (V,), and the nodes' numbers relative to these."""
         offset = float(column.upper[self._exponents[0]])
-        values = max(_values(coordinate) for coordinate in column.variants)
+        values = _values(column.column)
         step = max(1, _BLOCK // max(1, values))
         parts = []
         for start in range(0, nodes.first.size, step):
@@ -282,12 +268,12 @@ class _Rule:
         numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
         return np.log(scale[:, 0]) + offset, numbers
 
-    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
-        """Return E p_c (n,) and its contrasts (n, d), given the variant of each column."""
-        level = self._start + np.zeros(len(cells))
+    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+        """Return E p_c (n,) and its contrasts (n, d), given the law of each column."""
+        level = self._start + np.zeros(len(index))
         for place, log in zip(self._places, self._logs, strict=True):
-            level = level + log[cells[:, place]]
-        mean, contrast = self._products.moments(cells)
+            level = level + log[index[:, place]]
+        mean, contrast = self._products.moments(index)
         return mean[:, 0] * np.exp(level), contrast[:, :, 0] * np.exp(level)[:, None]
 
     def bound(self, levels: Floats) -> Floats:
@@ -296,6 +282,6 @@ class _Rule:
         return np.asarray(self._error * np.exp(levels[:, self._tilt]) + copies)
 
 
-def _values(coordinate: Coordinate) -> int:
+def _values(column: ColumnOfLaws) -> int:
     """Values of a law that has no density."""
-    return sum(each.value.size for each in coordinate.marginal.measures if isinstance(each, Atoms))
+    return sum(each.value.size for each in column.marginal.measures if isinstance(each, Atoms))

@@ -7,75 +7,90 @@ all h go through the products together:
     E_w f = Σ_n W_n ∏_j mean_j(e^{z_n f_jh(n)}),    β_j = Σ_n W_n contrast_j(...) ∏_{k≠j} mean_k(...).
 
 Where several links add up nothing is gained by the relative accuracy of each: the contour is Re z = 0, errors
-add up to Σ_h |v_h| ε_h, and a row where that is above 1e-9 of the row's numbers is refused. Kinks of columns
-that take few values, whose series would not end, are summed over their combinations (``kinks.py``).
+add up to Σ_h |v_h| ε_h, and a row where that is above 1e-9 of the row's numbers is refused.
+
+The decay of the columns' characteristic functions decides how many terms the series of a kink needs. For a
+density p with total variation V(p), jumps that add up to J, and derivative p' between them,
+
+    |∫ p e^{iτx} dx| <= min(∫ p, V(p) / τ, J / τ + V(p') / τ²).
+
+A column's law is a mixture of truncated normals, whose jumps partly cancel where two cells meet, and of
+atoms, which do not decay: their mass A is added. A normal column without bins has e^{-τ²σ²/2}.
+
+Kinks of columns that take few values, whose series would not end, are summed over their combinations, met in
+the middle: the columns are split into two halves, whose sums A and B take n_A and n_B values. With the values
+of B sorted
+
+    E max(A + B, 0) = Σ_a P(A = a) G(a),    G(a) = Σ_{b > -a} P(B = b) (a + b) = a P(B > -a) + E[B; B > -a],
+
+two cumulative sums, so that n_A + n_B numbers suffice for n_A n_B combinations. The contrast of a column of A
+has other weights of a and the same G; columns of B have contrasts with the halves exchanged. Orders are made
+once a background, weights once a row, and all units of a network share them (Horowitz & Sahni 1974).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.decays import Envelope, envelope, joint_decay, slope_of
 from limes._expectations.groups import Group, factors_of
-from limes._expectations.kinks import Halves
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
-    Column,
+    ColumnTerm,
     NodeGroup,
     NodeProducts,
     Numbers,
     TabulatedExpectation,
     product_rounding,
 )
-from limes.designs._coordinates import Coordinate
-from limes.designs._product import ProductFamily
+from limes._functions import Function, Identity, Polynomial
+from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Atoms, Marginal
+from limes.designs._product import ProductFamily, aligned
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier
 
+Bound = Callable[[Floats], Floats]
+
+# Nodes of an activation, about: what tables may cost is decided before they are made
+_USUAL_NODES = 128
+# Largest number of values of a half, and of the halves of all units together: up to 50 ms a row
+_MOST_VALUES, _MOST_NUMBERS = 4096, 1_000_000
 # Complex numbers of a background's tables: 256 MB
 _LARGEST = 16_000_000
 
 
 class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
-    """Moments of sums of links under many designs.
-
-    Raises
-    ------
-    InputError
-        If design and form have different numbers of columns, or a margin's range is too wide; if a
-        kink's series takes too many terms, as too few columns have densities.
-    ModelError
-        If a margin has no finite value somewhere, or the error of a row is above 1e-9.
-    """
+    """Moments of sums of links; refused where a range is too wide or the error of a row is above 1e-9."""
 
     _form: Linked
 
-    @property
-    def needs_densities(self) -> bool:
-        """Whether laws of many combinations of values have no exact expectation: kinks."""
-        return isinstance(self._form.curve, Rectifier)
+    def __init__(self, form: Linked) -> None:
+        super().__init__(form)
+        # kinks of columns of many combinations of values have no exact expectation
+        self.needs_densities = isinstance(form.curve, Rectifier)
 
-    def serves(self, family: ProductFamily) -> bool:
-        """Return whether `of_cells` can be used: cells decide the designs, and are few."""
-        if not family.by_cell:
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether cells decide the designs, and are few."""
+        if family is None or not family.by_cell:
             return False
         cells = sum(law.cells.count for law in family.marginals)
         margins = self._form.margins.terms.intercept.size
         return 2 * cells * margins * _USUAL_NODES <= _LARGEST
 
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> _Network | Halves:
-        halves = Halves.of(self._form, variants) if self.needs_densities else None
-        return _Network.of(self._form, variants) if halves is None else halves
+    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> _Network | Halves:
+        halves = Halves.of(self._form, columns) if self.needs_densities else None
+        return _Network.of(self._form, columns) if halves is None else halves
 
-    def _moments(self, tables: _Network | Halves, cells: Ints, variance: Floats) -> Moments:
-        form = self._form
-        mean, contrast = tables.moments(cells)
+    def _moments(self, tables: _Network | Halves, index: Ints, variance: Floats) -> Moments:
+        mean, contrast = tables.moments(index)
         size = np.abs(mean) + np.abs(contrast).max(axis=1, initial=0.0)
         wrong = ~(tables.error <= TOLERANCE * size)
         if wrong.any():
@@ -84,44 +99,27 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
                 f"a sum of links of about {size[row, output]:.3g} is known to "
                 f"{tables.error[output]:.1g} only, as its terms cancel"
             )
-        gamma = contrast * variance[..., None]
-        outputs = form.intercept.shape
-        return Moments.exact(
-            mean.reshape(len(cells), *outputs),
-            gamma.reshape(*cells.shape, *outputs),
-            designs=variance.shape[:-1],
-        )
-
-
-# Nodes of an activation, about: what tables may cost is decided before they are made
-_USUAL_NODES = 128
+        outputs = self._form.intercept.shape
+        contrast = contrast.reshape(*index.shape, *outputs)
+        gamma = contrast * aligned(variance, contrast)
+        return Moments.exact(mean.reshape(len(index), *outputs), gamma, designs=(len(index),))
 
 
 @dataclass(frozen=True, eq=False)
 class _Network:
-    """Tables of one form under the variants of every column's law.
+    """Tables of one form under the laws of every column."""
 
-    Attributes
-    ----------
-    products
-        Products over all margins' nodes.
-    lines
-        Column, mean and contrast of the linear part, (V, k) each.
-    constant, error
-        (k,).
-    """
-
-    products: NodeProducts
-    lines: Sequence[tuple[int, Floats, Floats]]
-    constant: Floats
+    products: NodeProducts  # over all margins' nodes
+    lines: Sequence[tuple[int, Floats, Floats]]  # column, mean and contrast of the linear part, (V, k) each
+    constant: Floats  # (k,)
     error: Floats
 
     @classmethod
-    def of(cls, form: Linked, variants: Sequence[Sequence[Coordinate]]) -> _Network:
+    def of(cls, form: Linked, columns: Sequence[ColumnOfLaws]) -> _Network:
         """Choose the nodes of every margin, and tabulate them."""
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         coef = form.coef.reshape(len(form.coef), -1)
-        factors = factors_of(form.margins, variants, slice(None))
+        factors = factors_of(form.margins, columns, slice(None))
         constants = form.margins.terms.intercept
         rules = _rules(form.curve, factors, constants)
         groups = [NodeGroup(rule.nodes, rule.contour) for rule in rules]
@@ -146,23 +144,23 @@ class _Network:
             errors @ np.abs(coef),
         )
 
-    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
-        """E f (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
-        mean, contrast = self.products.moments(cells)
+    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+        """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
+        mean, contrast = self.products.moments(index)
         mean += self.constant
         for place, of_mean, of_contrast in self.lines:
-            mean += of_mean[cells[:, place]]
-            contrast[:, place] += of_contrast[cells[:, place]]
+            mean += of_mean[index[:, place]]
+            contrast[:, place] += of_contrast[index[:, place]]
         return mean, contrast
 
 
-def _rules(link: Link, factors: Sequence[Column | Group], constants: Floats) -> list[ExponentialSum]:
+def _rules(link: Link, factors: Sequence[ColumnTerm | Group], constants: Floats) -> list[ExponentialSum]:
     """The exponentials of every margin on its range, as many as its law requires."""
     lower = constants + sum(factor.lower for factor in factors)
     upper = constants + sum(factor.upper for factor in factors)
     # kinks of groups are refused, and others need no decay
-    columns = [factor for factor in factors if isinstance(factor, Column)]
-    envelopes: list[Envelope] = [envelope(column.variants) for column in columns]
+    columns = [factor for factor in factors if isinstance(factor, ColumnTerm)]
+    envelopes: list[Envelope] = [envelope(column.column) for column in columns]
     slopes = np.array([slope_of(column.function, column.loading) for column in columns])
     slopes = slopes.reshape(len(columns), constants.size)
     return [
@@ -171,10 +169,293 @@ def _rules(link: Link, factors: Sequence[Column | Group], constants: Floats) -> 
     ]
 
 
-def _line(factor: Column | Group, slopes: Floats) -> tuple[int, Floats, Floats]:
-    """Column, mean and contrast of Σ_h slopes[h] f_h under every variant, (V, k) each."""
-    if not isinstance(factor, Column):
+def _line(factor: ColumnTerm | Group, slopes: Floats) -> tuple[int, Floats, Floats]:
+    """Column, mean and contrast of Σ_h slopes[h] f_h under every law, (V, k) each."""
+    if not isinstance(factor, ColumnTerm):
         raise InputError("a kink of columns that interact has no exact expectation")
     loading = factor.loading @ slopes
     mean, contrast = (values.real for values in factor.tabulate(factor.function))
     return factor.place, mean @ loading, contrast @ loading
+
+
+# -- decay ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """Bounds of |mean(e^{iτx})| and of |contrast(e^{iτx})| that do not rise with τ > 0."""
+
+    mean: Bound
+    contrast: Bound
+    steepest: float  # bounds the contrast of any function that lies in [-1, 1]
+
+
+def envelope(column: ColumnOfLaws) -> Envelope:
+    """Bounds that hold for all laws of a column."""
+    if isinstance(column, SlopeColumn):
+        return _of_slope(column)
+    assert isinstance(column, IndicatorColumn)  # noqa: S101 - there is no other kind
+    law, inside = column.marginal, np.eye(column.elsewhere.shape[1])[column.cell]
+    kept, changed = ([_mixture(law, q) for q in each] for each in (inside, column.elsewhere))
+
+    def contrast(tau: Floats) -> Floats:
+        return np.asarray(np.max([k(tau) + c(tau) for k, c in zip(kept, changed, strict=True)], axis=0))
+
+    means = [_mixture(law, probability) for probability in column.masses]
+    return Envelope(lambda tau: np.max([mean(tau) for mean in means], axis=0), contrast, 2.0)
+
+
+def joint_decay(envelopes: Sequence[Envelope], slopes: Floats) -> Bound:
+    """Bound of |E e^{itS}| and its contrasts, for S = Σ_j slopes[j] x_j + any function where a slope is 0."""
+    steepest = max([1.0, *(e.steepest for e in envelopes)])
+    read = [(e, abs(float(s))) for e, s in zip(envelopes, slopes, strict=True) if s]
+
+    def bound(t: Floats) -> Floats:
+        means = [e.mean(slope * t) for e, slope in read]
+        after = [np.ones(t.shape)]
+        for mean in reversed(means[1:]):
+            after.append(after[-1] * mean)
+        before, worst = np.ones(t.shape), steepest * np.prod([np.ones(t.shape), *means], axis=0)
+        for (e, slope), mean, rest in zip(read, means, reversed(after), strict=False):
+            worst = np.maximum(worst, before * rest * e.contrast(slope * t))
+            before = before * mean
+        return np.asarray(worst)
+
+    return bound
+
+
+def slope_of(function: Function, loading: Floats) -> Floats:
+    """Slopes (K,) of loading (m, K) times functions that are lines; 0 where they are not lines: no decay."""
+    if isinstance(function, Identity):
+        return np.asarray(loading[0])
+    if isinstance(function, Polynomial) and not function.coefficients[:, 2].any():
+        return np.asarray(function.coefficients[:, 1] @ loading)
+    return np.zeros(loading.shape[1])
+
+
+def _of_slope(column: SlopeColumn) -> Envelope:
+    """Bounds for a slope with one law; its contrasts are those of the feature in units."""
+    (scatter,) = column.scatter
+    steepest = float(1.0 / np.sqrt(scatter)) if scatter > 0 else 0.0
+    whole, (measure, *others) = _mixture(column.marginal, column.probability), column.numbers.measures
+    # truncated, or of several pieces
+    if (
+        others
+        or not isinstance(measure, GaussianPieces)
+        or measure.weight.size > 1
+        or np.isfinite([measure.lower, measure.upper]).any()
+    ):
+        return Envelope(whole, lambda tau: np.full(tau.shape, steepest), steepest)
+    deviation = float(np.sqrt(scatter) * column.numbers.unit[0])
+
+    def mean(tau: Floats) -> Floats:
+        return np.asarray(np.exp(-0.5 * (deviation * tau) ** 2))
+
+    def contrast(tau: Floats) -> Floats:
+        # Cov(x, e^{iτx}) = iτσ² e^{-τ²σ²/2}, which is largest at τ = 1/σ
+        turns = np.maximum(deviation * tau, 1.0)
+        return np.asarray(steepest * turns * np.exp(-0.5 * turns**2))
+
+    return Envelope(whole if column.has_missing else mean, contrast, steepest)
+
+
+def _mixture(law: Marginal, probability: Floats) -> Bound:
+    """The bound of the law whose cells have these probabilities."""
+    atoms, first = 0.0, 0
+    variation, jumps, bends = 0.0, 0.0, 0.0
+    for measure in law.measures:
+        weight = measure.weight * probability[law.owners[first : first + measure.weight.size]]
+        first += measure.weight.size
+        if isinstance(measure, GaussianPieces):
+            of_density, of_jumps = _variation(measure, weight, _density(measure))
+            of_slope, of_bends = _variation(measure, weight, _steepness(measure))
+            variation += of_density + of_jumps
+            jumps, bends = jumps + of_jumps, bends + of_slope + of_bends
+        else:
+            atoms += float(weight.sum())
+    whole = float(probability.sum())
+
+    def bound(tau: Floats) -> Floats:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            once, twice = variation / tau, (jumps + bends / tau) / tau
+        return np.minimum(atoms + np.fmin(once, twice), whole)
+
+    return bound
+
+
+def _density(pieces: GaussianPieces) -> Floats:
+    """The density at the lower end, where it turns, and at the upper end, (3, P)."""
+    ends = pieces.steps(pieces.lower), pieces.steps(pieces.upper)
+    values = [_height(pieces, t)[0] for t in (ends[0], np.zeros_like(ends[0]), ends[1])]
+    return np.stack(values) / (pieces.area * pieces.scale)
+
+
+def _steepness(pieces: GaussianPieces) -> Floats:
+    """The derivative at the same places, turns being one deviation from the untruncated peak, (4, P)."""
+    ends = pieces.steps(pieces.lower), pieces.steps(pieces.upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turns = [(side * np.sqrt(pieces.precision) - pieces.slope) / pieces.precision for side in (-1.0, 1.0)]
+    inside = [np.clip(np.where(pieces.precision > 0, t, ends[0]), *ends) for t in turns]
+    values = [np.multiply(*_height(pieces, t)) for t in (ends[0], *inside, ends[1])]
+    return np.stack(values) / (pieces.area * pieces.scale) / pieces.scale
+
+
+def _height(pieces: GaussianPieces, t: Floats) -> tuple[Floats, Floats]:
+    """exp(-slope t - precision t²/2) and its logarithmic derivative at steps t; 0 at infinity."""
+    at = np.where(np.isfinite(t), t, 0.0)
+    height = np.exp(-at * (pieces.slope + 0.5 * pieces.precision * at))
+    return np.where(np.isfinite(t), height, 0.0), -(pieces.slope + pieces.precision * at)
+
+
+def _variation(pieces: GaussianPieces, weight: Floats, turns: Floats) -> tuple[float, float]:
+    """Variation inside the pieces, and net jumps at their ends, of the sum with these weights."""
+    values = weight * turns
+    ends, place = np.unique(np.concatenate([pieces.lower, pieces.upper]), return_inverse=True)
+    jumps = np.bincount(place, np.concatenate([values[0], -values[-1]]), minlength=ends.size)
+    return float(np.abs(np.diff(values, axis=0)).sum()), float(np.abs(jumps).sum())
+
+
+# -- few values ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """Some columns, and their contributions to K margins."""
+
+    places: Sequence[int]  # the columns
+    means: Sequence[Floats]  # the two functionals of 1[x = value], (V, n_j) for each column
+    contrasts: Sequence[Floats]
+    sums: Floats  # (K, n), the last column's values change first
+
+    def weights(self, cells: Sequence[int]) -> Floats:
+        """Weights (1 + columns, n) of the sums, for the mean and for each column's contrast."""
+        rows = []
+        for changed in (None, *self.places):
+            row = np.ones(1)
+            for place, mean, contrast in zip(self.places, self.means, self.contrasts, strict=True):
+                factor = (contrast if place == changed else mean)[cells[place]]
+                row = np.multiply.outer(row, factor).ravel()
+            rows.append(row)
+        return np.stack(rows)
+
+
+class _Order:
+    """The sums of one half, sorted, and where those of the other meet them; (K, n) each."""
+
+    def __init__(self, half: Floats, other: Floats) -> None:
+        self._order = np.argsort(half, axis=1, kind="stable")
+        self._sorted = np.take_along_axis(half, self._order, axis=1)
+        self._other = other
+        pairs = zip(self._sorted, other, strict=True)
+        self._first = np.stack([np.searchsorted(b, -a, side="right") for b, a in pairs])
+
+    def above(self, weights: Floats) -> Floats:
+        """Return G of each sum of the other half, (K, n of the other half), for weights (n,) of this one."""
+        share = weights[self._order]
+        tails = [_tails(share), _tails(share * self._sorted)]
+        mass, first = (np.take_along_axis(tail, self._first, axis=1) for tail in tails)
+        return np.asarray(self._other * mass + first)
+
+
+def _tails(values: Floats) -> Floats:
+    """Sums from each position to the end, followed by 0: (K, n) -> (K, n + 1)."""
+    tails = np.zeros((len(values), values.shape[1] + 1))
+    tails[:, :-1] = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
+    return tails
+
+
+class Halves:
+    """Sums of kinks under the laws of columns that take few values, as `_Network`."""
+
+    def __init__(self, form: Linked, halves: tuple[_Half, _Half]) -> None:
+        assert form.coef is not None  # noqa: S101 - set by __post_init__
+        self._halves = halves
+        self._coef = form.coef.reshape(len(form.coef), -1)
+        self._constant = form.intercept.reshape(-1)
+        first, second = halves
+        self._orders = _Order(second.sums, first.sums), _Order(first.sums, second.sums)
+        reach = np.abs(first.sums).max(axis=1) + np.abs(second.sums).max(axis=1)
+        values = first.sums.shape[1] + second.sums.shape[1]
+        # rounding errors, (k,)
+        self.error = product_rounding(values) * (reach @ np.abs(self._coef))
+
+    @classmethod
+    def of(cls, form: Linked, laws: Sequence[ColumnOfLaws]) -> Halves | None:
+        """Return the sums; None where a column has a density, or there are too many combinations."""
+        if not all(isinstance(measure, Atoms) for each in laws for measure in each.marginal.measures):
+            return None
+        terms = form.terms
+        columns = [
+            ColumnTerm.of(j, function, loading, laws[j])
+            for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True))
+            if function is not None and loading.any()
+        ]
+        values = [_values(column) for column in columns]
+        first, second = _split([each.size for each in values])
+        sizes = [prod(values[i].size for i in half) for half in (first, second)]
+        if max(sizes) > _MOST_VALUES or sum(sizes) * len(terms.intercept) > _MOST_NUMBERS:
+            return None
+        start = terms.intercept[:, None]
+        return cls(
+            form,
+            (
+                _half([columns[i] for i in first], [values[i] for i in first], start),
+                _half([columns[i] for i in second], [values[i] for i in second], 0.0 * start),
+            ),
+        )
+
+    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+        """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
+        patterns, which = np.unique(index, axis=0, return_inverse=True)
+        mean = np.empty((len(patterns), self._constant.size))
+        contrast = np.zeros((len(patterns), index.shape[1], self._constant.size))
+        for row, pattern in enumerate(patterns.tolist()):
+            both = [half.weights(pattern) for half in self._halves]
+            for half, order, weights, other in zip(
+                self._halves, self._orders, both, reversed(both), strict=True
+            ):
+                expected = weights @ order.above(other[0]).T @ self._coef
+                mean[row] = self._constant + expected[0]
+                contrast[row, list(half.places)] = expected[1:]
+        return mean[which.ravel()], contrast[which.ravel()]
+
+
+class _Values:
+    """1[x = value], of all values that a column takes; NaN comes last."""
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values
+
+    def __call__(self, x: Floats) -> Floats:
+        same = self._values[:, None] == x
+        return np.asarray(same | (np.isnan(self._values)[:, None] & np.isnan(x)), dtype=np.float64)
+
+    def integrate(self, density: object) -> Floats:
+        raise NotImplementedError  # no column has a density
+
+
+def _values(column: ColumnTerm) -> Floats:
+    measures = [m for m in column.column.marginal.measures if isinstance(m, Atoms)]
+    return np.unique(np.concatenate([measure.value[measure.weight > 0] for measure in measures]))
+
+
+def _split(sizes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Positions of two halves with about equal products of sizes, in their order."""
+    halves: tuple[list[int], list[int]] = ([], [])
+    products = [1, 1]
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        smaller = int(products[1] < products[0])
+        halves[smaller].append(i)
+        products[smaller] *= sizes[i]
+    return sorted(halves[0]), sorted(halves[1])
+
+
+def _half(columns: Sequence[ColumnTerm], values: Sequence[Floats], start: Floats) -> _Half:
+    sums, means, contrasts = start, [], []
+    for column, points in zip(columns, values, strict=True):
+        mean, contrast = column.tabulate(_Values(points))
+        means.append(np.asarray(mean.real))
+        contrasts.append(np.asarray(contrast.real))
+        added = column.loading.T @ column.function(points)
+        sums = (sums[:, :, None] + added[:, None, :]).reshape(len(start), -1)
+    return _Half([column.place for column in columns], means, contrasts, sums)

@@ -1,7 +1,9 @@
-"""Common parts of expectations of links: columns under the variants of their laws, and tables of them.
+"""Links of sums: exponentials of the functions of a column, tables of them, and products over columns.
 
-Mean and contrast of e^{z f_j} depend on a row only through the law of its column: under bin weights all rows
-share one table of cells x nodes, and a row costs the products over columns.
+e^{z f(x)}, with real or complex z, is what products are made of. Where f is constant between breaks an
+integral is a sum over the pieces; elsewhere all exponentials share the points of a quadrature that resolves
+the fastest. Mean and contrast of e^{z f_j} depend on a row only through the law of its column: under bin
+weights all rows share one table of cells x nodes, and a row costs the products over columns.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.moments import Moments
-from limes._expectations.product import ProductExpectation
-from limes._expectations.waves import WaveBundle, Waves, extent
-from limes._functions import Function
+from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
+from limes._functions import Density, Function, texture
 from limes._kernels import add_node_products
 from limes._threads import LRUCache
-from limes.designs._coordinates import Coordinate, functionals
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._column import Column, ColumnOfLaws
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Marginal
+from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
@@ -34,9 +36,169 @@ _ROUNDINGS = 8
 _ROWS = 256
 # Backgrounds whose tables are cached
 _CACHED = 4
+# Below a float64 nothing has digits: there is nothing to resolve
+_TINY = 1e-250
 
 Store = TypeVar("Store")
 T = TypeVar("T")
+
+# -- exponentials --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions."""
+
+    function: Function  # m functions
+    loading: Floats  # (m,)
+    nodes: Complexes
+    offsets: Floats  # (N,)
+    equidistant: int = 0  # number of first nodes that are a constant step apart, and have one offset
+
+    def of(self, value: Floats) -> Complexes:
+        """The exponentials of values of f, (n,) -> (N, n)."""
+        count = max(self.equidistant, 1)
+        waves = np.empty((self.nodes.size, value.size), dtype=np.complex128)
+        if not self.nodes.size:
+            return waves
+        waves[0] = np.exp(self.nodes[0] * value - self.offsets[0])
+        if count > 1:
+            ratio, filled = np.exp((self.nodes[1] - self.nodes[0]) * value), 1
+            while filled < count:
+                more = min(filled, count - filled)
+                np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+                ratio, filled = ratio * ratio, filled + more
+        waves[count:] = np.exp(np.multiply.outer(self.nodes[count:], value) - self.offsets[count:, None])
+        return waves
+
+    def fastest(self, value: Floats) -> Floats:
+        """The exponentials that turn and grow fastest, as real functions, (n,) -> (m, n)."""
+        if not self.nodes.size:
+            return np.zeros((0, value.size))
+        extremes = {
+            int(pick(part)) for part in (self.nodes.real, self.nodes.imag) for pick in (np.argmin, np.argmax)
+        }
+        chosen = sorted(extremes)
+        waves = np.exp(np.multiply.outer(self.nodes[chosen], value) - self.offsets[chosen, None])
+        return np.concatenate([waves.real, waves.imag]) + _TINY
+
+
+@dataclass(frozen=True, eq=False)
+class WaveBundle:
+    """Waves of several loadings of the same functions, one after the other: they share their quadrature."""
+
+    waves: tuple[Waves, ...]
+
+    @property
+    def function(self) -> Function:
+        return self.waves[0].function
+
+    def __call__(self, x: Floats) -> Complexes:
+        values = self.function(x)
+        return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+
+    def integrate(self, density: Density) -> Complexes:
+        breaks, constant, panels = texture(self.function)
+        whole = self.function.integrate(density)  # raises where a lookup meets a density
+        if constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
+        if not any(waves.nodes.size for waves in self.waves):
+            return np.zeros((0, whole.shape[1]), dtype=np.complex128)
+        piece, x, weight = density.points(self._fastest, breaks, panels)
+        values = self.function(x)
+        first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
+
+        def sums(waves: Waves) -> Complexes:
+            terms = waves.of(waves.loading @ values) * weight
+            added = np.add.reduceat(terms, np.minimum(first[:-1], piece.size - 1), axis=1)
+            return np.where(first[:-1] < first[1:], added, 0.0)
+
+        return np.concatenate([sums(waves) for waves in self.waves])
+
+    def _fastest(self, x: Floats) -> Floats:
+        values, waves = self.function(x), self.waves
+        if len(values) == 1:
+            # of one function the largest |z| times the loading is the fastest
+            speeds = [np.abs(each.nodes).max(initial=0.0) * np.abs(each.loading).max() for each in waves]
+            waves = (waves[int(np.argmax(speeds))],)
+        return np.concatenate([each.fastest(each.loading @ values) for each in waves])
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneWaves:
+    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
+
+    function: Function  # m functions
+    loading: Floats  # (m, 3): level, a and b as sums of these
+    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
+    first: Ints  # (N,), positions of each node's heights
+    second: Ints
+    offset: float  # approximately the largest level
+
+    def __call__(self, x: Floats) -> Complexes:
+        along, across = self._factors(x, *self.heights)
+        return np.asarray(along[self.first] * across[self.second])
+
+    def integrate(self, density: Density) -> Complexes:
+        """Integrate against P measures -> (N, P): the grid is a product of two matrices."""
+        breaks, constant, panels = texture(self.function)
+        count = self.function.integrate(density).shape[1]  # raises where a lookup meets a density
+        if constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            points, weights = [ends[1:]] * count, list(density.interval(ends[:-1], ends[1:]).T)
+        else:
+            piece, x, weight = density.points(self._fastest, breaks, panels)
+            ends = np.searchsorted(piece, np.arange(1, count))
+            points, weights = np.split(x, ends), np.split(weight, ends)
+        sums = [self._sums(x, weight) for x, weight in zip(points, weights, strict=True)]
+        return np.stack(sums, axis=1)
+
+    def _sums(self, x: Floats, weight: Floats) -> Complexes:
+        along, across = self._factors(x, *self.heights)
+        return np.asarray(((along * weight) @ across.T)[self.first, self.second])
+
+    def _factors(self, x: Floats, first: Floats, second: Floats) -> tuple[Complexes, Complexes]:
+        """The waves of a, with the level, and those of b, (K₁, n) and (K₂, n)."""
+        level, a, b = self.loading.T @ self.function(x)
+        along = np.exp(1j * np.multiply.outer(first, a) + (level - self.offset))
+        return along, np.exp(1j * np.multiply.outer(second, b))
+
+    def _fastest(self, x: Floats) -> Floats:
+        """The waves at the corners of the hexagon that the nodes fill, as real functions."""
+        high = self.heights[0].max()
+        along, across = self._factors(x, np.array([high, high, 0.0]), np.array([0.0, -high, high]))
+        waves = along * across
+        return np.concatenate([waves.real, waves.imag]) + _TINY
+
+
+def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:
+    """The least and largest loading (m, K) · functions in the law's support, slightly widened."""
+    values = np.concatenate([loading.T @ function(x) for x in _support(marginal, function)], axis=1)
+    if not np.isfinite(values).all():
+        raise ModelError("the margin has no finite value somewhere under the background's law")
+    lower, upper = values.min(axis=1), values.max(axis=1)
+    # a curve may rise higher between two points
+    slack = 0.01 * (upper - lower)
+    return lower - slack, upper + slack
+
+
+def _support(marginal: Marginal, function: Function) -> list[Floats]:
+    breaks, constant, panels = texture(function)
+    points = []
+    for measure in marginal.measures:
+        if not isinstance(measure, GaussianPieces):
+            points.append(measure.value[measure.weight > 0])
+        elif constant:
+            ends = np.concatenate([[-np.inf], breaks, [np.inf]])
+            points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
+        else:
+            _, inside, _ = measure.points(function, breaks, panels)
+            points += [inside, *(measure.anchor + measure.scale * side for side in measure.reach)]
+    return points
+
+
+# -- tables --------------------------------------------------------------------------------------------------
 
 
 def product_rounding(factors: int) -> float:
@@ -52,28 +214,23 @@ class NodeGroup(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """One column of K margins: its position, its functions with loadings (m, K), and ranges of the K sums."""
+class ColumnTerm:
+    """What one column adds to K margins."""
 
     place: int
-    function: Function
-    loading: Floats
-    variants: Sequence[Coordinate]
-    lower: Floats
+    function: Function  # m functions
+    loading: Floats  # (m, K)
+    column: ColumnOfLaws
+    lower: Floats  # (K,), ranges of the sums
     upper: Floats
 
     @property
     def places(self) -> Ints:
-        """Position of the column, (1,)."""
         return np.array([self.place])
 
     @classmethod
-    def of(cls, place: int, function: Function, loading: Floats, variants: Sequence[Coordinate]) -> Column:
-        """Measure the ranges under all variants of the law."""
-        laws = {id(coordinate.marginal): coordinate.marginal for coordinate in variants}
-        ends = [extent(law, function, loading) for law in laws.values()]
-        lower = np.min([least for least, _ in ends], axis=0)
-        return cls(place, function, loading, variants, lower, np.max([most for _, most in ends], axis=0))
+    def of(cls, place: int, function: Function, loading: Floats, column: ColumnOfLaws) -> ColumnTerm:
+        return cls(place, function, loading, column, *extent(column.marginal, function, loading))
 
     def offsets(self, groups: Sequence[NodeGroup]) -> Floats:
         """The largest Re z f, for the nodes of all K groups."""
@@ -82,15 +239,7 @@ class Column:
         return np.concatenate(largest)
 
     def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
-        """Mean and contrast of e^{zf - offset} of every variant, (V, N) each, and the offsets, (N,).
-
-        ``groups`` are the nodes of each margin, one after the other.
-
-        Raises
-        ------
-        ModelError
-            If a margin has no finite value somewhere.
-        """
+        """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
         offsets, first, waves = self.offsets(groups), 0, []
         for (nodes, equidistant), loading in zip(groups, self.loading.T, strict=True):
             shift = offsets[first : first + nodes.size]
@@ -100,8 +249,7 @@ class Column:
         return means, contrasts, offsets
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
-        """Mean and contrast of N functions under every variant, (V, N) each."""
-        return tabulated(self.place, self.variants, function)
+        return finite_functionals(self.place, self.column, function)
 
     def tables(
         self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
@@ -111,16 +259,16 @@ class Column:
         return ColumnTables(self.place, offsets, derive(means, contrasts[:, None], offsets))
 
 
-class ColumnTables(Generic[T]):
-    """Tables of one column, with the offsets (N,) of its nodes: a pattern is the variant of its law."""
+class ColumnTables(NamedTuple, Generic[T]):
+    """Tables of one column: a pattern is one of its laws."""
 
-    def __init__(self, place: int, offsets: Floats, patterns: T) -> None:
-        self.offsets = offsets
-        self._place, self._patterns = place, patterns
+    place: int
+    offsets: Floats  # (N,) of the nodes
+    patterns: T
 
-    def at(self, cells: Ints) -> tuple[Ints, T]:
-        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
-        return cells[:, self._place], self._patterns
+    def at(self, index: Ints) -> tuple[Ints, T]:
+        """The pattern of each row (n,), given the law of each column (n, d), and tables of patterns."""
+        return index[:, self.place], self.patterns
 
 
 class Numbers(NamedTuple):
@@ -143,31 +291,26 @@ def in_parts(numbers: Complexes) -> Floats:
 class Tables(Protocol):
     """Lookup of the numbers of one factor."""
 
-    def at(self, cells: Ints) -> tuple[Ints, Numbers]:
-        """The pattern of each row (n,), given the variant of each column (n, d), and tables of patterns."""
-        ...
+    def at(self, index: Ints) -> tuple[Ints, Numbers]: ...
 
 
 class NodeProducts:
-    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N).
-
-    ``places`` are the positions of the columns of each factor, whose numbers ``tables`` look up.
-    """
+    """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N)."""
 
     def __init__(self, places: Sequence[Ints], tables: Sequence[Tables], weights: Complexes) -> None:
+        # the positions of the columns of each factor, and its numbers
         self._places, self._tables = places, tables
         self._weights = in_parts(weights)
 
-    def moments(self, cells: Ints) -> tuple[Floats, Floats]:
-        """Sums (n, k) and contrasts (n, d, k) of rows, given the variant of each column, (n, d)."""
-        n, outputs = len(cells), len(self._weights)
-        mean, contrast = np.zeros((n, outputs)), np.zeros((*cells.shape, outputs))
+    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+        n, outputs = len(index), len(self._weights)
+        mean, contrast = np.zeros((n, outputs)), np.zeros((*index.shape, outputs))
         if not self._tables:
             return mean + self._weights[:, : self._weights.shape[1] // 2].sum(axis=1), contrast
         places = np.concatenate(self._places)
         for start in range(0, n, _ROWS):
             rows = slice(start, start + _ROWS)
-            patterns, parts = zip(*(table.at(cells[rows]) for table in self._tables), strict=True)
+            patterns, parts = zip(*(table.at(index[rows]) for table in self._tables), strict=True)
             changes = np.zeros((mean[rows].shape[0], places.size, outputs))
             add_node_products(
                 [part.means for part in parts],
@@ -181,66 +324,49 @@ class NodeProducts:
         return mean, contrast
 
 
-def tabulated(place: int, variants: Sequence[Coordinate], function: Function) -> tuple[Complexes, Complexes]:
-    """Return mean and contrast of N functions under every variant of a column's law, (V, N) each.
-
-    Raises
-    ------
-    ModelError
-        If a function has no finite value somewhere.
-    """
-    pairs, law, table = [], None, None
-    for coordinate in variants:
-        if table is None or coordinate.marginal is not law:
-            law, table = coordinate.marginal, coordinate.tabulate(function)
-            if not np.isfinite(table.values).all():
-                raise ModelError(
-                    f"the margin has no finite value everywhere in column {place}: it cannot take a "
-                    "missing or an extreme value that the background holds there; impute it in a Pipeline"
-                )
-        pairs.append(functionals(coordinate, table))
-    return np.stack([mean for mean, _ in pairs]), np.stack([contrast for _, contrast in pairs])
+def finite_functionals(place: int, column: Column, function: Function) -> tuple[Complexes, Complexes]:
+    """Mean and contrast of N functions under every law, (V, N) each; raise if one is not finite there."""
+    basis = column.basis(function)
+    if not np.isfinite(basis).all():
+        raise ModelError(
+            f"the margin has no finite value everywhere in column {place}: it cannot take a missing or an "
+            "extreme value that the background holds there; impute it in a Pipeline"
+        )
+    return column.mixed(basis)
 
 
 class TabulatedExpectation(ProductExpectation, Generic[Store]):
     """Moments of links of sums under many designs, by tables of their columns."""
 
+    error_bound = TOLERANCE  # designs with a larger bound of the quadrature are refused
+
     def __init__(self, form: Form) -> None:
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
-    @property
-    def error_bound(self) -> float:
-        return TOLERANCE  # designs with a larger bound of the quadrature are refused
+    @abstractmethod
+    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> Store:
+        """Return tables of the laws of every column."""
 
     @abstractmethod
-    def _tabulate(self, variants: Sequence[Sequence[Coordinate]]) -> Store:
-        """Return tables of the variants of every column."""
+    def _moments(self, tables: Store, index: Ints, variance: Floats) -> Moments:
+        """Return moments of n rows, given the law of each column and Var_w h, both (n, d)."""
 
-    @abstractmethod
-    def _moments(self, tables: Store, cells: Ints, variance: Floats) -> Moments:
-        """Return moments of n rows, given the variant of each column and Var_w h, both (n, d)."""
-
-    def moments(self, design: ProductDesign, row: Floats | None = None) -> Moments:  # noqa: ARG002
-        """E_w f and Cov_w(h, f) under one design."""
-        self._check(design.size)
-        if design.family is not None and design.cells is not None and self.serves(design.family):
-            return self.of_cells(design.family, design.cells[None], design.variance[None]).take(np.array(0))
-        tables = self._tabulate([(coordinate,) for coordinate in design.coordinates])
-        cells = np.zeros((1, design.size), dtype=np.int64)
-        return self._moments(tables, cells, design.variance[None]).take(np.array(0))
-
-    def serves(self, family: ProductFamily) -> bool:
-        """Return whether `of_cells` can be used: cells decide the designs."""
-        return family.by_cell
-
-    def of_cells(self, family: ProductFamily, cells: Ints, variance: Floats) -> Moments:
-        """Moments under the designs at n rows, given their cells and Var_w h, both (n, d)."""
-        self._check(len(family.marginals))
-        tables = self._tables.get(family, lambda: self._tabulate(family.variants))
-        return self._moments(tables, cells, variance)
-
-    def _check(self, columns: int) -> None:
-        if columns != self._form.size:
+    def at(self, rows: Rows) -> Moments:
+        if rows.cells.shape[1] != self._form.size:
             name, size = type(self._form).__name__, self._form.size
-            raise InputError(f"the design has {columns} columns, the form ({name}) has {size}")
+            raise InputError(f"the design has {rows.cells.shape[1]} columns, the form ({name}) has {size}")
+        family = rows.family
+        if family is not None and self.shares_tables(family):
+            tables = self._tables.get(family, lambda: self._tabulate(family.columns))
+            return self._moments(tables, rows.cells, rows.features.inner.variance)
+        return self._apart(rows)
+
+    def _apart(self, rows: Rows) -> Moments:
+        """Moments at rows that share no tables: one by one, as the ranges of margins decide their nodes."""
+        each = []
+        for design in rows.designs:
+            index = np.zeros((1, design.size), dtype=np.int64)
+            variance = design.in_units().variance[None]
+            each.append(self._moments(self._tabulate(design.coordinates), index, variance))
+        return concatenate_moments(each)

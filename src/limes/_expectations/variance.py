@@ -40,16 +40,14 @@ from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments
-from limes._expectations.product import explain_rows
+from limes._expectations.moments import ExactMoments, explain_rows
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.weighted_rows import centred
 from limes._functions import Density, Filled, Function, Identity, Interval, Stacked, Step
-from limes.designs._coordinates import Coordinate
+from limes.designs._column import ColumnOfLaws
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms._linked import Linked, Ridges
@@ -194,7 +192,7 @@ class SumVariance:
                 total += self._of_column(j, function, design.coordinates[j])
         return total
 
-    def _of_column(self, j: int, function: Function, coordinate: Coordinate) -> Floats:
+    def _of_column(self, j: int, function: Function, coordinate: ColumnOfLaws) -> Floats:
         law, q, loading = coordinate.marginal, coordinate.probability, self._loadings[j]
         cells = loading @ self._means.get(j, law, function)  # (k, p)
         # about the likeliest cell's mean: where the others have next to no weight, nothing cancels
@@ -366,7 +364,7 @@ def _squared_cosines(form: Linked) -> Linked:
 def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellEffects | None:
     """Choose the exact effects of a form; None where no exact ones are feasible."""
     terms = _feasible_terms(form, family)
-    if isinstance(expectation, ForestExpectation) and expectation.serves(family):
+    if isinstance(expectation, ForestExpectation) and expectation.shares_tables(family):
         return ForestCells(expectation, family, terms)
     return None if terms is None else TermCells(terms)
 
@@ -480,7 +478,7 @@ class ForestCells:
 
     @cached_property
     def _every_cell_counts(self) -> bool:
-        return all((c.probability > 0.0).all() for column in self._family.variants for c in column)
+        return all((column.masses > 0.0).all() for column in self._family.columns)
 
     def _each_as_instance(self, cells: Ints) -> Floats:
         """E_w[f | cell], (d, B, k), by a pass for each cell."""
@@ -490,7 +488,7 @@ class ForestCells:
         patterns = np.repeat(cells[None], len(column), axis=0)
         patterns[np.arange(len(column)), column] = cell
         features = self._family.features(patterns)
-        moments = self._expectation.of_cells(self._family, patterns, features.variance)
+        moments = self._expectation.at(Rows.in_cells(self._family, patterns))
         place = np.arange(len(column)), column
         gamma = moments.gamma.reshape(*patterns.shape, -1)[place]
         values = moments.mean.reshape(len(column), -1) + gamma / features.inclusion[place][:, None]

@@ -51,8 +51,7 @@ from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments
 from limes._threads import in_threads
-from limes.designs._counts import Counts, log_binomial
-from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._exchangeable import Counts, ExchangeableDesign, log_binomial
 from limes.exceptions import InputError
 from limes.models.forms._base import Sum
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SharedWords, SwitchProducts

@@ -23,7 +23,6 @@ from limes._arrays import Bools, Floats, Ints
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
-from limes.designs._coordinates import IndicatorCoordinate
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -204,7 +203,7 @@ def _indicators(design: Any) -> Bools:
     """Which features are 0 or 1; the others are slopes."""
     if isinstance(design, ExchangeableDesign):
         return np.ones(design.size, dtype=np.bool_)
-    return np.array([isinstance(column, IndicatorCoordinate) for column in design.coordinates])
+    return np.asarray(~design.slopes)
 
 
 def _unit(sizes: Floats) -> Floats:

@@ -38,9 +38,8 @@ from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
 from limes._threads import one_blas_thread, progress_of
-from limes.designs._features import FeatureNumbers
 from limes.designs._joint import JointDesign
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import behind_method

@@ -30,8 +30,7 @@ from limes._rules.neighbourhood import (
 )
 from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
-from limes.designs._columns import binned, categorical
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import BinCells, Marginal, binned, categorical
 from limes.exceptions import InputError
 
 # Rows whose cells are cached: each is looked up several times

@@ -31,7 +31,7 @@ from scipy.special import expit
 from limes._arrays import Bools, Floats, Ints
 from limes._functions import Function
 from limes._threads import LRUCache
-from limes.designs._coordinates import CellMeans, IndicatorCoordinate
+from limes.designs._column import IndicatorColumn
 from limes.designs._marginals import Atoms, Levels, Marginal, marginal
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
@@ -41,7 +41,8 @@ _BLOCK = 1 << 17
 # Functions whose means over a column's values are cached: those of the parts of a model
 _FUNCTIONS = 16
 # Cells of a column that stays or changes, their log masses, and the law over cells where it changes
-_TWO_CELLS, _EVEN, _SECOND = Levels(np.arange(2.0)), np.full(2, np.log(0.5)), np.array([0.0, 1.0])
+_TWO_CELLS, _EVEN = Levels(np.arange(2.0)), np.full(2, np.log(0.5))
+_FIRST, _SECOND = np.zeros(1, dtype=np.int64), np.array([[0.0, 1.0]])
 # With a larger spread the probability of a flip is below 1e-200, and its products vanish
 _LARGEST_SPREAD = 460.0
 
@@ -170,17 +171,15 @@ class OtherValues:
 
 
 @dataclass(frozen=True, eq=False)
-class ChangingCoordinate(IndicatorCoordinate):
+class ChangingColumn(IndicatorColumn):
     """A column whose cell 0 is the instance's value, and cell 1 holds its other values."""
 
     value: Floats = field(default_factory=lambda: np.zeros(1))
     others: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
 
-    def tabulate(self, function: Function) -> CellMeans:
-        return CellMeans(np.stack([function(self.value)[:, 0], self.others.means(function)], axis=1))
-
-    def basis(self, table: CellMeans) -> Floats:
-        return table.values  # the two cells are z = 1 and z = 0
+    def basis(self, function: Function) -> Floats:
+        """E[g | z = 1] and E[g | z = 0], the means over other values, which are cached."""
+        return np.stack([function(self.value)[:, 0], self.others.means(function)], axis=1)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,21 +252,21 @@ def checked_signs(instance: ArrayLike) -> Floats:
     return row
 
 
-def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorCoordinate:
+def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorColumn:
     """Return a column of two cells that leaves the instance's cell with probability q."""
-    elsewhere = np.zeros(2)
-    elsewhere[1 - cell] = 1.0
-    return IndicatorCoordinate(marginal, cell, 1.0 - law.flip, law.flip, elsewhere, 0.0)
+    stays, leaves = np.array([1.0 - law.flip]), np.array([law.flip])
+    return IndicatorColumn(marginal, np.array([cell]), stays, leaves, np.eye(2)[[1 - cell]], np.zeros(1))
 
 
-def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> IndicatorCoordinate:
+def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> IndicatorColumn:
     """Return a column whose cell 0 has the instance's value and cell 1 the others."""
     stays = Atoms(np.array([value]), np.ones(1))
     if not others.size:
         law = marginal(Levels(np.zeros(1)), [1.0], [(stays, np.zeros(1, dtype=np.int64))])
-        return IndicatorCoordinate(law, 0, 1.0, 0.0, np.zeros(1), 0.0)
+        return IndicatorColumn.of(law, _FIRST)
     # assembled without the checks of `marginal`, which take longer than all else of a row
     law = Marginal(_TWO_CELLS, _EVEN, (stays, others.atoms), others.owners)
-    return ChangingCoordinate(
-        law, 0, 1.0 - flips.flip, flips.flip, _SECOND, 0.0, value=stays.value, others=others
+    leaves = np.array([flips.flip])
+    return ChangingColumn(
+        law, _FIRST, 1.0 - leaves, leaves, _SECOND, np.zeros(1), value=stays.value, others=others
     )

@@ -20,8 +20,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
-from limes._expectations.moments import Moments
-from limes._expectations.refusals import REFUSED
+from limes._expectations.moments import REFUSED, Moments
 from limes._explainers.results import POOR, SAMPLED_ALONE
 from limes._explanation.rules import Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls

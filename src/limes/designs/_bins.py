@@ -26,41 +26,16 @@ _CLASSES = 20  # a target of floats with more distinct values than this is a qua
 
 
 def quantile_edges(x: Floats, count: int) -> Floats:
-    """Cut into ``count`` bins of equal frequency: percentiles ``100 i / count``, ties merged.
-
-    Parameters
-    ----------
-    x : array (n,)
-        Background values; NaN is ignored.
-    count : int
-        Number of bins; ties in the data make fewer.
-
-    Returns
-    -------
-    array
-        Inner edges, strictly increasing, as lime's quartile and decile discretizers have them.
-    """
+    """Inner edges of ``count`` bins of equal frequency as lime has them: percentiles, ties merged."""
     ranks = [100 * i / count for i in range(1, count)]
     return np.unique(np.percentile(x[~np.isnan(x)], ranks)).astype(np.float64)
 
 
 def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
-    """Cut where a decision tree of depth 3 on this column alone would split.
+    """Inner edges where a decision tree of depth 3 on this column alone would split, as lime has them.
 
-    Parameters
-    ----------
-    x : array (n,)
-        Background values; NaN is ignored.
-    target : array (n,)
-        Classes, or floats with more than 20 distinct values (then a regression tree).
-    seed : int
-        Breaks ties between equally good splits.
-
-    Returns
-    -------
-    array
-        Inner edges, strictly increasing, as lime's ``EntropyDiscretizer`` has them: the median
-        where the tree finds no split.
+    The median where the tree finds no split. The target (n,) has classes, or floats with more than 20
+    distinct values (then a regression tree); the seed breaks ties.
     """
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -102,35 +77,13 @@ def bin_edges(
     target: ArrayLike | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Floats | None]:
-    """Return the edges of every numeric column, both ends included.
+    """Edges of every numeric column of a matrix (n, d), both ends included; None for the others.
 
-    Parameters
-    ----------
-    matrix : array (n, d)
-        The background.
-    numeric : array (d,) of bool
-        Whether a column is cut; columns that are not get None.
-    bins : str, int or list
-        ``"quartile"``, ``"decile"``, ``"entropy"`` (needs `target`), a number of bins of equal
-        frequency, or a list of d arrays of edges as for `numpy.histogram` (both ends
-        included, infinite ends allowed; None for quartiles).
-    target : array (n,), optional
-        Target that ``"entropy"`` splits by.
-    names : list of str, optional
-        Names of the columns, for messages.
-
-    Returns
-    -------
-    list of (array or None)
-        The ends are the user's, or the smallest and the largest background value. If the
-        smallest value is itself the first inner edge, the first bin has width zero; a constant
-        column ``c`` has the edges ``[c, c]``.
-
-    Raises
-    ------
-    InputError
-        An unknown strategy, a column without values, or edges that are not increasing, do not
-        cover the background or leave a bin empty.
+    ``bins`` is a strategy ("entropy" needs the target (n,)), a number of bins of equal frequency, or a list
+    of d arrays of edges as for `numpy.histogram`, None for quartiles. The ends are the user's, or the
+    smallest and the largest background value. If the smallest value is itself the first inner edge, the first
+    bin has width zero; a constant column ``c`` has the edges ``[c, c]``. Edges that do not increase, do not
+    cover the background or leave a bin empty are refused.
     """
     cut = [bool(flag) for flag in numeric]
     labels = [repr(name) for name in names] if names else [str(j) for j in range(len(cut))]

@@ -12,6 +12,23 @@ a bin puts the mean of the product thousands of standard deviations away, where 
 anchor, the point of the interval where the density is largest, everything is of order one. The scale is about
 the length over which the density changes, so that columns of 1e-300 and of 1e300 are as good as any others:
 no square of a raw value is ever taken. It is a power of two, and dividing by it rounds nothing.
+
+Integrals are computed in steps t, where the density is 1 at t = 0, its largest value on the piece, so that
+nothing under- or overflows. Three kinds of integrands:
+
+- 1 and t on an interval (``gaussian_area``, ``gaussian_moment``): closed forms. Φ(b) - Φ(a) is 0 - 0 far out
+  and a difference of equals where an interval is narrow, so that erfcx is used in place of Φ, and narrow
+  intervals are integrated by Gauss-Legendre;
+- exp(-rate |x - center|) (``decay_integrals``): on each side of the center the product with the density is
+  again the exponential of a concave polynomial of degree two. It is integrated by Gauss-Legendre from the
+  point where the product is largest to both sides, as far as it matters: closed forms would subtract equals
+  for steep kernels, and divide 0 by 0 on uniform pieces;
+- any other function (``adaptive_quadrature``): Gauss-Legendre on panels that are halved. All panels of all
+  pieces are evaluated in one call of the function. A panel is finished when its rule agrees with the rule on
+  its two halves; the others are replaced by their halves. A function that is smooth between its breaks needs
+  two or three rounds, however many breaks there are; one that bends or jumps elsewhere costs a round
+  for each binary digit of the position. Pieces are independent: an integral has the same bits whatever the
+  other pieces.
 """
 
 from __future__ import annotations
@@ -22,41 +39,50 @@ from functools import cached_property
 from types import EllipsisType
 
 import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from limes._arrays import Floats, Ints, power_of_two
+from limes._arrays import Bools, Floats, Ints, power_of_two
 from limes._functions import Function
-from limes.designs._integrals import (
-    NEGLIGIBLE_EXPONENT,
-    adaptive_quadrature,
-    decay_integrals,
-    gaussian_area,
-    gaussian_moment,
-    normal_quantile,
-    quadrature_points,
-)
+from limes.exceptions import InputError
 
 # A kernel this many widths away is 0, and its exponent is still finite.
 _FARTHEST = 1e150
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 
+# exp(-45) = 3e-20: beyond this exponent a density cannot change a float64 sum.
+NEGLIGIBLE_EXPONENT = 45.0
+
+# Closed forms lose digits to cancellation below this drop of the exponent; there eight nodes give all digits.
+_NARROW = 0.1
+_NARROW_NODES, _NARROW_WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+# Decays: 64 nodes integrate exp(-45 t) on [0, 1] to the last digit.
+_DECAY_NODES, _DECAY_WEIGHTS = np.polynomial.legendre.leggauss(64)
+# Numbers computed at once: 16 MB of float64
+_DECAY_BLOCK = 2_000_000
+
+# Quadrature: the tolerance of each panel and that of the sum, relative to ∫ |function|. The second is one
+# digit more than what is promised to users.
+_PANEL_TOLERANCE, _SUM_TOLERANCE = 1e-13, 1e-10
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
+# Panels on each side of an anchor to begin with, rounds of halving, and the most panels of a piece before an
+# error
+_FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
+# Values of functions computed at once: 32 MB of float64; panels before the number of functions is known
+_BLOCK, _FIRST_BLOCK = 4_000_000, 4096
+# Probabilities below this are computed in logarithms
+_FAR = 1e-280
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianPieces:
-    """P densities, each normalised to its weight; arrays (P,), or anything that broadcasts together.
+    """P densities, each normalised to its weight; arrays (P,), or anything that broadcasts together."""
 
-    Attributes
-    ----------
-    anchor, slope, precision, lower, upper, weight, scale
-        See the module's docstring. ``anchor`` maximises the density on [lower, upper], so slope is 0 inside
-        the interval, >= 0 at its lower end and <= 0 at its upper end. Bounds may be infinite where the
-        precision is positive. Slope and precision are in units of the scale; the other lengths are the
-        column's own.
-    """
-
-    anchor: Floats
-    slope: Floats
+    # lengths are the column's own; slope and precision are in units of the scale
+    anchor: Floats  # maximises the density on [lower, upper]
+    slope: Floats  # 0 inside the interval, >= 0 at its lower end and <= 0 at its upper end
     precision: Floats
-    lower: Floats
+    lower: Floats  # bounds may be infinite where the precision is positive
     upper: Floats
     weight: Floats
     scale: Floats
@@ -79,17 +105,13 @@ class GaussianPieces:
         return gaussian_area(start, end, self.slope, self.precision)
 
     def steps(self, x: Floats, piece: Ints | EllipsisType = ...) -> Floats:
-        """Return t = (x - anchor) / scale, of all pieces or of some."""
         with np.errstate(over="ignore"):
             return np.asarray((x - self.anchor[piece]) / self.scale[piece])
 
     def times(
         self, center: Floats | float, precision: float, unit: float = 1.0
     ) -> tuple[GaussianPieces, Floats]:
-        """Multiply by exp(-precision ((x - center) / unit)²/2): the normalised product, the log of its mass.
-
-        ``center`` broadcasts against the pieces: (m, 1) gives m products of each.
-        """
+        """Multiply by exp(-precision ((x - center) / unit)²/2): normalised, and the log of its mass."""
         with np.errstate(divide="ignore", over="ignore"):
             width = unit / np.sqrt(np.float64(precision))
             scale = power_of_two(np.minimum(self.scale, width))
@@ -118,10 +140,9 @@ class GaussianPieces:
         away: Floats,
         scale: Floats,
     ) -> Floats:
-        """Place where a product would be largest without bounds: a step from the anchor, or from the center.
-
-        The shorter step is used: a sum of two long ones of opposite signs would lose the digits of the peak.
-        """
+        """Place where a product would be largest without bounds."""
+        # from the anchor or from the center, whichever is nearer: a sum of two long steps of opposite signs
+        # would lose the digits of the peak
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             from_anchor = -(drift + other * away) / total
             from_center = (flatness * (away / other) - drift) / total
@@ -135,28 +156,22 @@ class GaussianPieces:
     # -- the Density protocol of limes._functions --------------------------------------------------------
 
     def expect(self, function: Function) -> Floats:
-        """∫ function d(piece), (m, P)."""
         return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
-        """Mass of (lower, upper], (m, P)."""
         return self.partly(lower, upper, self.weight, _interval_mass)
 
     def bump(self, center: Floats, precision: float) -> Floats:
-        """∫ exp(-precision (x - center)²/2), (m, P)."""
         product, log_mass = self.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass))
 
     def decay(self, center: Floats, rate: float) -> Floats:
-        """∫ exp(-rate |x - center|), (m, P)."""
         return decay_integrals(self, center, rate)
 
     def identity(self, center: float = 0.0) -> Floats:
-        """∫ (x - center), (1, P)."""
         return (self.weight * self.mean_from(center))[None, :]
 
     def square(self, center: float = 0.0) -> Floats:
-        """∫ (x - center)², (1, P)."""
         return (self.weight * (self.variance + self.mean_from(center) ** 2))[None, :]
 
     def mean_from(self, center: float) -> Floats:
@@ -164,13 +179,11 @@ class GaussianPieces:
         return self.offset + (self.anchor - center)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ shape(x) for a callable (n,) -> (n,) or (m, n): (1, P) or (m, P)."""
         return adaptive_quadrature(self, shape, breaks)
 
     def points(
         self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
     ) -> tuple[Ints, Floats, Floats]:
-        """Points x with weights, (K,) each after their piece, that integrate functions as smooth as shape."""
         return quadrature_points(self, shape, breaks, panels)
 
     def centred(self, origin: Floats, unit: Floats | float = 1.0) -> CentredPieces:
@@ -224,7 +237,6 @@ class GaussianPieces:
 
     @cached_property
     def mean_step(self) -> Floats:
-        """Mean of t, (P,)."""
         if np.isinf(self.lower).all() and np.isinf(self.upper).all():
             return np.zeros(np.shape(self.anchor))  # symmetric about the anchor
         t, w = self._rule
@@ -237,12 +249,10 @@ class GaussianPieces:
 
     @property
     def mean(self) -> Floats:
-        """Mean of each piece, (P,)."""
         return self.anchor + self.offset
 
     @property
     def variance(self) -> Floats:
-        """Variance of each piece, (P,)."""
         return self.central(2)
 
     def central(self, power: int, unit: Floats | float = 1.0) -> Floats:
@@ -264,10 +274,8 @@ class GaussianPieces:
         whole: Floats,
         part: Callable[[GaussianPieces, Ints, Floats, Floats], Floats],
     ) -> Floats:
-        """Integrals over intervals: ``whole`` where one covers a piece, 0 where it misses it, else ``part``.
-
-        A tree's interval covers or misses most bins; only the others need special functions.
-        """
+        """Integrals over intervals: ``whole`` where one covers a piece, 0 where it misses it, or ``part``."""
+        # a tree's interval covers or misses most bins: only the others need special functions
         lower, upper = lower[:, None], upper[:, None]
         covers = (lower <= self.lower) & (self.upper <= upper)
         integral = np.where(covers, whole, 0.0)
@@ -280,32 +288,29 @@ class GaussianPieces:
 
 @dataclass(frozen=True, eq=False)
 class CentredPieces:
-    """The signed measures (x - origin) / unit · d(piece), for slopes Cov(x, f) / Var(x).
-
-    There may be a unit for each piece.
-    """
+    """The signed measures (x - origin) / unit · d(piece), for slopes Cov(x, f) / Var(x)."""
 
     pieces: GaussianPieces
     origin: Floats
-    unit: Floats | float
+    unit: Floats | float  # there may be a unit for each piece
 
     @property
     def mean(self) -> Floats:
         """E(x - origin) / unit of each piece, (P,)."""
         return self._centred_mean(self.pieces)
 
+    @property
+    def mass(self) -> Floats:
+        return self.pieces.weight * self.mean
+
     def _centred_mean(self, pieces: GaussianPieces) -> Floats:
-        """E(x - origin) / unit."""
         return pieces.mean_step * (pieces.scale / self.unit) + (pieces.anchor - self.origin) / self.unit
 
     def expect(self, function: Function) -> Floats:
-        """∫ (x - origin) / unit · function d(piece), (m, P)."""
         return np.asarray(function.integrate(self))
 
     def interval(self, lower: Floats, upper: Floats) -> Floats:
-        """∫ (x - origin) / unit · 1[lower < x <= upper], (m, P)."""
-        whole = self.pieces.weight * self.mean
-        return self.pieces.partly(lower, upper, whole, self._interval_moment)
+        return self.pieces.partly(lower, upper, self.mass, self._interval_moment)
 
     def _interval_moment(self, pieces: GaussianPieces, piece: Ints, start: Floats, end: Floats) -> Floats:
         area, moment = gaussian_moment(
@@ -320,36 +325,30 @@ class CentredPieces:
         return np.asarray(pieces.weight[piece] * centred / pieces.area[piece])
 
     def bump(self, center: Floats, precision: float) -> Floats:
-        """∫ (x - origin) / unit · exp(-precision (x - center)²/2), (m, P)."""
         product, log_mass = self.pieces.times(center[:, None], precision)
         return np.asarray(product.weight * np.exp(log_mass) * self._centred_mean(product))
 
     def identity(self, center: float = 0.0) -> Floats:
-        """∫ (x - origin) / unit · (x - center), (1, P)."""
         pieces = self.pieces
         second = pieces.central(2, self.unit) + self.mean * pieces.mean_from(center)
         return (pieces.weight * second)[None, :]
 
     def square(self, center: float = 0.0) -> Floats:
-        """∫ (x - origin) / unit · (x - center)², (1, P)."""
         pieces, mean = self.pieces, self.pieces.mean_from(center)
         third = pieces.central(3, self.unit) + 2.0 * mean * pieces.central(2, self.unit)
         third = third + self.mean * (pieces.variance + mean**2)
         return (pieces.weight * third)[None, :]
 
     def decay(self, center: Floats, rate: float) -> Floats:
-        """∫ (x - origin) / unit · exp(-rate |x - center|), (m, P)."""
         return decay_integrals(self.pieces, center, rate, (self.origin, self.unit))
 
     def points(
         self, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
     ) -> tuple[Ints, Floats, Floats]:
-        """Points of the pieces, their weights times (x - origin) / unit."""
         piece, x, weight = self.pieces.points(shape, breaks, panels)
         return piece, x, weight * ((x - self.origin[piece]) / self.unit)
 
     def quadrature(self, shape: Callable[[Floats], Floats], breaks: Sequence[float]) -> Floats:
-        """∫ (x - origin) / unit · shape(x), (1, P) or (m, P)."""
         return adaptive_quadrature(self.pieces, shape, breaks, (self.origin, self.unit))
 
 
@@ -364,3 +363,321 @@ def _widths(distance: Floats, width: Floats | float) -> Floats:
     """A distance in widths of a kernel."""
     with np.errstate(over="ignore"):
         return np.asarray(np.clip(distance / width, -_FARTHEST, _FARTHEST))
+
+
+# -- integrals -----------------------------------------------------------------------------------------------
+
+
+def gaussian_area(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
+    """∫ exp(-slope t - precision t²/2) dt over [start, end]; at its largest, 1, at t = 0."""
+    start, end, slope, precision = np.broadcast_arrays(start, end, slope, precision)
+    sign, near, far = _folded(start, end)
+    area = _one_sided(near, far, sign * slope, precision)
+    both = (start < 0) & (end > 0)
+    if both.any():
+        area[both] += _one_sided(np.zeros(1), -start[both], -slope[both], precision[both])
+    return area
+
+
+def gaussian_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """Return :func:`gaussian_area`, and ∫ t exp(-slope t - precision t²/2) dt over the same interval."""
+    start, end, slope, precision = np.broadcast_arrays(start, end, slope, precision)
+    sign, near, far = _folded(start, end)
+    area, moment = _one_sided_moment(near, far, sign * slope, precision)
+    moment = sign * moment
+    both = (start < 0) & (end > 0)
+    if both.any():
+        left = _one_sided_moment(np.zeros(1), -start[both], -slope[both], precision[both])
+        area[both] += left[0]
+        moment[both] -= left[1]
+    return area, moment
+
+
+def _folded(start: Floats, end: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mirror intervals left of 0: -1 for these, near and far end; if on both sides the right part."""
+    left = end <= 0
+    near = np.where(left, -end, np.maximum(start, 0.0))
+    return np.where(left, -1.0, 1.0), near, np.where(left, -start, end)
+
+
+def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Quantiles of the standard normal law cut to [lower, upper], all (n,)."""
+    # Φ(x) = (1 - level) Φ(lower) + level Φ(upper), mirrored where the interval lies more to the right:
+    # probabilities of left tails keep their digits
+    mirrored = -lower < upper
+    start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
+    share = np.where(mirrored, 1.0 - level, level)
+    first, last = ndtr(start), ndtr(end)
+    quantile = ndtri(np.minimum(first + share * (last - first), 1.0))
+    far = last < _FAR
+    if far.any():
+        quantile[far] = _tail_quantile(share[far], start[far], end[far])
+    return np.asarray(np.where(mirrored, -quantile, quantile))
+
+
+def _tail_quantile(share: Floats, start: Floats, end: Floats) -> Floats:
+    """Return quantiles of intervals so far to the left that their probabilities underflow."""
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(log_ndtr(start) + np.log1p(-share), log_ndtr(end) + np.log(share))
+    return np.asarray(ndtri_exp(np.minimum(log_p, 0.0)))
+
+
+def _one_sided(start: Floats, end: Floats, slope: Floats, precision: Floats) -> Floats:
+    """Return the area over [start, end] with 0 <= start <= end."""
+    with np.errstate(over="ignore", under="ignore"):
+        height = np.exp(-start * (slope + 0.5 * precision * start))
+    return np.asarray(height * _area_from_edge(end - start, slope + precision * start, precision))
+
+
+def _area_from_edge(width: Floats, slope: Floats, precision: Floats) -> Floats:
+    """Return ∫ exp(-slope t - precision t²/2) dt over [0, width], for slope >= 0, precision >= 0."""
+    width, slope, precision = np.broadcast_arrays(width, np.maximum(slope, 0.0), precision)
+    area = np.zeros(width.shape)
+    narrow = width * (slope + np.sqrt(precision)) < _NARROW
+    w, a, p = width[narrow], slope[narrow], precision[narrow]
+    t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
+    # not a matrix product, which would add up in an order that depends on the number of pieces
+    height = np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
+    area[narrow] = 0.5 * w * (height * _NARROW_WEIGHTS).sum(axis=1)
+    w, a, p = width[~narrow], slope[~narrow], precision[~narrow]
+    root = np.sqrt(0.5 * p)
+    with np.errstate(over="ignore"):
+        drop = np.exp(-w * (a + 0.5 * p * w))
+    near, far = a / (2.0 * root), a / (2.0 * root) + w * root
+    area[~narrow] = (erfcx(near) - drop * erfcx(far)) * np.sqrt(np.pi) / (2.0 * root)
+    return area
+
+
+def _one_sided_moment(start: Floats, end: Floats, slope: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """Return the area and ∫ t ... dt over [start, end] with 0 <= start <= end."""
+    width, edge = end - start, slope + precision * start
+    height = np.exp(-start * (slope + 0.5 * precision * start))
+    area = _area_from_edge(width, edge, precision)
+    width, edge, precision = np.broadcast_arrays(width, np.maximum(edge, 0.0), precision)
+    moment = np.zeros(width.shape)
+    narrow = width * (edge + np.sqrt(precision)) < _NARROW
+    w, a, p = width[narrow], edge[narrow], precision[narrow]
+    t = 0.5 * w[:, None] * (1.0 + _NARROW_NODES)
+    height_at = t * np.exp(-t * (a[:, None] + 0.5 * p[:, None] * t))
+    moment[narrow] = 0.5 * w * (height_at * _NARROW_WEIGHTS).sum(axis=1)
+    w, a, p = width[~narrow], edge[~narrow], precision[~narrow]
+    # d/dt exp(-a t - p t²/2) = -(a + p t) exp(...)
+    moment[~narrow] = (-np.expm1(-w * (a + 0.5 * p * w)) - a * area[~narrow]) / p
+    with np.errstate(invalid="ignore"):
+        from_start = np.where(height > 0, start * area, 0.0)
+    return np.asarray(height * area), np.asarray(height * (from_start + moment))
+
+
+def decay_integrals(
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None = None
+) -> Floats:
+    """∫ exp(-rate |x - center|) [(x - origin) / unit] d(piece), (m, P); the factor is 1 by default."""
+    step = max(1, _DECAY_BLOCK // (_DECAY_NODES.size * pieces.anchor.size))
+    blocks = [
+        _decay_block(pieces, center[i : i + step, None], rate, centred) for i in range(0, center.size, step)
+    ]
+    return np.concatenate(blocks) if blocks else np.zeros((0, pieces.anchor.size))
+
+
+def _decay_block(
+    pieces: GaussianPieces, center: Floats, rate: float, centred: tuple[Floats, Floats | float] | None
+) -> Floats:
+    """Return the integrals of one block of centers, (m, 1)."""
+    ends = [(side - pieces.anchor) / pieces.scale for side in (pieces.lower, pieces.upper)]
+    middle = (center - pieces.anchor) / pieces.scale
+    turn = np.clip(middle, *ends)
+    pull = rate * pieces.scale
+    below = _one_side(pieces, (ends[0], turn), middle, -pull, centred)
+    above = _one_side(pieces, (turn, ends[1]), middle, pull, centred)
+    return np.asarray((below + above) * (pieces.weight / pieces.area))
+
+
+def _one_side(
+    pieces: GaussianPieces,
+    ends: tuple[Floats, Floats],
+    middle: Floats,
+    pull: Floats,
+    centred: tuple[Floats, Floats | float] | None,
+) -> Floats:
+    """Return ∫ exp(-slope t - precision t²/2 - pull (t - middle)) [...] dt between the ends."""
+    start, end = np.broadcast_arrays(*ends)
+    slope, precision = pieces.slope + pull, pieces.precision
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = np.where(precision > 0, -slope / precision, np.where(slope > 0, -np.inf, np.inf))
+    peak = np.clip(free, start, end)
+    steepness = np.abs(slope + precision * peak) * (peak != free)
+    # at most 0 wherever the side is not empty: both the density and the kernel are at most 1
+    exponent = -peak * (pieces.slope + 0.5 * precision * peak) - pull * (peak - middle)
+    height = np.exp(np.where(start < end, exponent, 0.0))
+    with np.errstate(divide="ignore"):
+        root = np.sqrt(steepness**2 + 2.0 * precision * NEGLIGIBLE_EXPONENT)
+        far = 2.0 * NEGLIGIBLE_EXPONENT / (steepness + root)
+    total = np.zeros(peak.shape)
+    for sign, length in ((-1.0, np.minimum(peak - start, far)), (1.0, np.minimum(end - peak, far))):
+        s = 0.5 * length[..., None] * (1.0 + _DECAY_NODES)
+        weight = 0.5 * length[..., None] * _DECAY_WEIGHTS
+        weight = weight * np.exp(-s * (steepness[..., None] + 0.5 * precision[..., None] * s))
+        if centred is not None:
+            origin, unit = centred
+            shift, step = (pieces.anchor - origin) / unit, pieces.scale / unit
+            weight = weight * ((peak[..., None] + sign * s) * step[..., None] + shift[..., None])
+        total += weight.sum(axis=-1)
+    return total * height
+
+
+@dataclass(frozen=True, eq=False)
+class _Panels:
+    """K intervals [start, end] in steps of their pieces, and the integrals over them, (m, K)."""
+
+    piece: Ints
+    start: Floats
+    end: Floats
+    value: Floats
+    size: Floats
+
+    def pick(self, chosen: Bools) -> _Panels:
+        return _Panels(
+            self.piece[chosen],
+            self.start[chosen],
+            self.end[chosen],
+            self.value[:, chosen],
+            self.size[:, chosen],
+        )
+
+
+def adaptive_quadrature(
+    pieces: GaussianPieces,
+    shape: Callable[[Floats], Floats],
+    breaks: Sequence[float] | Floats,
+    centred: tuple[Floats, Floats | float] | None = None,
+) -> Floats:
+    """∫ shape(x) [(x - origin) / unit] d(piece), (m, P); shape may jump or bend at the breaks."""
+    value, _ = _integrate(_Rule(pieces, shape, centred), np.asarray(breaks, dtype=np.float64))
+    return np.asarray(value * (pieces.weight / pieces.area))
+
+
+def quadrature_points(
+    pieces: GaussianPieces, shape: Callable[[Floats], Floats], breaks: Floats, panels: int
+) -> tuple[Ints, Floats, Floats]:
+    """Piece, x and weight, (K,), of points that integrate functions as smooth as these."""
+    rule = _Rule(pieces, shape, None)
+    _, finished = _integrate(rule, breaks, panels)
+    piece, start, end = (np.concatenate(each) for each in zip(*finished, strict=True))
+    order = np.lexsort((start, piece))
+    piece = piece[order]
+    t, factor = rule.nodes(piece, start[order], end[order])
+    x = pieces.anchor[piece][:, None] + pieces.scale[piece][:, None] * t
+    weight = factor * (pieces.weight / pieces.area)[piece][:, None]
+    return np.repeat(piece, _NODES.size), x.ravel(), weight.ravel()
+
+
+def _integrate(
+    rule: _Rule, breaks: Floats, first: int = _FIRST_PANELS
+) -> tuple[Floats, list[tuple[Ints, Floats, Floats]]]:
+    """Integrals, (m, P), and the panels that they were added up from: piece, start and end."""
+    pieces = rule.pieces
+    pending = rule.panels(*_first_panels(pieces, breaks, first))
+    count = pieces.anchor.size
+    evaluated = np.bincount(pending.piece, minlength=count)
+    value, size, error = (np.zeros((len(pending.value), count)) for _ in range(3))
+    panels = []
+    for _ in range(_ROUNDS):
+        halves = rule.halves(pending)
+        evaluated += np.bincount(halves.piece, minlength=count)
+        difference = np.abs(pending.value - _pairs(halves.value))
+        whole = size + _by_piece(halves.piece, halves.size, count)
+        finished: Bools = np.asarray((difference <= _PANEL_TOLERANCE * whole[:, pending.piece]).all(axis=0))
+        finished |= evaluated[pending.piece] > _MOST_PANELS + 8 * len(breaks)
+        accepted = halves.pick(np.repeat(finished, 2))
+        panels.append((accepted.piece, accepted.start, accepted.end))
+        value += _by_piece(accepted.piece, accepted.value, count)
+        size += _by_piece(accepted.piece, accepted.size, count)
+        error += _by_piece(pending.piece[finished], difference[:, finished], count)
+        pending = halves.pick(np.repeat(~finished, 2))
+        if pending.piece.size == 0:
+            break
+    panels.append((pending.piece, pending.start, pending.end))
+    value += _by_piece(pending.piece, pending.value, count)
+    error += _by_piece(pending.piece, np.abs(pending.value), count)
+    bad = np.flatnonzero((error > _SUM_TOLERANCE * size).any(axis=0))
+    if bad.size:
+        raise InputError(
+            f"a one-dimensional function could not be integrated to {_SUM_TOLERANCE:g} "
+            f"{_where(pieces, bad[0])}; pass breaks= with the points where it jumps or bends"
+        )
+    return value, panels
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """Gauss-Legendre sums of the functions times the density, which is 1 at the anchor."""
+
+    pieces: GaussianPieces
+    shape: Callable[[Floats], Floats]
+    centred: tuple[Floats, Floats | float] | None
+
+    def panels(self, piece: Ints, start: Floats, end: Floats) -> _Panels:
+        first, step, sums = 0, _FIRST_BLOCK, []
+        while first < piece.size:
+            block = slice(first, first + step)
+            sums.append(self._sums(piece[block], start[block], end[block]))
+            step = max(1, _BLOCK // (_NODES.size * len(sums[0][0])))
+            first = block.stop
+        value, size = (np.concatenate(each, axis=1) for each in zip(*sums, strict=True))
+        return _Panels(piece, start, end, value, size)
+
+    def halves(self, panels: _Panels) -> _Panels:
+        middle = 0.5 * (panels.start + panels.end)
+        start, end = np.stack([panels.start, middle], axis=1), np.stack([middle, panels.end], axis=1)
+        return self.panels(np.repeat(panels.piece, 2), start.ravel(), end.ravel())
+
+    def nodes(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        """Return the nodes t of panels, and their weights times the density, (K, 16) each."""
+        p = self.pieces
+        half = 0.5 * (end - start)[:, None]
+        t = start[:, None] + half * (1.0 + _NODES)
+        factor = half * _NODE_WEIGHTS
+        return t, factor * np.exp(-t * (p.slope[piece][:, None] + 0.5 * p.precision[piece][:, None] * t))
+
+    def _sums(self, piece: Ints, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+        p = self.pieces
+        t, factor = self.nodes(piece, start, end)
+        if self.centred is not None:
+            origin, unit = self.centred
+            shift, length = (p.anchor - origin) / unit, p.scale / unit
+            factor = factor * (t * length[piece][:, None] + shift[piece][:, None])
+        x = p.anchor[piece][:, None] + p.scale[piece][:, None] * t
+        values = np.asarray(self.shape(x.ravel()), dtype=np.float64).reshape(-1, *x.shape)
+        terms = values * factor
+        if not np.isfinite(terms).all():
+            bad = piece[~np.isfinite(terms).all(axis=(0, 2))]
+            raise InputError(f"a one-dimensional function is not finite somewhere {_where(p, bad[0])}")
+        return terms.sum(axis=2), np.abs(terms).sum(axis=2)
+
+
+def _first_panels(pieces: GaussianPieces, breaks: Floats, count: int) -> tuple[Ints, Floats, Floats]:
+    """Return piece, start and end of panels between the breaks, at least some on each side of an anchor."""
+    left, right = (side[:, None] for side in pieces.reach)
+    share = np.linspace(0.0, 1.0, count + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inside = (breaks[None, :] - pieces.anchor[:, None]) / pieces.scale[:, None]
+    ends = np.concatenate([left * share, right * share, np.clip(inside, left, right)], axis=1)
+    ends.sort(axis=1)
+    piece, place = np.nonzero(ends[:, :-1] < ends[:, 1:])
+    return piece, ends[piece, place], ends[piece, place + 1]
+
+
+def _pairs(values: Floats) -> Floats:
+    return np.asarray(values[:, 0::2] + values[:, 1::2])
+
+
+def _by_piece(piece: Ints, values: Floats, count: int) -> Floats:
+    """Add up the panels of each piece: (m, K) -> (m, P)."""
+    sums = np.zeros((count, len(values)))
+    np.add.at(sums, piece, values.T)
+    return sums.T
+
+
+def _where(pieces: GaussianPieces, piece: int) -> str:
+    start, end = (pieces.anchor[piece] + pieces.scale[piece] * side[piece] for side in pieces.reach)
+    return f"on [{start:.6g}, {end:.6g}]"

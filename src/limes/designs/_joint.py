@@ -20,9 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs._features import FeatureNumbers
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductFamily
+from limes.designs._product import FeatureNumbers, ProductFamily
 from limes.designs._weights import BinWeights
 
 # Eigenvalues of Σ below this share of the largest one are rounding errors: indicators are collinear
@@ -33,14 +32,11 @@ _PART = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class OccurringRows:
-    """Rows of a background around one explained row: indicators z (n, d) and weights w (n,), with sum 1.
+    """Rows of a background around one explained row."""
 
-    ``log_weight`` is log E[π], the mean of the weights before they were divided by their sum.
-    """
-
-    z: Floats
-    weights: Floats
-    log_weight: float
+    z: Floats  # (n, d), indicators
+    weights: Floats  # (n,), with sum 1
+    log_weight: float  # log E[π], the mean of the weights before they were divided by their sum
 
     @property
     def effective(self) -> float:
@@ -49,7 +45,6 @@ class OccurringRows:
 
     @cached_property
     def inclusion(self) -> Floats:
-        """α, (d,)."""
         return np.asarray(self.weights @ self.z)
 
     @cached_property
@@ -158,18 +153,10 @@ class JointDesign:
 
 @dataclass(frozen=True, eq=False)
 class JointFamily:
-    """The joint laws of one background, one around each row.
+    """The joint laws of one background, one around each row."""
 
-    Attributes
-    ----------
-    product
-        The background's cells, and its law with independent columns.
-    rows
-        The background, (n, d).
-    """
-
-    product: ProductFamily
-    rows: Floats
+    product: ProductFamily  # the background's cells, and its law with independent columns
+    rows: Floats  # the background, (n, d)
 
     @cached_property
     def codes(self) -> Ints:
@@ -179,7 +166,6 @@ class JointFamily:
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
-        """The law of each column by itself."""
         return self.product.marginals
 
     @property
@@ -190,16 +176,13 @@ class JointFamily:
 
     @property
     def slopes(self) -> None:
-        """None: no column has a slope."""
         return
 
     @property
     def by_cell(self) -> bool:
-        """True: a row's cells alone decide its design."""
         return True
 
     def cells(self, rows: Floats) -> Ints:
-        """Cell of every value, (n, d) -> (n, d)."""
         return self.product.cells(rows)
 
     def around(self, cells: Ints) -> OccurringRows:
@@ -215,7 +198,6 @@ class JointFamily:
         return OccurringRows(z, weights / total, float(nearest + np.log(total / len(z))))
 
     def at(self, row: Floats) -> JointDesign:
-        """Return the design at one row (d,)."""
         return self.around(self.cells(row[None])[0]).design()
 
 

@@ -1,4 +1,4 @@
-"""The law of one column, cell by cell.
+"""The law of one column, cell by cell, learnt from a background or stated by statistics.
 
 A column's values lie in cells: bins (q_{b-1}, q_b], categories, or "missing". LIME's surrogate depends only
 on the cell; the model depends on the value inside it. A marginal therefore contains the probability of each
@@ -12,17 +12,21 @@ cell and the law inside it, a mixture of Gaussian pieces and atoms:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import CellNumbers, Floats, Ints, power_of_two
-from limes._functions import Function, Identity, Interval
+from limes._arrays import CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
+from limes._functions import Function, Identity, by_category, texture
 from limes.designs._gaussian import CentredPieces, GaussianPieces
 from limes.exceptions import InputError
+
+# A function (n,) -> (m, n) whose integrals show whether a quadrature is fine enough
+Waves = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +36,17 @@ class Atoms:
     value: Floats
     weight: Floats
 
+    @property
+    def mass(self) -> Floats:
+        return self.weight
+
     def expect(self, function: Function) -> Floats:
-        """∫ function d(atom), (m, P)."""
         return np.asarray(function(self.value) * self.weight)
 
-    def centred(self, origin: Floats, unit: float = 1.0) -> Atoms:
-        """The signed measures (x - origin) / unit · d(atom)."""
+    def centred(self, origin: Floats, unit: Floats | float = 1.0) -> Atoms:
         return Atoms(self.value, self.weight * ((self.value - origin) / unit))
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:  # noqa: ARG002 - an atom has one value
-        """Value of each piece."""
         return np.asarray(self.value[piece])
 
     def times(self, center: Floats | float, precision: float, unit: float = 1.0) -> tuple[Atoms, Floats]:
@@ -58,7 +63,6 @@ class BinCells:
 
     @property
     def count(self) -> int:
-        """Number of cells."""
         return self.edges.size - 1 + self.missing
 
     @property
@@ -85,102 +89,66 @@ class Levels:
 
     @property
     def count(self) -> int:
-        """Number of cells."""
         return self.values.size
 
     @property
     def points(self) -> Floats:
-        """The ascending numbers that decide a value's cell: the levels."""
         return self.values[~np.isnan(self.values)]
 
     @property
     def of_missing(self) -> int:
-        """Cell of a missing value; -1 without one."""
         return self.count - 1 if np.isnan(self.values[-1:]).any() else -1
 
     def locate(self, x: Floats) -> Ints:
-        """Cell of each value (n,) -> (n,); -1 for a value that is no level."""
         cell = np.minimum(np.searchsorted(self.values, x, side="left"), self.count - 1)
         value = self.values[cell]
         return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
 
 
 Cells = BinCells | Levels
+Measure = GaussianPieces | Atoms
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The law of one column.
+    """The law of one column."""
 
-    Attributes
-    ----------
-    cells
-        The p cells into which the column is cut.
-    log_mass
-        log P(cell), (p,), up to a constant.
-    measures
-        Laws inside the cells; weights add up to 1 in each cell.
-    owners
-        The cell of each piece of the measures, in their order.
-    """
+    cells: Cells  # the p cells into which the column is cut
+    log_mass: Floats  # (p,), log P(cell) up to a constant
+    measures: tuple[Measure, ...]  # laws inside the cells; weights add up to 1 in each cell
+    owners: Ints  # the cell of each piece of the measures, in their order
 
-    cells: Cells
-    log_mass: Floats
-    measures: tuple[GaussianPieces | Atoms, ...]
-    owners: Ints
+    @cached_property
+    def laws(self) -> Laws:
+        """The law as the only one of a column."""
+        return Laws(self, self.log_mass[None], self.measures)
 
     def expect(self, function: Function) -> Floats:
-        """E[function | cell], (m, p)."""
-        return self._by_cell(self.measures, function)
+        return np.asarray(self.laws.expect(function)[:, 0])
 
-    def expect_centred(self, function: Function) -> Floats:
-        """E[(x - mean of the cell) / unit · function | cell], (m, p)."""
-        origins = self._split(self.means[self.owners])
-        centred = [m.centred(o, self.unit) for m, o in zip(self.measures, origins, strict=True)]
-        return self._by_cell(centred, function)
-
-    @cached_property
+    @property
     def unit(self) -> float:
-        """Approximate spread of the column's values: a power of two, in which squares are finite."""
-        ends = np.concatenate([_ends(measure) for measure in self.measures])
-        ends = ends[np.isfinite(ends)]
-        return float(power_of_two(0.5 * ends.max() - 0.5 * ends.min())) if ends.size else 1.0
+        return float(self.laws.unit[0])
 
-    @cached_property
+    @property
     def means(self) -> Floats:
-        """E[x | cell], (p,)."""
-        return np.asarray(self.expect(Identity())[0])
+        return np.asarray(self.laws.means[0])
 
     @cached_property
     def spreads(self) -> Floats:
         """Standard deviation of x inside each cell, (p,); NaN without values."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.sqrt(self.unit * self.expect_centred(Identity())[0]))
+            return np.asarray(np.sqrt(self.unit * self.laws.expect_centred(Identity())[0, 0]))
 
     def standardized(self, x: Floats, cell: CellNumbers) -> Floats:
         """Standard deviations by which x (n,) exceeds the mean of its ``cell`` (n,); 0 in points."""
         spread = self.spreads[cell]
         return np.divide(x - self.means[cell], spread, out=np.zeros_like(spread), where=spread > 0)
 
-    @cached_property
-    def drifts(self) -> Floats:
-        """E[(x - rounded mean of the cell) / unit | cell], (p,)."""
-        return np.asarray(self.expect_centred(_EVERYWHERE)[0])
-
     @property
     def is_point(self) -> bool:
         """Whether the column has a single value."""
         return self.owners.size == 1 and isinstance(self.measures[0], Atoms)
-
-    def reweighted(self, factors: Sequence[tuple[GaussianPieces | Atoms, Floats]]) -> Marginal:
-        """Return the marginal of multiplied pieces, given the products and the log mass lost by each."""
-        log_piece = np.concatenate([log_factor + _log(measure.weight) for measure, log_factor in factors])
-        (weight,), (log_cell,) = self.normalized(log_piece[None])
-        weights = self._split(weight)
-        measures = tuple(
-            replace(measure, weight=weight) for (measure, _), weight in zip(factors, weights, strict=True)
-        )
-        return Marginal(self.cells, self.log_mass + log_cell, measures, self.owners)
 
     def normalized(self, log_piece: Floats) -> tuple[Floats, Floats]:
         """Return weights of pieces (n, P), which add up to 1 in each cell, and log sums of cells (n, p)."""
@@ -209,8 +177,13 @@ class Marginal:
         rank = np.searchsorted(owner + cumulative, cell + level, side="right")
         last = np.searchsorted(owner, cell, side="right") - 1
         rank = np.minimum(rank, last)
-        inside = (level - (cumulative[rank] - share[rank])) / share[rank]
-        return self._quantile_of(self.order[0][rank], np.clip(inside, 0.0, 1.0))
+        inside = np.clip((level - (cumulative[rank] - share[rank])) / share[rank], 0.0, 1.0)
+        piece, x, first = self.order[0][rank], np.empty(level.shape), 0
+        for measure in self.measures:
+            its = (piece >= first) & (piece < first + measure.weight.size)
+            x[its] = measure.quantile(piece[its] - first, inside[its])
+            first += measure.weight.size
+        return x
 
     @cached_property
     def _shares(self) -> tuple[Ints, Floats, Floats]:
@@ -222,57 +195,134 @@ class Marginal:
         first = np.searchsorted(owner, owner)
         return owner, share, total - total[first] + share[first]
 
-    def _quantile_of(self, piece: Ints, level: Floats) -> Floats:
-        x = np.empty(level.shape)
-        first = 0
-        for measure in self.measures:
-            size = measure.weight.size
-            inside = (piece >= first) & (piece < first + size)
-            x[inside] = measure.quantile(piece[inside] - first, level[inside])
-            first += size
-        return x
-
-    def _by_cell(
-        self, measures: Sequence[GaussianPieces | CentredPieces | Atoms], function: Function
-    ) -> Floats:
-        pieces = np.concatenate([m.expect(function) for m in measures], axis=1)
-        order, starts = self.order
-        pieces = pieces[:, order]
-        return pieces if order.size == starts.size else np.add.reduceat(pieces, starts, axis=1)
-
     @cached_property
     def order(self) -> tuple[Ints, Ints]:
         """Pieces in the order of their cells, and the position of each cell's first."""
         order = np.argsort(self.owners, kind="stable")
         return order, np.searchsorted(self.owners[order], np.arange(self.cells.count))
 
-    def _split(self, per_piece: Floats) -> list[Floats]:
+    def split(self, per_piece: Any) -> list[Any]:
+        """Cut (..., P) into the parts of the measures."""
+        if len(self.measures) == 1:
+            return [per_piece]
         sizes = [m.weight.size for m in self.measures]
-        return np.split(per_piece, np.cumsum(sizes)[:-1])
+        return np.split(per_piece, np.cumsum(sizes)[:-1], axis=-1)
 
 
-def marginal(
-    cells: Cells,
-    mass: ArrayLike,
-    parts: Sequence[tuple[GaussianPieces | Atoms, Ints]],
-) -> Marginal:
-    """Assemble a marginal from laws and the cells that own their pieces.
+class LawPoints(NamedTuple):
+    """K points that represent laws in integrals; the ends of a law are among them, with weights of 0."""
 
-    Raises
-    ------
-    InputError
-        If a cell has no law, or if masses are negative, not finite or all zero.
+    law: Ints  # (K,), ascending
+    cell: Ints
+    x: Floats
+    weight: Floats  # in the law of the cell
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """V laws of one column that have the pieces of one marginal: those at V rows, each weighted around it.
+
+    Numbers of a law are computed from it alone, and added up in one order: they are the same to the last bit
+    whatever the other laws.
     """
+
+    marginal: Marginal
+    log_mass: Floats  # (V, p), log P(cell) up to a constant
+    measures: tuple[Measure, ...]  # P pieces a law, one law after the other; weights add up to 1 in each cell
+
+    @property
+    def size(self) -> int:
+        return len(self.log_mass)
+
+    def expect(self, function: Function) -> Floats:
+        """E[function | cell], (m, V, p)."""
+        return self._by_cell([measure.expect(function) for measure in self.measures])
+
+    def expect_centred(self, function: Function) -> Floats:
+        """E[(x - mean of the cell) / unit · function | cell], (m, V, p)."""
+        return self._by_cell([measure.expect(function) for measure in self._centred])
+
+    def _by_cell(self, pieces: Sequence[Floats]) -> Floats:
+        order, starts = self.marginal.order
+        if order.size == 1:
+            return pieces[0][:, :, None]
+        parts = [part.reshape(len(part), self.size, part.shape[1] // self.size) for part in pieces]
+        each = np.concatenate(parts, axis=2)[:, :, order]
+        return each if order.size == starts.size else np.add.reduceat(each, starts, axis=2)
+
+    @cached_property
+    def _centred(self) -> list[CentredPieces | Atoms]:
+        origins = self.marginal.split(self.means[:, self.marginal.owners])
+        return [
+            measure.centred(origin.ravel(), np.repeat(self.unit, origin.shape[1]))
+            for measure, origin in zip(self.measures, origins, strict=True)
+        ]
+
+    @cached_property
+    def means(self) -> Floats:
+        """E[x | cell], (V, p)."""
+        return np.asarray(self.expect(Identity())[0])
+
+    @cached_property
+    def drifts(self) -> Floats:
+        """E[(x - rounded mean of the cell) / unit | cell], (V, p)."""
+        return np.asarray(self._by_cell([measure.mass[None] for measure in self._centred])[0])
+
+    @cached_property
+    def unit(self) -> Floats:
+        """Approximate spread of x, powers of two in which squares are finite, (V,)."""
+        ends = [end.reshape(self.size, -1) for measure in self.measures for end in _ends(measure)]
+        stacked = np.concatenate(ends, axis=1)
+        finite = np.isfinite(stacked)
+        most, least = (pick(stacked, axis=1, where=finite, initial=end) for pick, end in _EXTREMES)
+        return power_of_two(np.where(finite.any(axis=1), 0.5 * most - 0.5 * least, 1.0))
+
+    def points(self, function: Function, waves: Waves) -> LawPoints:
+        """Points that integrate g(function(x)) as smooth as ``waves``."""
+        parts = []
+        for measure, owner in zip(self.measures, self.marginal.split(self.marginal.owners), strict=True):
+            piece, x, weight = _points_of(measure, function, waves)
+            law, place = np.divmod(piece, owner.size)
+            parts.append((law, owner[place], x, weight))
+        law, *others = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(law, kind="stable")
+        return LawPoints(law[order], *(each[order] for each in others))
+
+
+_EXTREMES = ((np.max, -np.inf), (np.min, np.inf))
+
+
+def _ends(measure: Measure) -> list[Floats]:
+    """Ends of the region where each piece has its mass."""
+    if isinstance(measure, Atoms):
+        return [measure.value]
+    return [measure.anchor + measure.scale * side for side in measure.reach]
+
+
+def _points_of(measure: Measure, function: Function, waves: Waves) -> tuple[Ints, Floats, Floats]:
+    """Piece, value and weight of points, (K,) each."""
+    breaks, _, panels = texture(function)
+    pieces = np.arange(measure.weight.size)
+    if isinstance(measure, Atoms):
+        return pieces, measure.value, measure.weight
+    if by_category(function):
+        measure.expect(function)  # raises if the function is a lookup and the law has a density
+    inner, inside, weight = measure.points(waves, breaks, panels)
+    piece, x = np.concatenate([inner, pieces, pieces]), np.concatenate([inside, *_ends(measure)])
+    order = np.argsort(piece, kind="stable")
+    return piece[order], x[order], np.concatenate([weight, np.zeros(2 * pieces.size)])[order]
+
+
+def marginal(cells: Cells, mass: ArrayLike, parts: Sequence[tuple[Measure, Ints]]) -> Marginal:
+    """Assemble a marginal of laws and the cells of their pieces; raise InputError if they are no law."""
     mass = np.asarray(mass, dtype=np.float64)
     if not (np.isfinite(mass).all() and (mass >= 0).all() and mass.sum() > 0):
         raise InputError(f"cell frequencies must be >= 0, finite and not all zero; got {mass.tolist()}")
     owners = np.concatenate([owner for _, owner in parts])
     if not np.array_equal(np.unique(owners), np.arange(cells.count)):
         raise InputError("every cell needs a law inside it")
-    return Marginal(cells, _log(mass / mass.sum()), tuple(m for m, _ in parts), owners)
-
-
-_EVERYWHERE = Interval(np.array([-np.inf]), np.array([np.inf]), np.array([True]))
+    with np.errstate(divide="ignore"):
+        return Marginal(cells, np.log(mass / mass.sum()), tuple(m for m, _ in parts), owners)
 
 
 def split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
@@ -285,13 +335,204 @@ def split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
     return cell, np.clip(inside, 0.0, 1.0)
 
 
-def _ends(measure: GaussianPieces | Atoms) -> Floats:
-    """Ends of the region where a measure has its mass."""
-    if isinstance(measure, Atoms):
-        return measure.value
-    return np.concatenate([measure.anchor + measure.scale * side for side in measure.reach])
+# -- learnt, or stated ---------------------------------------------------------------------------------------
+
+_Part = tuple[GaussianPieces | Atoms, Ints]
 
 
-def _log(x: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
+@dataclass(frozen=True, eq=False)
+class BinStatistics:
+    """Statistics of a column without its values: the law inside bin b is a truncated normal.
+
+    Parameters
+    ----------
+    edges
+        (p + 1,) with both ends; the outer two may be infinite.
+    means, stds
+        (p,) of the values inside the bins. A bin with std 0 or without width is a point mass.
+    frequencies
+        (p,) non-negative; equal by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import limes
+    >>> age = limes.designs.BinStatistics([0, 40, 99], [30, 60], [5, 9], [0.7, 0.3])
+    >>> explainer = limes.TabularExplainer(lambda X: X[:, 0], np.array([[30.0], [60.0]]), bins=[age])
+    >>> explainer([20.0]).conditions
+    (('x0 <= 40',),)
+    """
+
+    edges: Sequence[float] | Floats
+    means: Sequence[float] | Floats
+    stds: Sequence[float] | Floats
+    frequencies: Sequence[float] | Floats = ()
+
+    def marginal(self) -> Marginal:
+        """Return the law of the column.
+
+        Raises
+        ------
+        InputError
+            If lengths disagree, edges descend, or a number is not finite.
+        """
+        return _from_statistics("", self)
+
+
+def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
+    """The law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,)."""
+    if law not in LAWS:
+        raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
+    missing = bool(np.isnan(x).any())
+    cells = BinCells(edges, missing)  # missing values are an atom in an extra cell
+    owner = cells.locate(x)
+    mass = np.bincount(owner, minlength=cells.count)
+    groups = np.split(x[np.argsort(owner, kind="stable")], np.cumsum(mass)[:-1])
+    parts = []
+    spread, empty = [], []
+    for b, inside in enumerate(groups[: edges.size - 1]):
+        if inside.size == 0:
+            empty.append(b)
+        elif inside.min() == inside.max():
+            parts.append(_atoms(inside[:1], b))  # all its values are equal
+        else:
+            spread.append(b)
+    if spread:
+        parts.append(LAWS[law]([groups[b] for b in spread], np.array(spread), edges))
+    if empty:  # of probability 0, and uniform for rows that fall into it all the same
+        if not np.isfinite([edges[empty], edges[1:][empty]]).all():
+            raise InputError(f"edges {edges.tolist()}: a bin without values needs two finite ends")
+        parts.append(_flat(np.array(empty), edges[empty], edges[1:][empty]))
+    if missing:
+        parts.append(_atoms(np.array([np.nan]), cells.count - 1))
+    return marginal(cells, mass, parts)
+
+
+def categorical(x: Floats, points: Floats | None = None) -> Marginal:
+    """The law of a column of codes (n,), an atom and a cell a level; ``points`` are all levels, NaN last."""
+    values = np.unique(x) if points is None else points
+    levels = Levels(values)
+    counts = np.bincount(levels.locate(x), minlength=values.size)
+    return marginal(levels, counts, [(Atoms(values, np.ones(values.size)), np.arange(values.size))])
+
+
+def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:
+    """The law of a numeric column in one cell: normal, uniform on its range, or the values themselves."""
+    numbers = x[~np.isnan(x)]
+    if law != "truncnorm" and numbers.min() < numbers.max():
+        return binned(x, np.array([numbers.min(), numbers.max()]), law=law)
+    ends = np.array([-np.inf, np.inf])
+    if numbers.min() == numbers.max():
+        parts = [_atoms(numbers[:1], 0)]
+    else:
+        mean, std = np.array(mean_and_std(numbers))[:, None]
+        pieces = GaussianPieces.truncated_normal(mean, std, ends[:1], ends[1:], weight=np.ones(1))
+        parts = [(pieces, np.zeros(1, dtype=np.int64))]
+    missing = x.size - numbers.size
+    if not missing:
+        return marginal(BinCells(ends), np.ones(1), parts)
+    masses = np.array([numbers.size, missing])
+    return marginal(BinCells(ends, True), masses, [*parts, _atoms(np.array([np.nan]), 1)])
+
+
+def marginals_from_bins(
+    edges: Sequence[Sequence[float] | Floats],
+    means: Sequence[Sequence[float] | Floats],
+    stds: Sequence[Sequence[float] | Floats],
+    *,
+    frequencies: Sequence[Sequence[float] | Floats] | None = None,
+) -> tuple[Marginal, ...]:
+    """Return marginals from bin statistics, one array a column; see ``ProductDesign.from_bins``."""
+    d = len(edges)
+    if d == 0:
+        raise InputError("a design needs one column at least; edges is empty")
+    statistics = {
+        "means": means,
+        "stds": stds,
+        "frequencies": [()] * d if frequencies is None else frequencies,
+    }
+    for name, lists in statistics.items():
+        if len(lists) != d:
+            raise InputError(f"{name} has {len(lists)} arrays, edges has {d}: one a column is needed")
+    return tuple(
+        _from_statistics(f"column {j}: ", BinStatistics(*column))
+        for j, column in enumerate(zip(edges, *statistics.values(), strict=True))
+    )
+
+
+def _from_statistics(where: str, statistics: BinStatistics) -> Marginal:
+    edges, mean, std, mass = (
+        float_array(where + f.name, getattr(statistics, f.name), 1) for f in fields(statistics)
+    )
+    count = edges.size - 1
+    mass = mass if mass.size else np.ones(max(count, 0))
+    if count < 1 or not {mean.shape, std.shape, mass.shape} == {(count,)}:
+        raise InputError(
+            f"{where}{edges.size} edges make {max(count, 0)} bins, but means, stds and frequencies have "
+            f"shapes {mean.shape}, {std.shape}, {mass.shape}"
+        )
+    lower, upper = edges[:-1], edges[1:]
+    if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std >= 0).all()):
+        raise InputError(f"{where}means must be finite and stds finite and >= 0")
+    if not (lower <= upper).all() or not np.isfinite(edges[1:-1]).all() or (lower == np.inf).any():
+        raise InputError(
+            f"{where}edges must ascend, and only the outer two may be infinite; got {edges.tolist()}"
+        )
+    point = (std == 0) | (lower == upper)
+    parts: list[_Part] = []
+    spread = np.flatnonzero(~point)
+    if spread.size:
+        pieces = GaussianPieces.truncated_normal(
+            mean[spread], std[spread], lower[spread], upper[spread], weight=np.ones(spread.size)
+        )
+        parts.append((pieces, spread))
+    if point.any():
+        # a bin does not contain its lower edge, unless its edges coincide
+        place = np.clip(mean[point], np.minimum(np.nextafter(lower, np.inf), upper)[point], upper[point])
+        parts.append((Atoms(place, np.ones(place.size)), np.flatnonzero(point)))
+    return marginal(BinCells(edges), mass, parts)
+
+
+def _atoms(values: Floats, cell: int) -> _Part:
+    weight = np.full(values.size, 1.0 / values.size)
+    return Atoms(values, weight), np.full(values.size, cell)
+
+
+def _truncated_normal(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:
+    mean, std = np.array([mean_and_std(inside) for inside in groups]).T
+    pieces = GaussianPieces.truncated_normal(
+        mean, std, edges[bins], edges[bins + 1], weight=np.ones(bins.size)
+    )
+    return pieces, bins
+
+
+def _uniform(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:
+    # an open outer bin is uniform as far as the background reaches
+    lower, upper = edges[bins], edges[bins + 1]
+    lower = np.where(np.isfinite(lower), lower, [inside.min() for inside in groups])
+    upper = np.where(np.isfinite(upper), upper, [inside.max() for inside in groups])
+    return _flat(bins, lower, upper)
+
+
+def _flat(bins: Ints, lower: Floats, upper: Floats) -> _Part:
+    middle, flat = 0.5 * lower + 0.5 * upper, np.full(bins.size, np.inf)
+    return GaussianPieces.truncated_normal(middle, flat, lower, upper, weight=np.ones(bins.size)), bins
+
+
+def _empirical(groups: Sequence[Floats], bins: Ints, edges: Floats) -> _Part:  # noqa: ARG001
+    values, weights, cells = [], [], []
+    for b, inside in zip(bins, groups, strict=True):
+        places, counts = np.unique(inside, return_counts=True)
+        values.append(places)
+        weights.append(counts / counts.sum())
+        cells.append(np.full(places.size, b))
+    return Atoms(np.concatenate(values), np.concatenate(weights)), np.concatenate(cells)
+
+
+# Law by name: a function of the values of some bins (one array a bin), the positions of these bins, and the
+# edges of all bins
+LAWS: Mapping[str, Callable[[Sequence[Floats], Ints, Floats], _Part]] = {
+    "truncnorm": _truncated_normal,
+    "uniform": _uniform,
+    "empirical": _empirical,
+}

@@ -7,31 +7,275 @@ There are three cases:
 - LIME without bins: the surrogate's feature is x_j itself.
 
 Tilting a product by a product leaves a product: under the weighted law w the columns are independent, so Σ is
-diagonal and every column is treated alone (``_coordinates.py``).
+diagonal and every column is treated alone (``_column.py``). A design does not expose Σ as a matrix. It
+applies functions of Σ: Σ⁻¹Γ, or (nCΣ + penalty)⁻¹ for a ridge; they act on the variances alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, float_array
-from limes.designs._columns import marginals_from_bins
-from limes.designs._coordinates import Coordinate, IndicatorCoordinate, SlopeCoordinate
-from limes.designs._features import FeatureTable, Uncorrelated
-from limes.designs._marginals import Levels, Marginal
-from limes.designs._partial_slopes import PartialSlopeCoordinate
-from limes.designs._weights import BinWeights, EuclideanWeights, Weights, named_weights
+from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each, float_array
+from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, column_at, sliced
+from limes.designs._marginals import Levels, Marginal, marginals_from_bins
+from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
+# Largest number of rows in a block, and of numbers in an array of its integrals
+_ROWS, _NUMBERS = 256, 1 << 20
 # Direction numbers exist for this many dimensions; further columns make all points independent numbers.
 SOBOL_DIMENSIONS = 21_201
 # Binary digits of their points
 _BITS = 30
+
+
+# -- features ------------------------------------------------------------------------------------------------
+
+
+class Features(Protocol):
+    """Moments of h under w; arrays (d,) for one design, (n, d) for n designs, values (..., d, *outputs)."""
+
+    @property
+    def inclusion(self) -> Floats:
+        """α = E_w h."""
+        ...
+
+    @property
+    def variance(self) -> Floats:
+        """Var_w h, the diagonal of the centred Σ; 0 for a column that cannot vary."""
+        ...
+
+    @property
+    def at_instance(self) -> Floats:
+        """h(ξ)."""
+        ...
+
+    @property
+    def departure(self) -> Floats:
+        """h(ξ) - α; 0 for a column that cannot vary."""
+        ...
+
+    @property
+    def log_weight(self) -> Floats:
+        """Log E[π], () or (n,)."""
+        ...
+
+    def solve(self, gamma: Floats) -> Floats:
+        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f), (d, ...); 0 for columns that cannot vary."""
+        ...
+
+    def gamma(self, coef: Floats) -> Floats:
+        """Γ = Σβ, the inverse of ``solve``."""
+        ...
+
+    def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """g(Σ) · values (d, ...), for a function g of the eigenvalues of Σ."""
+        ...
+
+    def largest(self, function: Callable[[Floats], Floats]) -> Floats:
+        """The largest g(eigenvalue) among the eigenvectors that involve a feature, (d,), for g >= 0."""
+        ...
+
+
+class Uncorrelated:
+    """Functions of a diagonal Σ, for a class that has the other members of ``Features``."""
+
+    @property
+    def departure(self: Features) -> Floats:
+        return np.where(self.variance > 0, self.at_instance - self.inclusion, 0.0)
+
+    def solve(self: Features, gamma: Floats) -> Floats:
+        variance = aligned(self.variance, gamma)
+        return np.divide(gamma, variance, out=np.zeros_like(gamma), where=variance > 0)
+
+    def gamma(self: Features, coef: Floats) -> Floats:
+        return np.asarray(aligned(self.variance, coef) * coef)
+
+    def spectral(self: Features, function: Callable[[Floats], Floats], values: Floats) -> Floats:
+        return np.asarray(aligned(function(self.variance), values) * values)
+
+    def largest(self: Features, function: Callable[[Floats], Floats]) -> Floats:
+        return function(self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureNumbers:
+    """Moments of each feature by itself under n designs, (n, d); log E[π], (n,)."""
+
+    inclusion: Floats
+    variance: Floats
+    at_instance: Floats
+    log_weight: Floats
+
+    @classmethod
+    def merged(cls, parts: Sequence[Any], merge: Callable[[list[Floats]], Floats]) -> Self:
+        """Stack single designs, or concatenate the numbers of several."""
+        return cls(*(merge([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+    @classmethod
+    def stacked(cls, designs: Sequence[Features | FeatureNumbers]) -> Self:
+        return cls.merged(designs, np.stack)
+
+    def select(self, rows: Ints) -> Self:
+        return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+
+class FeatureTable(Uncorrelated, FeatureNumbers):
+    """Uncorrelated features of n designs."""
+
+
+class InUnits(NamedTuple):
+    """Features of n designs, and the same features in units."""
+
+    features: FeatureTable
+    inner: FeatureTable
+    # (n, d), and whether features are slopes, (n, d); None where all are indicators, whose unit is 1
+    units: Floats | None
+    slopes: Bools | None
+
+    @classmethod
+    def joined(cls, blocks: Sequence[InUnits]) -> InUnits:
+        if len(blocks) == 1:
+            return blocks[0]
+        features = FeatureTable.merged([block.features for block in blocks], np.concatenate)
+        if blocks[0].units is None:
+            return cls(features, features, None, None)
+        units, slopes = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("units", "slopes"))
+        return cls(features, FeatureTable.merged([b.inner for b in blocks], np.concatenate), units, slopes)
+
+    def select(self, rows: Ints) -> Self:
+        units = None if self.units is None else self.units[rows]
+        slopes = None if self.slopes is None else self.slopes[rows]
+        return type(self)(self.features.select(rows), self.inner.select(rows), units, slopes)
+
+
+def aligned(features: Floats, values: Floats) -> Floats:
+    """Append axes to features (..., d) for the outputs of values (..., d, *outputs)."""
+    return features.reshape((*features.shape, *(1,) * (values.ndim - features.ndim)))
+
+
+def weighted_sum(features: Floats, values: Floats) -> Floats:
+    """Σ_j features_j values_j, (..., d) and (..., d, *outputs) -> (..., *outputs)."""
+    return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
+
+
+# -- many rows -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """n rows as expectations ask for them: the laws of each column, and which of them a row has.
+
+    Under bin weights a column has a law a cell, which all rows of a background share, else a law a row.
+    """
+
+    family: ProductFamily | None  # the designs; None of a row whose design stands alone
+    x: Floats  # (n, d); NaN where cells decide the designs
+    cells: Ints  # (n, d)
+    alone: tuple[ColumnOfLaws, ...] = ()  # the columns of that row, a law each
+
+    @classmethod
+    def in_cells(
+        cls, family: ProductFamily | None, cells: Ints, alone: tuple[ColumnOfLaws, ...] = ()
+    ) -> Rows:
+        """Rows whose values do not matter."""
+        return cls(family, np.broadcast_to(np.nan, cells.shape), cells, alone)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether the rows share their columns with all others of the background."""
+        return self.family is not None and self.family.by_cell
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the columns are those of other calls, too."""
+        return self.by_cell or self.family is None
+
+    @cached_property
+    def _columns(self) -> tuple[Sequence[Column], Ints]:
+        if self.family is None:
+            return self.alone, np.zeros_like(self.cells)
+        if self.family.by_cell:
+            return self.family.columns, self.cells
+        columns, index = zip(*self.family.columns_at(self.x, self.cells), strict=True)
+        return columns, np.stack(index, axis=1)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self._columns[0]
+
+    @property
+    def index(self) -> Ints:
+        """The law of each column that a row has, (n, d)."""
+        return self._columns[1]
+
+    @cached_property
+    def distinct(self) -> tuple[Rows, Ints]:
+        """Rows whose designs differ, and the position of each row's among them, (n,)."""
+        if not self.by_cell:
+            return self, np.arange(len(self))
+        cells, place = distinct_rows(self.cells)
+        return self.take(first_of_each(place, len(cells))), place
+
+    def take(self, at: Ints | slice) -> Rows:
+        return Rows(self.family, self.x[at], self.cells[at], self.alone)
+
+    def blocks(self, size: int) -> list[Rows]:
+        if len(self) <= size:
+            return [self]
+        return [self.take(slice(start, start + size)) for start in range(0, len(self), size)]
+
+    @cached_property
+    def designs(self) -> list[ProductDesign]:
+        if self.family is None:
+            return [ProductDesign(self.alone)]
+        if self.family.by_cell:
+            return [self.family.of_cells(cells) for cells in self.cells]
+        return [self.family.at(row) for row in self.x]
+
+    @cached_property
+    def features(self) -> InUnits:
+        """Moments of the designs' features."""
+        family = self.family
+        if family is not None and family.by_cell:
+            features = family.features(self.cells)
+            return InUnits(features, features, None, None)
+        if family is not None:
+            blocks = self.blocks(rows_at_once(sum(law.owners.size for law in family.marginals)))
+            if len(blocks) > 1 and "_columns" not in vars(self):
+                return InUnits.joined([block.features for block in blocks])
+        moments = [column.moments for column in self.columns]
+        center, variance, at_row, unit, log_weight, slopes, _ = (
+            np.stack([numbers[place] for numbers, place in zip(each, self.index.T, strict=True)], axis=1)
+            for each in zip(*moments, strict=True)
+        )
+        total = np.add.reduce(log_weight, axis=1)
+        with np.errstate(over="ignore"):
+            features = FeatureTable(center, variance * unit * unit, at_row, total)
+        return InUnits(features, FeatureTable(center / unit, variance, at_row / unit, total), unit, slopes)
+
+    @property
+    def nearly_fixed(self) -> Bools:
+        """Rows at which differences of distribution functions lose the digits of some contrast, (n,)."""
+        pairs = zip(self.columns, self.index.T, strict=True)
+        return np.asarray(np.any([column.moments.nearly_fixed[place] for column, place in pairs], axis=0))
+
+
+def rows_at_once(numbers: int) -> int:
+    """Return the number of rows in a block whose arrays hold ``numbers`` numbers for each row."""
+    return min(_ROWS, max(1, _NUMBERS // numbers))
+
+
+# -- one row -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +304,11 @@ class ProductDesign(Uncorrelated):
     array([-1., -2.])
     """
 
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[ColumnOfLaws, ...]
     family: ProductFamily | None = None
     cells: Ints | None = None
+    # whether features are h_j / units_j, see `in_units`
+    _scaled: bool = False
 
     @classmethod
     def from_bins(
@@ -114,6 +360,13 @@ class ProductDesign(Uncorrelated):
         family = ProductFamily(marginals, named_weights(weights, bandwidth))
         return family.at(row)
 
+    @cached_property
+    def rows(self) -> Rows:
+        """The row as the only one."""
+        if self.family is not None and self.cells is not None:
+            return Rows.in_cells(self.family, self.cells[None])
+        return Rows.in_cells(None, np.zeros((1, self.size), dtype=np.int64), self.coordinates)
+
     @property
     def size(self) -> int:
         """Number of columns d."""
@@ -127,45 +380,56 @@ class ProductDesign(Uncorrelated):
     @cached_property
     def units(self) -> Floats:
         """Powers of two of about the size of slopes' features, (d,); 1 for indicators."""
-        return np.array([c.unit for c in self.coordinates])
+        return np.asarray(self._of_columns("unit"))
 
     @property
     def slopes(self) -> Bools:
         """Whether features are the columns themselves, (d,); the others are indicators."""
-        return np.array([not isinstance(c, IndicatorCoordinate) for c in self.coordinates])
+        return np.asarray(self._of_columns("is_slope"))
+
+    def _of_columns(self, name: str) -> Any:
+        return np.concatenate([getattr(column.moments, name) for column in self.coordinates])
 
     def feature(self, x: Floats) -> Floats:
         """Return features of rows ``x`` (n, d), (n, d)."""
-        return np.stack([c.feature(x[:, j]) for j, c in enumerate(self.coordinates)], axis=1)
+        return np.stack([c.feature(x[:, j]) for j, c in enumerate(self.coordinates)], axis=1) / self._divisor
+
+    @property
+    def _divisor(self) -> Floats | float:
+        return self.units if self._scaled else 1.0
 
     def in_units(self) -> ProductDesign:
         """Return the same design with features h_j / units_j, so that slopes of all columns are of one order.
 
         A coefficient under it, divided by its unit, is the coefficient under this design.
         """
-        if (self.units == 1.0).all():
-            return self
-        return replace(self, coordinates=tuple(c.in_units() for c in self.coordinates))
+        return self if self._scaled or (self.units == 1.0).all() else replace(self, _scaled=True)
+
+    @property
+    def undivided(self) -> Floats:
+        """Units by which features are not divided, (d,); ones for a design that is ``in_units``."""
+        return np.ones(self.size) if self._scaled else self.units
 
     @cached_property
     def inclusion(self) -> Floats:
         """α_j = E_w h_j, (d,): the probability to stay in the instance's cell; a slope's mean."""
-        return np.array([c.center for c in self.coordinates])
+        return np.asarray(self._of_columns("center") / self._divisor)
 
     @cached_property
     def variance(self) -> Floats:
         """Var_w h_j, (d,): the diagonal of the centred Σ; 0 for a column that cannot vary."""
-        return np.array([c.variance for c in self.coordinates])
+        with np.errstate(over="ignore"):
+            return np.asarray(self._of_columns("variance") * self.undivided * self.undivided)
 
     @cached_property
     def at_instance(self) -> Floats:
         """h_j(ξ), (d,): ones, or the instance's own values for slopes."""
-        return np.array([c.at_instance for c in self.coordinates])
+        return np.asarray(self._of_columns("at_row") / self._divisor)
 
     @cached_property
     def log_weight(self) -> Floats:
         """Log E[π] before tilting, (): the share of the unweighted law that the weights keep."""
-        return np.array(sum(c.log_weight for c in self.coordinates))
+        return np.array(sum(self._of_columns("log_weight")))
 
     def locate(self, x: Floats) -> Ints:
         """Cell of every value of rows ``x``, (n, d) -> (n, d)."""
@@ -185,7 +449,17 @@ class ProductDesign(Uncorrelated):
         # an inverse distribution function has no value at 0
         levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
         columns = [c.draw(levels[:, j]) for j, c in enumerate(self.coordinates)]
-        return np.stack([x for x, _ in columns], axis=1), np.stack([h for _, h in columns], axis=1)
+        h = np.stack([h for _, h in columns], axis=1)
+        return np.stack([x for x, _ in columns], axis=1), h / self._divisor
+
+    def sliced(self) -> ProductDesign:
+        """Return the design with every slope replaced by the indicator of the instance's slice."""
+        return ProductDesign(tuple(sliced(column) for column in self.coordinates))
+
+    @property
+    def instance_cells(self) -> Ints:
+        """Cells of the instance, (d,); 0 for a slope, which has one but for missing values."""
+        return np.array([c.cell[0] if isinstance(c, IndicatorColumn) else 0 for c in self.coordinates])
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,14 +522,6 @@ class ProductFamily:
         """Whether a row's cells alone decide its design: not with weights by distance, or held values."""
         return self.counts_cells and self.held is None
 
-    @cached_property
-    def is_tilted(self) -> bool:
-        """Whether every row has separate laws, which can be tilted for many rows together (`Rows`)."""
-        if not isinstance(self.weights, EuclideanWeights) or self.held is not None:
-            return False
-        slopes = np.zeros(len(self.marginals), dtype=np.bool_) if self.slopes is None else self.slopes
-        return all(map(_can_be_tilted, self.marginals, slopes.tolist()))
-
     @property
     def counts_cells(self) -> bool:
         """Whether rows are weighted by the number of cells that they change."""
@@ -263,17 +529,41 @@ class ProductFamily:
 
     def at(self, row: Floats) -> ProductDesign:
         """The design at one instance, ``row`` (d,)."""
-        cells = self.cells(row[None, :])[0]
+        cells = self.cells(row[None, :])
         if self.by_cell:
-            return self.of_cells(cells)
-        return ProductDesign(
-            tuple(self._coordinate(j, float(row[j]), int(cells[j])) for j in range(row.size))
-        )
+            return self.of_cells(cells[0])
+        columns: Any = [column for column, _ in self.columns_at(row[None, :], cells)]
+        return ProductDesign(tuple(columns))
 
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
-        chosen = tuple(self.variants[j][b] for j, b in enumerate(cells))
-        return ProductDesign(chosen, self, cells)
+        return ProductDesign(tuple(self._in_cells[j][b] for j, b in enumerate(cells.tolist())), self, cells)
+
+    def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
+        """Each column at rows x in these cells (n, d), and the law there that each row has, (n,)."""
+        d, n = len(self.marginals), len(x)
+        slopes, held = (
+            np.zeros(d, dtype=np.bool_) if each is None else each for each in (self.slopes, self.held)
+        )
+        scales = np.ones(d) if self.scales is None else self.scales
+        return [
+            (IndicatorColumn.held(x[:, j]), np.arange(n))
+            if held[j]
+            else column_at(
+                law, x[:, j], cells[:, j], scale=float(scales[j]), weights=self.weights, slope=bool(slopes[j])
+            )
+            for j, law in enumerate(self.marginals)
+        ]
+
+    @cached_property
+    def columns(self) -> tuple[IndicatorColumn, ...]:
+        """Each column with a law a cell; for families that are ``by_cell``."""
+        penalty = self.weights.penalty
+        return tuple(IndicatorColumn.of(law, np.arange(law.cells.count), penalty) for law in self.marginals)
+
+    @cached_property
+    def _in_cells(self) -> tuple[tuple[IndicatorColumn, ...], ...]:
+        return tuple(tuple(c.select(np.array([b])) for b in range(c.size)) for c in self.columns)
 
     def draw(self, levels: Floats) -> tuple[Floats, Ints]:
         """Rows x of the background's own law, without weights, and their cells: (n, d) each.
@@ -286,25 +576,13 @@ class ProductFamily:
         return np.stack([x for x, _ in columns], axis=1), np.stack([c for _, c in columns], axis=1)
 
     @cached_property
-    def variants(self) -> tuple[tuple[Coordinate, ...], ...]:
-        """Each column's coordinate at an instance in each cell; for families that are ``by_cell``."""
-        return tuple(
-            tuple(self._coordinate(j, np.nan, b) for b in range(law.cells.count))
-            for j, law in enumerate(self.marginals)
-        )
-
-    @cached_property
     def masses(self) -> Floats:
         """P_w(cell) where the instance's cell is c, (d, c, cell), 0 beyond a column's last cell.
 
         For families that are ``by_cell``.
         """
-        widest = max(law.cells.count for law in self.marginals)
-        masses = np.zeros((len(self.marginals), widest, widest))
-        for table, column in zip(masses, self.variants, strict=True):
-            for c, coordinate in enumerate(column):
-                table[c, : len(column)] = coordinate.probability
-        return masses
+        widest = max(column.size for column in self.columns)
+        return np.stack([np.pad(c.masses, (0, widest - c.size)) for c in self.columns])
 
     def features(self, cells: Ints) -> FeatureTable:
         """Features of the designs at n rows, from ``cells`` (n, d); for families that are ``by_cell``."""
@@ -313,38 +591,23 @@ class ProductFamily:
 
     @cached_property
     def _numbers(self) -> Floats:
-        """(4, d, widest): center, variance, value at the instance and log weight of every variant."""
-        numbers = np.zeros((4, len(self.variants), max(len(column) for column in self.variants)))
-        for j, column in enumerate(self.variants):
-            for b, c in enumerate(column):
-                numbers[:, j, b] = c.center, c.variance, c.at_instance, c.log_weight
+        """(4, d, widest): center, variance, value at the instance and log weight in each cell."""
+        widest = max(column.size for column in self.columns)
+        numbers = np.zeros((4, len(self.columns), widest))
+        for j, column in enumerate(self.columns):
+            m = column.moments
+            numbers[:, j, : column.size] = m.center, m.variance, m.at_row, m.log_weight
         return numbers
 
-    def _coordinate(self, j: int, x: float, cell: int) -> Coordinate:
-        if self.held is not None and self.held[j]:
-            return IndicatorCoordinate.held(x)
-        scale = 1.0 if self.scales is None else float(self.scales[j])
-        if self.slopes is not None and self.slopes[j] and not np.isnan(x):
-            missing = self.marginals[j].cells.of_missing >= 0
-            kind = PartialSlopeCoordinate if missing else SlopeCoordinate
-            return kind.tilted(self.marginals[j], x, scale=scale, weights=self.weights)
-        return IndicatorCoordinate.tilted(self.marginals[j], x, cell, scale=scale, weights=self.weights)
 
-
-def _can_be_tilted(law: Marginal, slope: bool) -> bool:
-    if isinstance(law.cells, Levels):
-        return not slope
-    # without bins a column's law is one normal, or one value; law="empirical" has many
-    return not slope or law.owners.size == 1 + (law.cells.of_missing >= 0)
+# -- rows that are drawn -------------------------------------------------------------------------------------
 
 
 class SobolRows:
     """Endless, independently scrambled Sobol' sequences of rows, one a stream.
 
-    A column's inverse distribution function turns one number into the cell and the place inside it, so that d
-    numbers make a row of the tilted law. A scrambled sequence is random, every row of it follows the law, and
-    low-order effects of the model average out faster than with independent rows. The first draw should be a
-    power of two.
+    A scrambled sequence is random, every row of it follows the law, and low-order effects of the model
+    average out faster than with independent rows. The first draw should be a power of two.
     """
 
     def __init__(self, design: ProductDesign, streams: Sequence[np.random.SeedSequence]) -> None:
@@ -352,10 +615,7 @@ class SobolRows:
         self._points = sobol_points(design.size, streams)
 
     def draw(self, rows: int) -> tuple[Floats, Floats, Ints]:
-        """Draw the next rows of every sequence: x and h, (sequences · rows, d) each, sequence by sequence.
-
-        The third value is the number of each row's group: every row is a group.
-        """
+        """The next x and h of every sequence, (sequences · rows, d) each; every row is a group."""
         x, h = self._design.draw(self._points.random(rows))
         return x, h, np.arange(len(x))
 

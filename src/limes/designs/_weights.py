@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from limes._arrays import Floats
 from limes._checks import as_number
-from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import Atoms, BinCells, Marginal
+from limes.designs._marginals import Atoms, Measure
 from limes.exceptions import InputError
 
 
@@ -29,46 +27,34 @@ def check_bandwidth(bandwidth: float) -> float:
     return number
 
 
-class Weights(Protocol):
-    """A product weight, one factor a column."""
+@dataclass(frozen=True)
+class _Weights:
+    bandwidth: float
 
     @property
-    def bandwidth(self) -> float:
-        """ν; infinity where all rows have equal weight."""
-        ...
-
-    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
-        """Tilt a column's law at the instance's value x; scale is the column's unit of distance.
-
-        Return the law, and the log of one further factor of all cells but the instance's. Returned
-        separately, that factor leaves the law of the other cells exact, however small it is.
-        """
-        ...
+    def penalty(self) -> float:
+        """1 / (2ν²), the logarithm of what another cell costs."""
+        with np.errstate(over="ignore", divide="ignore"):
+            # beyond 1e300 nothing changes: exp(-penalty) is 0
+            return float(min(0.5 / np.float64(self.bandwidth) ** 2, 1e300))
 
 
 @dataclass(frozen=True)
-class BinWeights:
+class BinWeights(_Weights):
     """π = ∏ exp(-1[another cell] / (2ν²)): the default of LIME for tables with bins (2022 paper, eq. 6)."""
-
-    bandwidth: float
 
     @property
     def ratio(self) -> float:
         """Weight of a row for each cell that it has changed, exp(-1 / (2ν²))."""
-        return float(np.exp(-_penalty(self.bandwidth)))
-
-    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:  # noqa: ARG002
-        return marginal, _penalty(self.bandwidth)
+        return float(np.exp(-self.penalty))
 
 
 @dataclass(frozen=True)
-class EuclideanWeights:
+class EuclideanWeights(_Weights):
     """π = exp(-‖x - ξ‖² / (2ν²)), in units of ``scale`` a column (2020 paper, eq. 2.4).
 
     Categories have no distance: another category, or a missing value against a number, counts as one unit.
     """
-
-    bandwidth: float
 
     @property
     def precision(self) -> float:
@@ -77,28 +63,15 @@ class EuclideanWeights:
             # below 1e-50 units nothing changes: the weight is 0 beyond the nearest float64
             return float(min((1.0 / np.float64(self.bandwidth)) ** 2, 1e100))
 
-    def tilt(self, marginal: Marginal, x: float, scale: float) -> tuple[Marginal, float]:
-        if not isinstance(marginal.cells, BinCells) or np.isnan(x):
-            return marginal, _penalty(self.bandwidth)
-        factors = [self.times(measure, x, scale) for measure in marginal.measures]
-        return marginal.reweighted(factors), 0.0
-
-    def times(
-        self, measure: GaussianPieces | Atoms, x: Floats | float, scale: float
-    ) -> tuple[GaussianPieces | Atoms, Floats]:
+    def times(self, measure: Measure, x: Floats | float, scale: float) -> tuple[Measure, Floats]:
         """Multiply a measure by the weight about numbers x; return the product, and log factors of pieces."""
         product, log_factor = measure.times(x, self.precision, scale)
         if isinstance(measure, Atoms):
-            log_factor = np.where(np.isnan(measure.value), -_penalty(self.bandwidth), log_factor)
+            log_factor = np.where(np.isnan(measure.value), -self.penalty, log_factor)
         return product, log_factor
 
 
-def _penalty(bandwidth: float) -> float:
-    with np.errstate(over="ignore", divide="ignore"):
-        # beyond 1e300 nothing changes: exp(-penalty) is 0
-        return float(min(0.5 / np.float64(bandwidth) ** 2, 1e300))
-
-
+Weights = BinWeights | EuclideanWeights
 WEIGHTS: Mapping[str, type[BinWeights] | type[EuclideanWeights]] = {
     "bins": BinWeights,
     "euclidean": EuclideanWeights,

@@ -28,7 +28,7 @@ from limes._arrays import Floats, is_constant
 from limes._checks import check_count, check_probability, check_size
 from limes._explanation import Explanation
 from limes.designs._bins import bin_edges
-from limes.designs._columns import binned, categorical
+from limes.designs._marginals import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights, check_bandwidth
 from limes.evaluate._task import (

@@ -84,7 +84,7 @@ def test_products_of_columns_that_do_not_vary_with_each_other():
     product = limes.limit(design, forms.Quadratic([[0.0, 1.0], [0.0, 0.0]], [0.0, 0.0])).coef
     first = limes.limit(design, forms.Linear([1.0, 0.0]))
     second = limes.limit(design, forms.Linear([0.0, 1.0]))
-    mean = second.intercept + second.coef[1] * design.coordinates[1].center
+    mean = second.intercept + second.coef[1] * design.inclusion[1]
     assert product[0] == pytest.approx(first.coef[0] * mean, rel=EXACT)
 
 

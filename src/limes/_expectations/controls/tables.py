@@ -67,10 +67,9 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pool_fit import CellMoments, ExplainedRows
 from limes._functions import Bump, Filled, Function, Identity, Lookup
 from limes._threads import LRUCache
-from limes.designs._coordinates import CellMeans, Coordinate, functionals
-from limes.designs._features import Features
+from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
 from limes.designs._marginals import BinCells, Marginal
-from limes.designs._product import ProductDesign
+from limes.designs._product import Features, ProductDesign, Rows
 from limes.models.forms._base import Reduced, Sum, SumOfProducts
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_ensembles import histogram
@@ -93,13 +92,19 @@ class ColumnBasis:
     def size(self) -> int:
         return int(self.cells.sum() + self.sloped.sum())
 
-    def functionals(self, coordinate: Coordinate) -> tuple[Floats, Floats]:
+    def functionals(self, column: ColumnOfLaws) -> tuple[Floats, Floats]:
         """Mean and contrast of every function, (m,) each."""
         effects, slopes = (np.eye(self.cells.size)[live] for live in (self.cells, self.sloped))
         values = np.concatenate([effects, np.zeros_like(slopes)])
         spreads = np.where(self.sloped, self.law.spreads, 0.0)
         moments = np.concatenate([np.zeros_like(effects), slopes * (spreads / self.law.unit)])
-        return functionals(coordinate, CellMeans(values, moments))
+        if isinstance(column, SlopeColumn):
+            basis = column.basis_of_cells(values, moments)
+        else:
+            assert isinstance(column, IndicatorColumn)  # noqa: S101 - there is no other kind
+            basis = column.basis_of_cells(values)
+        mean, contrast = column.mixed(basis)
+        return mean[0], contrast[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +193,7 @@ class _Additive(FittedControl):
             average, contrast = column.functionals(coordinate)
             mean = mean + average @ coef
             contrasts.append(contrast @ coef)
-        return ControlMoments.exact(mean, np.stack(contrasts))
+        return ControlMoments.exact(mean, np.stack(contrasts) / design.undivided[:, None])
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
         if not self.effects:
@@ -522,10 +527,10 @@ class _Trees(FittedControl):
     def around(self, rows: ExplainedRows) -> ControlMoments:
         # tables that all rows share, where these are not too large
         each = [expectation.reproducible() for expectation in self._expectations]
-        if not all(expectation.serves(rows.family) for expectation in each):
+        if not all(expectation.shares_tables(rows.family) for expectation in each):
             return super().around(rows)
-        features = rows.features
-        return self._along(features, [e.of_cells(rows.family, rows.cells, features.variance) for e in each])
+        its = Rows.in_cells(rows.family, rows.cells)
+        return self._along(rows.features, [expectation.at(its) for expectation in each])
 
     def _along(self, design: Features, moments: Sequence[Moments]) -> ControlMoments:
         pairs = list(zip(moments, self.directions, strict=True))

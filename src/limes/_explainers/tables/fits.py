@@ -32,9 +32,7 @@ from limes._explainers.tables.laws import bin_texts
 from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._marginals import BinCells
-from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._rows import Rows
-from limes.designs._slices import instance_cells, sliced
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 
 if TYPE_CHECKING:
     from limes._expectations.joint import JointExpectation
@@ -76,7 +74,7 @@ class FittedRow:
     @cached_property
     def cut(self) -> ProductDesign:
         """The design whose cells have effects: slopes are cut into slices."""
-        return self.design if self.family.slopes is None else sliced(self.design)
+        return self.design if self.family.slopes is None else self.design.sliced()
 
     def locate(self, x: Floats) -> Ints:
         """Cells of rows x (m, d), (d, m)."""
@@ -415,7 +413,7 @@ class TableFits:
         if isinstance(sampling, PooledExpectation):
             if size := int(moments.shared[row.position]):
                 pool = sampling.pool.rows(size)
-                same = pool.cells == instance_cells(row.cut)
+                same = pool.cells == row.cut.instance_cells
                 weights = sampling.ratio ** np.count_nonzero(~same, axis=1)
                 answers = pool.answers.reshape(size, -1) / self._unit
                 return WeightedRows.around(same, weights, answers, pool.cells)
@@ -455,7 +453,7 @@ class TableFits:
 
         def effects(i: int) -> RowEffects:
             each = counts[i].tolist()
-            current = rows.cells[i] if self.family.by_cell else instance_cells(cut(i))
+            current = rows.cells[i] if self.family.by_cell else cut(i).instance_cells
             return RowEffects(
                 [curve[:count] for curve, count in zip(values[i], each, strict=True)],
                 [exact[:count] for count in each],
@@ -501,7 +499,7 @@ def _estimated(
         [(curve + part[: len(curve)]) * unit for curve, part in zip(steps, line, strict=True)],
         [values * unit for values in errors],
         masses,
-        instance_cells(row.cut).tolist(),
+        row.cut.instance_cells.tolist(),
         (parts + missing + by_line) / safe,
     )
     r2 = value, np.where(unknown, np.inf, error / safe)

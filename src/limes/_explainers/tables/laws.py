@@ -19,9 +19,8 @@ from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.table import Table, TableColumn
 from limes.designs._bins import bin_edges
-from limes.designs._columns import LAWS, BinStatistics, binned, categorical, unbinned
 from limes.designs._joint import JointFamily
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import LAWS, BinCells, BinStatistics, Marginal, binned, categorical, unbinned
 from limes.designs._product import ProductFamily
 from limes.designs._weights import WEIGHTS
 from limes.exceptions import InputError

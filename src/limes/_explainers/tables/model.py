@@ -45,9 +45,8 @@ from limes._explanation.fit import RowFits
 from limes._explanation.wording import cell
 from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of
-from limes.designs._columns import categorical
 from limes.designs._joint import JointFamily
-from limes.designs._marginals import Marginal
+from limes.designs._marginals import Marginal, categorical
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights, named_weights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -256,7 +255,7 @@ class TabularModel:
     def effective_share(self, rows: Floats) -> Floats:
         """Effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
         narrower = self.family.weights.bandwidth / np.sqrt(2.0)
-        weights = replace(self.family.weights, bandwidth=narrower)  # type: ignore[type-var]
+        weights = replace(self.family.weights, bandwidth=narrower)
         squared = replace(self.family, weights=weights)
         logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
         return np.exp(np.array(logs))
@@ -593,7 +592,7 @@ class _Binding:
         # under a narrow bandwidth nearly all draws would lie in the instance's own cells
         usual = 0.75 * np.sqrt(len(family.marginals))
         if family.weights.bandwidth < usual:
-            family = replace(family, weights=replace(family.weights, bandwidth=usual))  # type: ignore[type-var]
+            family = replace(family, weights=replace(family.weights, bandwidth=usual))
         design = family.at(self.table.matrix[len(self.table.matrix) // 2]).in_units()
         expectation, moments = exact_moments(form, design, _WHERE)
         return expectation, design, moments

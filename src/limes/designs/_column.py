@@ -1,0 +1,568 @@
+r"""Columns of product designs: the weighted law w of one column at V rows, and the column's feature h.
+
+Columns are independent under w, so β_j = Cov_w(h_j, f) / Var_w(h_j) for whatever feature h_j a column offers
+to the surrogate: the indicator z_j of the row's cell, or x_j itself. A column is then two linear functionals
+of one-dimensional functions g,
+
+    mean(g) = E_w g     and     contrast(g) = Cov_w(h, g) / Var_w(h),
+
+and a sum or a product of such functions is explained by these two alone. For an indicator the contrast is
+E_w[g | z = 1] - E_w[g | z = 0], and is computed as that difference: the equal forms with (1 - α) below a
+fraction are 0/0 for narrow bandwidths.
+
+A column has V laws at once: under bin weights one for each of its cells, which all rows share; under smooth
+weights one for each row. Numbers of a law are computed from it alone, and added up in one order: they are the
+same to the last bit whatever the other laws.
+
+A slope may have missing values. Where x is missing its feature is its mean m = E_w[x | present]. The
+indicator of missing values is a second feature, and with m as the filling the two are uncorrelated, so that
+both keep their own coefficients,
+
+    slope      Cov_w(x, f | present) / Var_w(x | present)
+    indicator  E_w[f | missing] - E_w[f | present],
+
+and Σ stays diagonal. A row is explained by the feature that is not 0 there: at a row whose value is missing
+by the indicator; the other feature appears in the column's effects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from limes._arrays import Bools, Floats, Ints
+from limes._functions import Function, Identity, Interval, by_category, texture
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import (
+    Atoms,
+    BinCells,
+    Laws,
+    Levels,
+    Marginal,
+    Measure,
+    Waves,
+    marginal,
+    split_level,
+)
+from limes.designs._weights import BinWeights, EuclideanWeights, Weights
+
+# A cell with less probability than this still has an exact conditional law, while products of two such masses
+# stay above the smallest float64.
+SMALLEST_MASS = 1e-100
+# If all values but one have less probability than this, 1 less the probability of that one has too few digits
+_FIXED = 1e-6
+# Slices of a slope's law in which a model has effects
+_SLICES = 10
+_MISSING = np.array([np.nan])
+
+
+class BasisPoints(NamedTuple):
+    """K points; the ends of a law are among them, if necessary with weights of 0."""
+
+    law: Ints  # (K,), ascending
+    x: Floats  # (K,)
+    weight: Floats  # (2, K), in both functionals
+
+
+class FeatureMoments(NamedTuple):
+    """The feature h under V laws, (V,) each."""
+
+    center: Floats  # E_w h
+    variance: Floats  # Var_w (h / unit); 0 where the column cannot vary
+    at_row: Floats  # h at the row
+    unit: Floats  # the approximate spread of h, a power of two; 1 for indicators
+    log_weight: Floats  # log of the column's factor of E[π]
+    is_slope: Bools
+    nearly_fixed: Bools  # whether differences of distribution functions lose the digits of a contrast
+
+
+class Column(ABC):
+    """V laws of one column under w, and their features h."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> FeatureMoments: ...
+
+    @property
+    @abstractmethod
+    def mixing(self) -> Floats:
+        """(V, 2, 2): mean and contrast for h / unit are mixing @ basis."""
+
+    @abstractmethod
+    def basis(self, function: Function) -> Floats:
+        """Two functionals of m functions, (m, V, 2)."""
+
+    @abstractmethod
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        """Points that give the ``basis`` of all functions g(function(x)) which are as smooth as ``waves``."""
+
+    @property
+    def size(self) -> int:
+        return len(self.moments.center)
+
+    def functionals(self, function: Function) -> tuple[Any, Any]:
+        """Return mean(g) and contrast(g) of m functions for the feature h / unit, (V, m) each."""
+        return self.mixed(self.basis(function))
+
+    def mixed(self, basis: Floats) -> tuple[Any, Any]:
+        """Return mean and contrast, (V, m) each, from the basis."""
+        mixed = basis.transpose(1, 0, 2) @ self.mixing.transpose(0, 2, 1)
+        return mixed[:, :, 0], mixed[:, :, 1]
+
+
+class ColumnOfLaws(Column):
+    """A column of one kind. Rows are drawn from one law; where all rows share it, it is the first."""
+
+    @property
+    @abstractmethod
+    def marginal(self) -> Marginal:
+        """The law."""
+
+    @property
+    @abstractmethod
+    def masses(self) -> Floats:
+        """P_w(cell), (V, p)."""
+
+    @abstractmethod
+    def feature(self, x: Floats) -> Floats:
+        """Return h of the first law at values x (n,), (n,)."""
+
+    @property
+    def probability(self) -> Floats:
+        """P_w(cell) of the first law, (p,)."""
+        return np.asarray(self.masses[0])
+
+    def draw(self, level: Floats) -> tuple[Floats, Floats]:
+        """Values x and features h at levels in (0, 1), by the first law's inverse distribution function."""
+        cell, inside = split_level(level, self.probability)
+        x = self.marginal.quantile(cell, inside)
+        return x, self.feature(x)
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        breaks, constant, _ = texture(function)
+        if not constant or by_category(function):
+            return self._points(function, waves)
+        # one point between two breaks
+        lower = np.concatenate([[-np.inf], breaks, [np.inf]])
+        upper = np.concatenate([breaks, [np.inf, -np.inf]])
+        # the last is no interval: it contains only missing values
+        missing = np.arange(lower.size) == breaks.size + 1
+        masses = self.basis(Interval(lower, upper, missing))
+        law, place = np.nonzero(masses.any(axis=2).T)
+        return BasisPoints(law, np.where(missing, np.nan, upper)[place], masses[place, law].T)
+
+    @abstractmethod
+    def _points(self, function: Function, waves: Waves) -> BasisPoints: ...
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorColumn(ColumnOfLaws):
+    """h = z = 1[x lies in the row's cell]; all rows may share one law, a `Marginal`."""
+
+    law: Marginal | Laws
+    cell: Ints  # (V,)
+    # none of these three loses digits where another is tiny
+    inclusion: Floats  # (V,) α = P_w(z = 1)
+    exclusion: Floats  # (V,) 1 - α
+    elsewhere: Floats  # (V, p), the law of the cell given z = 0
+    log_weight: Floats
+
+    @classmethod
+    def of(cls, law: Marginal | Laws, cell: Ints, penalty: float = 0.0) -> IndicatorColumn:
+        """Weigh all cells but the rows' by a further factor exp(-penalty)."""
+        # given apart, the factor leaves the law of the other cells exact, however small it is
+        others = np.broadcast_to(law.log_mass, (cell.size, law.log_mass.shape[-1])).copy()
+        rows = np.arange(cell.size)
+        inside = others[rows, cell]
+        others[rows, cell] = -np.inf
+        rest = np.logaddexp.reduce(others, axis=1)
+        varies = rest > -np.inf
+        odds = np.where(varies, inside, np.inf) - (np.where(varies, rest, 0.0) - penalty)
+        elsewhere = np.exp(others - np.where(varies, rest, 0.0)[:, None])
+        elsewhere /= np.where(varies, elsewhere.sum(axis=1), 1.0)[:, None]
+        return cls(
+            law,
+            cell,
+            np.maximum(expit(odds), SMALLEST_MASS),
+            np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
+            elsewhere,
+            np.logaddexp(inside, rest - penalty),
+        )
+
+    @classmethod
+    def held(cls, x: Floats) -> IndicatorColumn:
+        """The column that keeps the rows' values x (V,): one cell, of one value."""
+        owners = np.zeros(1, dtype=np.int64)
+        one = Marginal(Levels(x[:1]), np.zeros(1), (Atoms(x[:1], np.ones(1)),), owners)
+        return cls.of(
+            Laws(one, np.zeros((x.size, 1)), (Atoms(x, np.ones(x.size)),)), np.zeros(x.size, dtype=np.int64)
+        )
+
+    def select(self, at: Ints) -> IndicatorColumn:
+        """Some laws of a column whose rows share one."""
+        masses = (self.inclusion[at], self.exclusion[at], self.elsewhere[at])
+        return IndicatorColumn(self.law, self.cell[at], *masses, self.log_weight[at])
+
+    @cached_property
+    def moments(self) -> FeatureMoments:
+        one, none = np.ones(self.cell.size), np.zeros(self.cell.size, dtype=np.bool_)
+        variance = self.inclusion * self.exclusion
+        return FeatureMoments(self.inclusion, variance, one, one, self.log_weight, none, none)
+
+    @property
+    def mixing(self) -> Floats:
+        varies = (self.exclusion > 0.0).astype(np.float64)
+        return np.stack([self.inclusion, self.exclusion, varies, -varies], axis=1).reshape(-1, 2, 2)
+
+    def basis(self, function: Function) -> Floats:
+        """E[g | z = 1] and E[g | z = 0] of m functions, (m, V, 2)."""
+        return self.basis_of_cells(self.law.expect(function))
+
+    def basis_of_cells(self, values: Floats) -> Floats:
+        """The basis of functions with these means in cells, (m, p) where rows share a law, else (m, V, p)."""
+        if values.ndim == 2:
+            outside = np.stack([values @ elsewhere for elsewhere in self.elsewhere], axis=1)
+            return np.stack([values[:, self.cell], outside], axis=2)
+        inside = values[:, np.arange(self.cell.size), self.cell]
+        return np.stack([inside, (values * self.elsewhere).sum(axis=2)], axis=2)
+
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
+        if isinstance(self.law, Marginal):
+            _, cell, x, weight = self.law.laws.points(function, waves)
+            count = self.cell.size
+            law, cell = np.repeat(np.arange(count), x.size), np.tile(cell, count)
+            x, weight = np.tile(x, count), np.tile(weight, count)
+        else:
+            law, cell, x, weight = self.law.points(function, waves)
+        inside = weight * (cell == self.cell[law])
+        return BasisPoints(law, x, np.stack([inside, weight * self.elsewhere[law, cell]]))
+
+    @cached_property
+    def marginal(self) -> Marginal:
+        return self.law if isinstance(self.law, Marginal) else _alone(self.law)
+
+    @cached_property
+    def masses(self) -> Floats:
+        masses = self.exclusion[:, None] * self.elsewhere
+        masses[np.arange(self.cell.size), self.cell] = self.inclusion
+        return masses
+
+    def feature(self, x: Floats) -> Floats:
+        return np.asarray(self.marginal.cells.locate(x) == self.cell[0], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeColumn(ColumnOfLaws):
+    """h = x at rows that hold a number, and its mean where x is missing."""
+
+    law: Laws
+    x: Floats  # (V,)
+
+    @cached_property
+    def moments(self) -> FeatureMoments:
+        rows, weights = np.ones(self.x.size, dtype=np.bool_), self._weights
+        one_value = weights is None or weights.shape[1] == 1
+        return FeatureMoments(
+            self._center,
+            self.scatter * self._present,
+            self.x,
+            self.numbers.unit,
+            np.logaddexp.reduce(self.law.log_mass, axis=1),
+            rows,
+            ~rows if weights is None or one_value else weights.max(axis=1) > 1.0 - _FIXED,
+        )
+
+    @property
+    def mixing(self) -> Floats:
+        return np.broadcast_to(np.eye(2), (self.x.size, 2, 2))
+
+    @cached_property
+    def masses(self) -> Floats:
+        return _normalised(self.law.log_mass)
+
+    @cached_property
+    def marginal(self) -> Marginal:
+        return _alone(self.law)
+
+    @property
+    def has_missing(self) -> bool:
+        return self.law.marginal.cells.of_missing >= 0
+
+    @cached_property
+    def numbers(self) -> Laws:
+        """The laws of x given that it is present."""
+        if not self.has_missing:
+            return self.law
+        # missing values are the last cell, and one atom
+        whole, measures = self.law.marginal, self.law.measures[:-1]
+        assert isinstance(whole.cells, BinCells)  # noqa: S101 - only numbers have slopes
+        cells = BinCells(whole.cells.edges)
+        one = Marginal(cells, whole.log_mass[:-1], whole.measures[:-1], whole.owners[:-1])
+        return Laws(one, self.law.log_mass[:, :-1], measures)
+
+    @cached_property
+    def _present(self) -> Floats:
+        """P_w(present), (V,)."""
+        return self.masses[:, :-1].sum(axis=1) if self.has_missing else np.ones(self.x.size)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """P_w(cell | present), (V, p)."""
+        return _normalised(self.numbers.log_mass)
+
+    @cached_property
+    def _center(self) -> Floats:
+        if self.numbers.means.shape[1] == 1:
+            return self.numbers.means[:, 0]
+        return np.asarray((self._shares * self.numbers.means).sum(axis=1))
+
+    @cached_property
+    def scatter(self) -> Floats:
+        """Var_w(x / unit | present), (V,): Var_w x itself may overflow float64."""
+        if self._weights is None:
+            moments = self.numbers.expect_centred(Identity())
+            _, covariance = self._covariance_in_cells(self.numbers.means[None], moments)
+        else:
+            _, covariance = self._covariance(Identity())
+        return np.asarray(covariance[0] / self.numbers.unit)
+
+    def basis(self, function: Function) -> Floats:
+        """Mean and contrast of m functions, (m, V, 2)."""
+        return self._mixed(*self._covariance(function), function(_MISSING) if self.has_missing else None)
+
+    def basis_of_cells(self, values: Floats, moments: Floats) -> Floats:
+        """The basis of functions with these E[g | cell] and E[(x - mean) / unit · g | cell], (m, p) each."""
+        if not self.has_missing:
+            return self._mixed(*self._covariance_in_cells(values[:, None], moments[:, None]), None)
+        present = self._covariance_in_cells(values[:, None, :-1], moments[:, None, :-1])
+        return self._mixed(*present, values[:, -1:])
+
+    def _mixed(self, mean: Floats, covariance: Floats, at_missing: Floats | None) -> Floats:
+        if at_missing is not None:
+            mean = mean * self._present + at_missing * self.masses[:, -1]
+        contrast = np.divide(covariance, self.scatter, out=np.zeros_like(covariance), where=self.scatter > 0)
+        return np.stack([mean, contrast], axis=2)
+
+    def _covariance(self, function: Function) -> tuple[Floats, Floats]:
+        """E_w[g | present] and Cov_w(x / unit, g | present) of m functions, (m, V) each."""
+        if self._weights is None:
+            return self._covariance_in_cells(
+                self.numbers.expect(function), self.numbers.expect_centred(function)
+            )
+        # Cov(x, g) = E[(x - x₀)(g - g₀)] - E[x - x₀] E[g - g₀], x₀ the likeliest atom and g₀ = g(x₀): x₀ adds
+        # exactly 0. For a narrow bandwidth it has nearly all of the probability, and the contributions of the
+        # others would be lost in the rounding of x₀ less a mean.
+        weights, away = self._weights, self._from_likeliest
+        values = function(self.numbers.measures[0].value[: away.shape[1]])  # type: ignore[union-attr]
+        mean, covariance = np.empty((2, len(values), self.x.size), dtype=values.dtype)
+        for law, (weight, distance) in enumerate(zip(weights, away, strict=True)):
+            first = values[:, np.argmax(weight)]
+            change = values - first[:, None]
+            rise = change @ weight
+            mean[:, law] = first + rise
+            covariance[:, law] = change @ (weight * distance) - rise * (weight @ distance)
+        return mean, covariance
+
+    def _covariance_in_cells(self, values: Floats, moments: Floats) -> tuple[Floats, Floats]:
+        """Cov(x / unit, g) = Σ_b q_b (E[(x - m_b) g | b] + (m_b - m) E[g | b]) / unit."""
+        if values.shape[2] == 1:
+            return values[:, :, 0], moments[:, :, 0] - self.numbers.drifts[:, 0] * values[:, :, 0]
+        shares = self._shares
+        mean = (values * shares).sum(axis=2)
+        within = (moments * shares).sum(axis=2) + (values * (shares * self._away)).sum(axis=2)
+        return mean, within - self._drift * mean
+
+    @cached_property
+    def _away(self) -> Floats:
+        """(m_b - m) / unit, (V, p)."""
+        return np.asarray((self.numbers.means - self._center[:, None]) / self.numbers.unit[:, None])
+
+    @cached_property
+    def _drift(self) -> Floats:
+        """E_w (x - m) / unit, (V,): means are rounded, and that must not count as a covariance."""
+        return np.asarray((self._shares * (self.numbers.drifts + self._away)).sum(axis=1))
+
+    @property
+    def _weights(self) -> Floats | None:
+        """Weights (V, P) of the values of a column in one cell without a density; None of another."""
+        (measure, *_) = self.numbers.measures
+        atoms = self.numbers.log_mass.shape[1] == 1 and isinstance(measure, Atoms)
+        return measure.weight.reshape(self.x.size, -1) if atoms else None
+
+    @cached_property
+    def _from_likeliest(self) -> Floats:
+        """(x - x₀) / unit of these values, (V, P), x₀ being the likeliest."""
+        weights, (measure, *_) = self._weights, self.numbers.measures
+        assert weights is not None and isinstance(measure, Atoms)  # noqa: S101, PT018 - asked only then
+        value = measure.value.reshape(weights.shape)
+        likeliest = np.argmax(weights, axis=1)[:, None]
+        return np.asarray((value - np.take_along_axis(value, likeliest, axis=1)) / self.numbers.unit[:, None])
+
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
+        law, cell, x, weight = self.numbers.points(function, waves)
+        if self._weights is not None:
+            away = self._from_likeliest
+            away = (away - (away * self._weights).sum(axis=1)[:, None]).ravel()
+        else:
+            away = (x - self._center[law]) / self.numbers.unit[law] - self._drift[law]
+            weight = weight * self._shares[law, cell]
+        moving = np.where(self.scatter > 0, self.scatter, np.inf)
+        points = BasisPoints(law, x, np.stack([weight * self._present[law], weight * away / moving[law]]))
+        if not self.has_missing:
+            return points
+        rows, missing = np.arange(self.x.size), self.masses[:, -1]
+        absent = BasisPoints(rows, np.full(rows.size, np.nan), np.stack([missing, 0.0 * missing]))
+        return _joined([points, absent])
+
+    def feature(self, x: Floats) -> Floats:
+        return np.where(np.isnan(x), self._center[0], x)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedColumn(Column):
+    """The laws of several columns, one column's after the other's: rows with numbers, and rows without."""
+
+    parts: Sequence[Column]
+
+    @cached_property
+    def moments(self) -> FeatureMoments:
+        return FeatureMoments(*map(np.concatenate, zip(*(part.moments for part in self.parts), strict=True)))
+
+    @property
+    def mixing(self) -> Floats:
+        return np.concatenate([part.mixing for part in self.parts])
+
+    def basis(self, function: Function) -> Floats:
+        return np.concatenate([part.basis(function) for part in self.parts], axis=1)
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        starts = np.cumsum([0, *(part.size for part in self.parts)])
+        each = [part.points(function, waves) for part in self.parts]
+        return _joined([p._replace(law=p.law + start) for p, start in zip(each, starts, strict=False)])
+
+
+def _joined(parts: Sequence[BasisPoints]) -> BasisPoints:
+    law, x = (np.concatenate([getattr(part, name) for part in parts]) for name in ("law", "x"))
+    order = np.argsort(law, kind="stable")
+    return BasisPoints(law[order], x[order], np.concatenate([p.weight for p in parts], axis=1)[:, order])
+
+
+def _normalised(log_mass: Floats) -> Floats:
+    # the logarithms may be so large that they lose digits: probabilities (V, p) must still add up to 1
+    probability = np.exp(log_mass - np.logaddexp.reduce(log_mass, axis=1, keepdims=True))
+    return np.asarray(probability / probability.sum(axis=1, keepdims=True))
+
+
+def _alone(laws: Laws) -> Marginal:
+    """The law at the only row."""
+    (log_mass,) = laws.log_mass
+    return Marginal(laws.marginal.cells, log_mass, laws.measures, laws.marginal.owners)
+
+
+# -- columns at rows -----------------------------------------------------------------------------------------
+
+
+def column_at(
+    law: Marginal, x: Floats, cell: Ints, *, scale: float, weights: Weights, slope: bool
+) -> tuple[Column, Ints]:
+    """A column at rows with values x (n,) in cells (n,), and the law of each row; some rows may share one."""
+    numbers = ~np.isnan(x) & isinstance(law.cells, BinCells)
+    if isinstance(weights, BinWeights) or not numbers.any():
+        return _of_cells(law, cell, weights)
+    laws = _tilted(law, x[numbers], scale, weights)
+    column: Column = SlopeColumn(laws, x[numbers]) if slope else IndicatorColumn.of(laws, cell[numbers])
+    index = np.cumsum(numbers) - 1
+    if numbers.all():
+        return column, index
+    others, place = _of_cells(law, cell[~numbers], weights)
+    index[~numbers] = column.size + place
+    return JoinedColumn((column, others)), index
+
+
+def _of_cells(law: Marginal, cell: Ints, weights: Weights) -> tuple[IndicatorColumn, Ints]:
+    """A column whose law depends on the rows' cells (n,) alone."""
+    distinct, index = np.unique(cell, return_inverse=True)
+    return IndicatorColumn.of(law, distinct, weights.penalty), index.reshape(-1)
+
+
+def _tilted(law: Marginal, x: Floats, scale: float, weights: EuclideanWeights) -> Laws:
+    """Tilt a law at the values x (V,)."""
+    products = [weights.times(measure, x[:, None], scale) for measure in law.measures]
+    with np.errstate(divide="ignore"):
+        each = [factor + np.log(m.weight) for m, (_, factor) in zip(law.measures, products, strict=True)]
+    weight, log_cell = law.normalized(np.concatenate(each, axis=1))
+    pairs = zip(products, law.split(weight), strict=True)
+    return Laws(
+        law, law.log_mass + log_cell, tuple(_with_weight(product, share) for (product, _), share in pairs)
+    )
+
+
+def _with_weight(measure: Measure, weight: Floats) -> Measure:
+    """Lay pieces (V, P) one law after the other, with weights (V, P)."""
+    if isinstance(measure, Atoms):
+        return Atoms(np.tile(measure.value, len(weight)), weight.ravel())
+    names = ("anchor", "slope", "precision", "lower", "upper", "scale")
+    arrays = {name: np.ascontiguousarray(getattr(measure, name)).ravel() for name in names}
+    return GaussianPieces(**arrays, weight=weight.ravel())
+
+
+def sliced(column: ColumnOfLaws) -> ColumnOfLaws:
+    """A slope's column with one law, its feature replaced by the indicator of the slice that the row lies in.
+
+    Slices are tenths of the law around the row: cells in which a model has effects.
+    """
+    if not isinstance(column, SlopeColumn) or column.marginal.is_point:
+        return column
+    numbers = _alone(column.numbers)
+    cut = numbers if numbers.is_point else _cut(numbers)
+    if column.has_missing:
+        cut = _with_missing(cut, column.probability)
+    # the law around the row is weighted already
+    return IndicatorColumn.of(cut, cut.cells.locate(column.x))
+
+
+def _cut(law: Marginal) -> Marginal:
+    """Cut the law of a column with one cell into slices of about the same probability."""
+    levels = np.arange(1, _SLICES) / _SLICES
+    inner = np.unique(law.quantile(np.zeros(levels.size, dtype=np.int64), levels))
+    (measure,) = law.measures
+    if isinstance(measure, Atoms):
+        inner = inner[inner < measure.value.max()]
+        cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
+        owners = cells.locate(measure.value)
+        sums = np.bincount(owners, measure.weight, cells.count)
+        return marginal(cells, sums, [(Atoms(measure.value, measure.weight / sums[owners]), owners)])
+    cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
+    pieces, mass = _cut_piece(measure, cells.edges)
+    return marginal(cells, mass, [(pieces, np.arange(cells.count))])
+
+
+def _with_missing(law: Marginal, probability: Floats) -> Marginal:
+    """Append the cell of missing values to a law of numbers, given the probabilities of both, (2,)."""
+    assert isinstance(law.cells, BinCells)  # noqa: S101 - only numbers have slopes
+    present, missing = np.log(probability)
+    inside = law.log_mass - np.logaddexp.reduce(law.log_mass)
+    return Marginal(
+        BinCells(law.cells.edges, missing=True),
+        np.append(inside + present, missing),
+        (*law.measures, Atoms(_MISSING, np.ones(1))),
+        np.append(law.owners, law.cells.count),
+    )
+
+
+def _cut_piece(whole: GaussianPieces, edges: Floats) -> tuple[GaussianPieces, Floats]:
+    """Cut one piece at edges (p + 1,): p pieces of weight 1, and their probabilities."""
+    lower, upper = np.maximum(edges[:-1], whole.lower), np.minimum(edges[1:], whole.upper)
+    anchor = np.clip(whole.anchor, lower, upper)
+    step = whole.steps(anchor)
+    slope = whole.slope + whole.precision * step
+    arrays = np.broadcast_arrays(anchor, slope, whole.precision, lower, upper, 1.0, whole.scale)
+    pieces = GaussianPieces(*arrays)
+    density = np.exp(-step * (whole.slope + 0.5 * whole.precision * step))
+    return pieces, pieces.area * density / whole.area
