@@ -9,7 +9,16 @@ import pandas as pd
 
 import limes
 import oracle
-from internals import BinWeights, ModelCaller, Pipeline, categorical, exact_expectation, read_output, resolve
+from internals import (
+    BinWeights,
+    CannotRead,
+    ModelCaller,
+    Pipeline,
+    categorical,
+    exact_expectation,
+    read_output,
+    resolve,
+)
 from limes.designs import ProductDesign, ProductFamily
 
 EXTREMES = np.array([0.0, -0.0, 1e-35, -1e-35, 1e-40, 1e30, -1e30])
@@ -201,11 +210,14 @@ def assert_limit(form, f, seed=0, tolerance=oracle.EXACT):
 
 
 def read_frame(model, frame, output=None):
-    """The form of a model on a frame, as the explainer reads it."""
+    """The form of a model on a frame, as the explainer reads it, or the black box that it stays."""
     from internals import Table
 
     table = Table.fit(frame)
-    return read_output(model, resolve(model, output), table.decode, schema=table.schema), table
+    try:
+        return read_output(model, resolve(model, output), table.schema), table
+    except CannotRead as error:
+        return limes.models.forms.BlackBox(model, str(error)), table
 
 
 def reason_of(model, frame):

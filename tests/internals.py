@@ -71,12 +71,10 @@ NAMES = {
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
     "limes._explanation.wording": (
-        "cell count difference error estimate number one_line shorten estimates rule_text "
-        "signed_column"
+        "cell count difference error estimate number one_line shorten estimates rule_text signed_column"
     ),
     "limes._functions": (
-        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked "
-        "Step"
+        "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
@@ -105,8 +103,7 @@ NAMES = {
     "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
-        "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal "
-        "marginal"
+        "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal marginal"
     ),
     "limes.designs._product": "Features FeatureTable ProductFamily Rows",
     "limes.designs._weights": "BinWeights EuclideanWeights named_weights",

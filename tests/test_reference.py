@@ -90,7 +90,7 @@ def test_a_method_documents_its_parameters(name):
     known = documented(method).union(*(documented(same) for same in elsewhere))
     if key == "__call__":
         known |= documented(owner)
-    prose = inspect.getdoc(method) or ""
+    prose = " ".join(inspect.getdoc(same) or "" for same in (method, *elsewhere))
     missing = [p for p in parameters(method) if p not in known and f"`{p}`" not in prose]
     assert missing == [], f"{name}: document {missing}"
 

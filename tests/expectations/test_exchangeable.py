@@ -288,7 +288,7 @@ def test_hundreds_of_superpixels_stay_finite():
 
 
 def test_bad_products_are_refused():
-    with pytest.raises(InputError, match="row a product"):
+    with pytest.raises(InputError, match=r"on \(m, d\) and off \(m, d\) and coef"):
         forms.SwitchProducts(np.ones((2, 3)), np.ones((2, 2)), [1.0, 1.0])
     with pytest.raises(InputError, match="must be finite"):
         forms.SwitchProducts([[np.nan]], [[1.0]], [1.0])

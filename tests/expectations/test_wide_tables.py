@@ -21,7 +21,7 @@ def product(x):
 @pytest.fixture
 def small_controls(monkeypatch):
     """As many columns as these are too many for a control with a gram matrix."""
-    monkeypatch.setattr(control, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(control, "_MOST_NUMBERS", 1000)
 
 
 @pytest.mark.parametrize(

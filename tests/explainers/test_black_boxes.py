@@ -249,13 +249,16 @@ EVEN_SAMPLE = SimpleNamespace(
 )
 
 
+MOMENTS = SimpleNamespace(calls=np.array([64]), shared=np.array([0]), cut_short=np.array([False]))
+
+
 def test_ties_are_named():
     coef, errors = np.array([[5.0, 4.9, 1.0, 0.2]]), np.array([[0.1, 0.1, 0.05, 0.01]])
     surrogate = Surrogate(np.zeros(1), coef, errors, np.ones(1), coef)
 
     class Fitted:
         sampled = EVEN_SAMPLE
-        calls, shared, cut_short, refusals = np.array([64]), np.array([0]), np.array([False]), {}
+        moments, refusals = MOMENTS, {}
 
     Fitted.surrogate = surrogate
     found = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
@@ -271,7 +274,7 @@ def test_ties_count_down_to_the_fifth_place(tied, named):
 
     class Fitted:
         sampled = EVEN_SAMPLE
-        calls, shared, cut_short, refusals = np.array([64]), np.array([0]), np.array([False]), {}
+        moments, refusals = MOMENTS, {}
         surrogate = Surrogate(np.zeros(1), coef[None], np.full((1, 8), 0.1), np.ones(1), coef[None])
 
     texts = sampling_warnings(Fitted, names, ["y"], sampling=Sampling(64)).get(0, ())

@@ -83,13 +83,13 @@ def test_cut_anywhere_the_numbers_are_the_same_to_the_bit(table, explainer, layo
 
 def test_rows_in_the_same_cells_are_computed_once_however_cut(table, monkeypatch):
     explainer = limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(*table), table[0])
-    computed, of_cells = [], ForestExpectation.of_cells
+    computed, at = [], ForestExpectation.at
 
-    def counting(self, family, cells, variance):
-        computed.extend(map(tuple, cells.tolist()))
-        return of_cells(self, family, cells, variance)
+    def counting(self, rows):
+        computed.extend(map(tuple, rows.cells.tolist()))
+        return at(self, rows)
 
-    monkeypatch.setattr(ForestExpectation, "of_cells", counting)
+    monkeypatch.setattr(ForestExpectation, "at", counting)
     for _ in range(2):
         joined(table[0], explainer, 7)
     assert len(computed) == len(set(computed)) < len(table[0])

@@ -20,11 +20,13 @@ from sklearn.linear_model import LinearRegression
 
 import limes
 from effort import DEEP
-from internals import Cluster, Part, Source, check_java, explain_files, pickled, spark_context
+from internals import Cluster, Part, Source, explain_files, pickled
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
+from internals import check_java, spark_context
+
 try:
     check_java()
 except InputError as why:

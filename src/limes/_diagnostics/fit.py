@@ -13,7 +13,7 @@ together weigh less than the penalty.
 
 References
 ----------
-``surrogates/_linear.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
+``surrogates.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
 """
 
 from __future__ import annotations

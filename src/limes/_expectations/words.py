@@ -1,6 +1,6 @@
 r"""Exact expectations under an exchangeable design of sums, products and normalised TF-IDF of words.
 
-With three weights a stratum of s removed features (``designs/_counts.py``), and F_s = E[f | s],
+With three weights a stratum of s removed features (``designs/_exchangeable.py``), and F_s = E[f | s],
 
     E_w f = Σ_s p_s F_s,    β_j = Σ_s between_s F_s + Σ_s within_s E[(z_j - r/d) f | s],    r = d - s.
 

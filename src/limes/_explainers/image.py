@@ -791,12 +791,9 @@ def _inpaint(image: Any, labels: Ints) -> Floats:
     boundary = np.zeros_like(planes)
     np.add.at(boundary, first[~inside], planes[second[~inside]])
     diagonal = np.arange(labels.size)
-    matrix = coo_array(
-        (
-            np.concatenate([degree, np.full(int(inside.sum()), -1.0)]),
-            (np.concatenate([diagonal, first[inside]]), np.concatenate([diagonal, second[inside]])),
-        )
-    )
+    values = np.concatenate([degree, np.full(int(inside.sum()), -1.0)])
+    places = np.concatenate([diagonal, first[inside]]), np.concatenate([diagonal, second[inside]])
+    matrix = coo_array((values, places))
     return np.asarray(splu(matrix.tocsc()).solve(boundary)).reshape(image.shape)
 
 

@@ -67,19 +67,19 @@ class Features(Protocol):
         ...
 
     def solve(self, gamma: Floats) -> Floats:
-        """β = Σ⁻¹Γ for centred Γ_j = Cov_w(h_j, f), (d, ...); 0 for columns that cannot vary."""
+        """β = Σ⁻¹Γ for ``gamma`` Γ_j = Cov_w(h_j, f), (d, ...); 0 for columns that cannot vary."""
         ...
 
     def gamma(self, coef: Floats) -> Floats:
-        """Γ = Σβ, the inverse of ``solve``."""
+        """Γ = Σβ for ``coef`` β, (d, ...): the inverse of ``solve``."""
         ...
 
     def spectral(self, function: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """g(Σ) · values (d, ...), for a function g of the eigenvalues of Σ."""
+        """g(Σ) · ``values`` (d, ...), for a ``function`` g of the eigenvalues of Σ."""
         ...
 
     def largest(self, function: Callable[[Floats], Floats]) -> Floats:
-        """The largest g(eigenvalue) among the eigenvectors that involve a feature, (d,), for g >= 0."""
+        """The largest g(eigenvalue), (d,), of eigenvectors that involve a feature; ``function`` is g >= 0."""
         ...
 
 
@@ -540,7 +540,7 @@ class ProductFamily:
         return ProductDesign(tuple(self._in_cells[j][b] for j, b in enumerate(cells.tolist())), self, cells)
 
     def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
-        """Each column at rows x in these cells (n, d), and the law there that each row has, (n,)."""
+        """Each column at rows ``x`` in these ``cells`` (n, d), and the law there that each row has, (n,)."""
         d, n = len(self.marginals), len(x)
         slopes, held = (
             np.zeros(d, dtype=np.bool_) if each is None else each for each in (self.slopes, self.held)

@@ -386,7 +386,8 @@ def _chosen(
 def _is_same(option: Any, entry: Any) -> bool:
     """Whether values are equal or spelt alike, pairs one by one."""
     if isinstance(entry, tuple):
-        return isinstance(option, tuple) and len(option) == 2 and all(map(_is_same, option, entry))
+        is_pair = isinstance(option, tuple) and len(option) == 2 and not isinstance(option[0], bool)
+        return is_pair and all(map(_is_same, option, entry))
     return np.ndim(option) == 0 and bool(option == entry or str(option) == str(entry))
 
 

@@ -304,7 +304,7 @@ SQUARES: Mapping[str, Link] = {
 #     relu(s) = s/2 + P/4 - (2P/π²) Σ_{k odd} cos(kπs/P) / k².
 #
 # Its terms beyond k = K add up to no more than P/(π²K) D(Kπ/P), where D(t) bounds |E e^{itS}| and does not
-# rise. The law of S decides how many are used, and it must have a density (``_expectations/decays.py``):
+# rise. The law of S decides how many are used, and it must have a density (``_expectations/summed.py``):
 # where S takes a few values only, E e^{itS} does not fall, and 1/K alone is too slow.
 
 

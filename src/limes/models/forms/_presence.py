@@ -107,7 +107,10 @@ class PresenceProducts(FormBase):
         intercept: ArrayLike = 0.0,
         size: int = 0,
     ) -> PresenceProducts:
-        """The form of the attributes of thousands of products."""
+        """The form of thousands of products, by its attributes.
+
+        These are ``product``, ``word``, ``present``, ``coef``, ``intercept`` and ``size``.
+        """
         form = object.__new__(cls)
         form._fill(product, word, present, coef, intercept, size)
         return form
@@ -126,6 +129,7 @@ class PresenceProducts(FormBase):
         self._freeze(product=product, word=word, present=present, coef=coef, intercept=intercept, size=size)
 
     def predict(self, z: ArrayLike) -> Floats:
+        """Values at rows ``z`` (n, d)."""
         return in_blocks(self._predict, check_rows(z, self.size, more=True), self.word.size)
 
     def _predict(self, z: Floats) -> Floats:
@@ -259,7 +263,7 @@ class SwitchProducts(FormBase):
 
     @classmethod
     def from_products(cls, products: SumOfProducts, switches: Switches | None = None) -> SwitchProducts:
-        """A sum of products over columns of two values: of z itself, unless ``switches`` are given."""
+        """A sum of ``products`` over columns of two values: of z itself, unless ``switches`` are given."""
         switches = Switches.zero_or_one(len(products.functions)) if switches is None else switches
         factors = np.ones((2, len(products.coef), switches.size))
         for j, function in enumerate(products.functions):
@@ -269,6 +273,7 @@ class SwitchProducts(FormBase):
         return cls(factors[1], factors[0], products.coef, products.intercept)
 
     def predict(self, z: ArrayLike) -> Floats:
+        """Values at rows ``z`` (n, d)."""
         rows = check_rows(z, self.size)
         product = np.ones((len(rows), len(self.coef)))
         for j, column in enumerate(rows.T > 0):
@@ -405,6 +410,7 @@ class NormalizedLinear(FormBase):
         return POWERS[self.norm]
 
     def predict(self, z: ArrayLike) -> Floats:
+        """Values at rows ``z`` (n, d)."""
         z = check_rows(z, self.size)
         norm = z @ self.a + sum((group.at(z) for group in self.shared), np.zeros(len(z)))
         scale = np.divide(1.0, norm**self.power, out=np.zeros_like(norm), where=norm > 0)

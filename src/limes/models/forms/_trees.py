@@ -182,7 +182,7 @@ class Forest(Reducible):
         return lower, upper, missing
 
     def reaching(self, column: int) -> tuple[Bools, Bools]:
-        """Values of a column that reach each node, (N, L + 1), and whether a missing value does, (N,)."""
+        """Values of a ``column`` that reach each node, (N, L + 1), and whether a missing value does, (N,)."""
         # the category codes 0 .. L - 1 and, last, any other value, which is in no set
         sets = np.pad(self.sets, ((0, 0), (0, 1)))
         allowed = np.ones((self.feature.size, sets.shape[1]), dtype=np.bool_)
