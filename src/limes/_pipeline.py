@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, distinct_rows
+from limes._arrays import Bools, Floats, Ints, distinct_rows, stacked_rows
 from limes._expectations.least_squares import can_be_trusted
 from limes._expectations.moments import (
     REFUSED,
@@ -226,14 +227,23 @@ class JointPipeline(Pipeline):
         except CUT_SHORT as cause:
             raise CutShort(np.empty(0, dtype=np.int64), None) from cause
         patterns, place = distinct_rows(cells)
-        parts: list[tuple[Ints, Fitted]] = []
+        alike = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+        fits: dict[int, tuple[FeatureNumbers, Surrogate, Floats, Moments]] = {}
         with progress(len(patterns)) as on_progress:
-            for i, pattern in enumerate(patterns):
+            for pattern, positions in zip(patterns, alike, strict=True):
                 design, moments = self.expectation.at(pattern)
-                fit = partial(_fit_design, design, moments, penalty=self.penalty, names=self.names)
-                parts += [(at, fit(predictions[at])) for at in np.flatnonzero(place == i)[:, None]]
+                numbers = FeatureNumbers.merged([design], itemgetter(0))
+                for i in positions.tolist():
+                    fit = _fit_design(design, moments, predictions[i], self.penalty, self.names)
+                    fits[i] = numbers, *fit, moments
                 on_progress(1)
-        return Fitted.joined(parts, {})
+        features, surrogates, at_instance, computed = zip(*(fits[i] for i in range(len(cells))), strict=True)
+        return Fitted(
+            FeatureNumbers.stacked(features),
+            _stacked(surrogates),
+            np.stack(at_instance),
+            stack_moments(computed),
+        )
 
 
 def fitted_at(
@@ -256,7 +266,8 @@ def fitted_at(
             computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
         computed = moments(instance)
-    return replace(_fit_design(design, computed, predictions, penalty, names), features=design)
+    surrogate, at_instance = _fit_design(design, computed, predictions[0], penalty, names)
+    return Fitted(design, _stacked([surrogate]), at_instance[None], stack_moments([computed]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,20 +366,23 @@ class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by u
         self.rows, self.fitted = rows, fitted
 
 
+def _stacked(surrogates: Sequence[Surrogate]) -> Surrogate:
+    return Surrogate(
+        **{f.name: stacked_rows([getattr(each, f.name) for each in surrogates]) for f in fields(Surrogate)}
+    )
+
+
 def _fit_design(
     design: Features,
     moments: Moments,
-    predictions: Floats,
+    prediction: Floats,
     penalty: float | Floats | None,
     names: Sequence[str],
-) -> Fitted:
-    """Fit the surrogate of one design, given the model's prediction (1, ...) there: arrays (1, ...)."""
+) -> tuple[Surrogate, Floats]:
+    """Fit the surrogate of one design, given the model's prediction there; and its value at the instance."""
     if penalty is None:
         surrogate = least_squares(design, moments)
     else:
-        surrogate = ridge(design, moments, predictions[0], penalty=penalty)
+        surrogate = ridge(design, moments, prediction, penalty=penalty)
     check_finite(surrogate, axis=0, names=names)
-    at_instance = surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef)
-    alone = Surrogate(**{name: numbers[None] for name, numbers in vars(surrogate).items()})
-    features = FeatureNumbers.stacked([design])
-    return Fitted(features, alone, np.asarray(at_instance)[None], stack_moments([moments]))
+    return surrogate, np.asarray(surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef))

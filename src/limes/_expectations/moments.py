@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects, stacked_rows
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes._threads import Progress
 from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, aligned, rows_at_once
@@ -122,7 +122,7 @@ class Moments(_Arrays):
 
 
 def stack_moments(moments: Sequence[Moments]) -> Moments:
-    stacked: Moments = _merged(moments, np.stack)
+    stacked: Moments = _merged(moments, stacked_rows)
     return stacked
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each, float_array
+from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each, float_array, stacked_rows
 from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, column_at, sliced
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
@@ -120,7 +120,7 @@ class FeatureNumbers:
 
     @classmethod
     def stacked(cls, designs: Sequence[Features | FeatureNumbers]) -> Self:
-        return cls.merged(designs, np.stack)
+        return cls.merged(designs, stacked_rows)
 
     def select(self, rows: Ints) -> Self:
         return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
