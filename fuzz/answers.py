@@ -47,7 +47,7 @@ def _tolerances(model: Any) -> tuple[float, float]:
 
 def _libraries(model: Any) -> set[str]:
     """Libraries of a model and its parts."""
-    found = {type(model).__module__.split(".")[0]}
+    result = {type(model).__module__.split(".")[0]}
     parts = [
         getattr(model, name, None) for name in ("estimators_", "estimator_", "best_estimator_", "regressor_")
     ]
@@ -56,8 +56,8 @@ def _libraries(model: Any) -> set[str]:
         flat = part if isinstance(part, list) else [part]
         for each in flat:
             if hasattr(each, "predict"):
-                found |= _libraries(each)
-    return found
+                result |= _libraries(each)
+    return result
 
 
 def _plain(model: Any, output: Any, library: str) -> Answer:
@@ -83,8 +83,8 @@ def _margin(model: Any, library: str) -> Answer:
     if library == "catboost":
         return lambda table: model.predict(table, prediction_type="RawFormulaVal")
     if hasattr(model, "decision_function"):
-        found: Answer = model.decision_function
-        return found
+        result: Answer = model.decision_function
+        return result
     if hasattr(model, "coefs_"):
         return lambda table: _output_sums(model, table)
     if hasattr(model, "predict_log_proba"):
@@ -108,8 +108,8 @@ def _log_odds(log_proba: Array) -> Array:
 
 def _columns(ask: Answer) -> Answer:
     def answer(table: Any) -> Array:
-        found = np.asarray(ask(table), dtype=float)
-        return found.reshape(len(found), -1)
+        result = np.asarray(ask(table), dtype=float)
+        return result.reshape(len(result), -1)
 
     return answer
 
@@ -134,11 +134,11 @@ def _xgboost(model: Any, plain: Answer, sample: Any) -> Answers:
     def leaves(table: Any) -> Array:
         given = {"feature_types": booster.feature_types} if isinstance(table, np.ndarray) else {}
         matrix = xgboost.DMatrix(table, enable_categorical=categorical, **given)
-        found = np.asarray(booster.predict(matrix, pred_leaf=True))
-        found = found.reshape(len(found), -1).astype(int)
-        total = np.zeros((len(found), int(group.max()) + 1))
+        result = np.asarray(booster.predict(matrix, pred_leaf=True))
+        result = result.reshape(len(result), -1).astype(int)
+        total = np.zeros((len(result), int(group.max()) + 1))
         for t, leaf in enumerate(values):
-            total[:, group[t]] += drop[t] * leaf[found[:, t]]
+            total[:, group[t]] += drop[t] * leaf[result[:, t]]
         return total
 
     expected = plain(sample)

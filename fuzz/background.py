@@ -36,10 +36,10 @@ class Background:
         """Rows (m, d) as a table of the same kind and dtypes."""
         if isinstance(self.like, np.ndarray):
             return np.asarray(matrix, dtype=float)
-        found = {}
+        result = {}
         for j, name in enumerate(self.like.columns):
-            found[name] = self._cells(j, matrix[:, j])
-        return pd.DataFrame(found)
+            result[name] = self._cells(j, matrix[:, j])
+        return pd.DataFrame(result)
 
     def row(self, values: Array) -> list[Any]:
         """One row as a list of the user's own values, None for missing texts."""

@@ -32,11 +32,11 @@ def cuts_of(model: Any, d: int) -> list[Array]:
     NoCutsError
         If a part of the model is of no known kind.
     """
-    found: list[list[float]] = [[] for _ in range(d)]
+    result: list[list[float]] = [[] for _ in range(d)]
     for column, value in _cuts(model):
         if abs(value) < _FAR:
-            found[column].append(value)
-    return [np.unique(np.asarray(values, dtype=float)) for values in found]
+            result[column].append(value)
+    return [np.unique(np.asarray(values, dtype=float)) for values in result]
 
 
 def _cuts(model: Any) -> Iterator[Cut]:

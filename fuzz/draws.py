@@ -37,21 +37,21 @@ def compare_drawn(
             break
         values = np.asarray(explanation.values[i], dtype=float).reshape(row.size, -1)
         start = np.asarray(explanation.intercepts[i], dtype=float).reshape(1, -1)
-        found = np.concatenate([values, start])
-        if not np.isfinite(found).all():
-            return Verdict(NOT_FINITE, i + 1, "a coefficient is not finite", i, found.tolist())
+        result = np.concatenate([values, start])
+        if not np.isfinite(result).all():
+            return Verdict(NOT_FINITE, i + 1, "a coefficient is not finite", i, result.tolist())
         tilted = [law.weighted(float(x), kind, nu) for law, x in zip(laws, row, strict=True)]
         if min(_variation(law, float(x)) for law, x in zip(tilted, row, strict=True)) < _LEAST:
             continue
         for log2, seed in ((_FIRST, 1), (_SECOND, 2)):
             mean, error = estimate(answers.ask, background.table, tilted, row, log2, seed)
             # what float64 cannot tell is no difference
-            z = np.abs(found - mean) / (error + 1e-9 * np.abs(mean).max())
+            z = np.abs(result - mean) / (error + 1e-9 * np.abs(mean).max())
             if z.max() <= _LIMIT:
                 break
         else:
             text = f"|z| = {z.max():.3g} after 2^{_SECOND} x {_SCRAMBLINGS} draws"
-            return Verdict(MISMATCH, i + 1, text, i, found.tolist(), mean.tolist())
+            return Verdict(MISMATCH, i + 1, text, i, result.tolist(), mean.tolist())
         done += 1
     return Verdict(AGREES, done) if done else Verdict(SKIPPED, detail="cells too rare for draws")
 
@@ -67,15 +67,15 @@ def _variation(law: Law, at: float) -> float:
 
 def estimate(ask: Any, table: Any, laws: list[Law], row: Array, log2: int, seed: int) -> tuple[Array, Array]:
     """Mean and standard error of (d + 1, k) coefficients and the intercept over scramblings."""
-    found = []
+    result = []
     for s in range(_SCRAMBLINGS):
         u = qmc.Sobol(len(laws), rng=np.random.default_rng([seed, s])).random_base2(log2)
         u = np.clip(u, 1e-15, 1 - 1e-15)
         x = np.column_stack([quantile(law, u[:, j]) for j, law in enumerate(laws)])
         h = np.column_stack([_feature(law, x[:, j], float(row[j])) for j, law in enumerate(laws)])
         f = ask(table(x))
-        found.append(_least_squares(h, f))
-    all_of = np.stack(found)
+        result.append(_least_squares(h, f))
+    all_of = np.stack(result)
     return all_of.mean(axis=0), all_of.std(axis=0, ddof=1) / np.sqrt(_SCRAMBLINGS)
 
 
@@ -114,6 +114,6 @@ def quantile(law: Law, u: Array) -> Array:
     normal = np.clip(center + scale * np.where(flip, -z, z), low, high)
     with np.errstate(invalid="ignore"):
         straight = low + inside * (high - low)
-    found = np.where(point, m, np.where(flat, straight, normal))
+    result = np.where(point, m, np.where(flat, straight, normal))
     # a bin does not hold its lower edge
-    return np.where(~point & (found <= low), np.nextafter(low, np.inf), found)
+    return np.where(~point & (result <= low), np.nextafter(low, np.inf), result)

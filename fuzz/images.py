@@ -30,12 +30,12 @@ class ImageOptions:
 
     def given(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
         """Keyword arguments that differ from the library's defaults."""
-        found = {"segments": self.segments}
+        result = {"segments": self.segments}
         for key in ("fill", "bandwidth", "output"):
             value = getattr(self, key)
             if not isinstance(value, str | float | int | type(None)) or value != getattr(ImageOptions, key):
-                found[key] = value
-        return found
+                result[key] = value
+        return result
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class ImageCase:
 
     def rows(self, rng: Any, trial: ImageTrial, count: int) -> list[Array]:  # noqa: ARG002
         """Images."""
-        found = []
+        result = []
         for _ in range(count):
             image = rng.integers(0, 256, self.shape)
             if rng.random() < 0.2:
                 image = image // 100 * 100
-            found.append(image.astype(self.dtype) if self.dtype == "uint8" else image / 255.0)
-        return found
+            result.append(image.astype(self.dtype) if self.dtype == "uint8" else image / 255.0)
+        return result
 
 
 def _labels(rng: Any, shape: tuple[int, ...]) -> Array:
@@ -85,8 +85,8 @@ def _labels(rng: Any, shape: tuple[int, ...]) -> Array:
     if kind == 1:
         rows, columns = int(rng.integers(1, 4)), int(rng.integers(1, 4))
         return (np.arange(height) * rows // height)[:, None] * columns + np.arange(width) * columns // width
-    found = rng.integers(0, int(rng.integers(2, _LARGEST + 1)), shape)
-    return 3 * found - 2 if kind == 2 else found
+    result = rng.integers(0, int(rng.integers(2, _LARGEST + 1)), shape)
+    return 3 * result - 2 if kind == 2 else result
 
 
 class ImageTrial(SwitchedTrial):

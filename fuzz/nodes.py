@@ -61,7 +61,7 @@ def asked(law: Law, cuts: Array, extra: Array = ()) -> Asked:
 
 def probabilities(law: Law, at: Asked) -> Array:
     """(cells, m) P(point | cell), exact integrals of the law between cuts."""
-    found = np.zeros((law.log_mass.size, at.values.size))
+    result = np.zeros((law.log_mass.size, at.values.size))
     low = np.concatenate([[-np.inf], at.cuts])
     high = np.concatenate([at.cuts, [np.inf]])
     spread = np.flatnonzero(~law.points)
@@ -70,10 +70,10 @@ def probabilities(law: Law, at: Asked) -> Array:
         total = log_interval(a, b, m, s)
         part = log_interval(np.maximum(low, a), np.minimum(high, b), m, s)
         share = np.exp(part - total + law.log_weight[spread, None])
-        np.add.at(found[:, at.single :], law.cell[spread], share)
+        np.add.at(result[:, at.single :], law.cell[spread], share)
     for piece in np.flatnonzero(law.points):
-        found[law.cell[piece], _place(at, law.mean[piece])] += np.exp(law.log_weight[piece])
-    return found
+        result[law.cell[piece], _place(at, law.mean[piece])] += np.exp(law.log_weight[piece])
+    return result
 
 
 def _place(at: Asked, value: float) -> int:
@@ -97,12 +97,12 @@ def quadrature(law: Law, kinks: Array, width: float) -> tuple[Array, Array]:
             x, p = _piece(law, piece, kinks, width)
         values.append(x)
         rows.append((law.cell[piece], p * np.exp(law.log_weight[piece])))
-    found = np.zeros((law.log_mass.size, sum(v.size for v in values)))
+    result = np.zeros((law.log_mass.size, sum(v.size for v in values)))
     start = 0
     for cell, p in rows:
-        found[cell, start : start + p.size] = p
+        result[cell, start : start + p.size] = p
         start += p.size
-    return np.concatenate(values), found
+    return np.concatenate(values), result
 
 
 def _piece(law: Law, piece: int, kinks: Array, width: float) -> tuple[Array, Array]:

@@ -18,8 +18,8 @@ def log_mass(a: Array, b: Array) -> Array:
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     with np.errstate(divide="ignore", invalid="ignore"):
         top, bottom = log_ndtr(high), log_ndtr(low)
-        found = top + np.log(-np.expm1(np.where(np.isneginf(bottom), -np.inf, bottom - top)))
-    return np.where(low < high, found, -np.inf)
+        result = top + np.log(-np.expm1(np.where(np.isneginf(bottom), -np.inf, bottom - top)))
+    return np.where(low < high, result, -np.inf)
 
 
 def log_interval(low: Array, high: Array, mean: Array, std: Array) -> Array:

@@ -29,14 +29,14 @@ class Options:
 
     def given(self, names: list[str] | None = None) -> dict[str, Any]:
         """Keyword arguments that differ from the library's defaults."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name in ("bins", "law", "weights", "bandwidth", "output"):
             value = getattr(self, name)
             if value != _DEFAULT[name]:
-                found[name] = value
+                result[name] = value
         if self.categorical and self.named:
-            found["categorical"] = [j if names is None else names[j] for j in self.categorical]
-        return found
+            result["categorical"] = [j if names is None else names[j] for j in self.categorical]
+        return result
 
     def nu(self, d: int) -> float:
         """The bandwidth that is meant."""

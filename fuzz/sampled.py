@@ -21,7 +21,7 @@ def look(trial: Trial, options: Any, rows: Any) -> Verdict:
     if trial.case.shape == "draws":
         return Verdict(SAMPLED)
     row = rows[:1]
-    found: Any = None
+    explanation: Any = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -30,12 +30,12 @@ def look(trial: Trial, options: Any, rows: Any) -> Verdict:
             beta, _, size = trial.oracle(answers, options, row, trial.widths)
             for seed, calls in enumerate(_CALLS):
                 explainer = trial.explainer(options, max_calls=calls, control="additive", rng=seed)
-                found = explainer(trial.background.table(row), progress=False)
-                gap = np.abs(found.values.reshape(beta.shape) - beta)
-                z = gap / (found.standard_errors.reshape(beta.shape) + 1e-6 * size)
+                explanation = explainer(trial.background.table(row), progress=False)
+                gap = np.abs(explanation.values.reshape(beta.shape) - beta)
+                z = gap / (explanation.standard_errors.reshape(beta.shape) + 1e-6 * size)
                 if z.max() <= _LIMIT:
                     return Verdict(SAMPLED, detail="looked at")
         except (limes.exceptions.LimesError, TooLargeError):
             return Verdict(SAMPLED)
-    values = found.values.reshape(beta.shape)[0].tolist()
+    values = explanation.values.reshape(beta.shape)[0].tolist()
     return Verdict(MISMATCH, 1, f"sampled, |z| = {z.max():.3g}", 0, values, beta[0].tolist())

@@ -62,9 +62,9 @@ def shrink(case: Any, options: Any, rows: Any, verdict: Verdict, *, seconds: flo
         for candidate in _smaller(best):
             if time.monotonic() > stop:
                 break
-            found = _failing(*candidate, best.verdict.kind)
-            if found is not None and found.weight < best.weight:
-                best, progress = found, True
+            result = _failing(*candidate, best.verdict.kind)
+            if result is not None and result.weight < best.weight:
+                best, progress = result, True
                 break
     return best
 

@@ -91,8 +91,8 @@ def log_law(d: int, bandwidth: float, kind: str) -> Array:
     else:
         prior = gammaln(d + 1) - gammaln(s + 1) - gammaln(d - s + 1)
     with np.errstate(divide="ignore"):
-        found = prior - (1 - np.sqrt(1 - s / d)) ** 2 / (2 * np.float64(bandwidth) ** 2)
-    return found - found.max()
+        result = prior - (1 - np.sqrt(1 - s / d)) ** 2 / (2 * np.float64(bandwidth) ** 2)
+    return result - result.max()
 
 
 def coefficients(answers: Array, d: int, bandwidth: float, kind: str) -> tuple[Array, Array]:

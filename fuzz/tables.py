@@ -177,19 +177,19 @@ class Trial:
 
     def laws(self, options: Options) -> list[Law]:
         """Each column's law under the options."""
-        found = []
+        result = []
         for j, categorical in enumerate(self.background.categorical):
             x = self.background.matrix[:, j]
             if categorical or j in options.categorical:
-                found.append(categories(x))
+                result.append(categories(x))
                 continue
             bins = options.bins[j] if isinstance(options.bins, list) else options.bins
-            found.append(
+            result.append(
                 numbers(
                     x, "quartile" if isinstance(options.bins, list) and bins is None else bins, options.law
                 )
             )
-        return found
+        return result
 
     def oracle(
         self, answers: Answers, options: Options, rows: Array, widths: Array, largest: int = _LARGEST
@@ -238,7 +238,7 @@ class Trial:
     ) -> Truth:
         nu, kind = options.nu(rows.shape[1]), options.kind
         groups = [rows] if kind == "bins" else [row[None] for row in rows]
-        found = []
+        result = []
         for group in groups:
             made = []
             for j, law in enumerate(laws):
@@ -252,8 +252,8 @@ class Trial:
                 ]
                 for row in group
             ]
-            found.append((*summed(grid, parts), float(np.abs(grid).max())))
-        beta, start, size = zip(*found, strict=True)
+            result.append((*summed(grid, parts), float(np.abs(grid).max())))
+        beta, start, size = zip(*result, strict=True)
         return Truth(np.concatenate(beta), np.concatenate(start), max(size))
 
     def _grid(self, answers: Answers, options: Options, values: list[Array], largest: int) -> Array:
@@ -268,11 +268,11 @@ class Trial:
         parts = [
             answers.ask(self.background.table(rows[i : i + _BATCH])) for i in range(0, len(rows), _BATCH)
         ]
-        found = np.concatenate(parts)
-        found = found.reshape(*shape, found.shape[1])
+        result = np.concatenate(parts)
+        result = result.reshape(*shape, result.shape[1])
         if len(rows) <= _LARGEST:
-            self.known[key] = found
-        return found
+            self.known[key] = result
+        return result
 
 
 def _rounding(laws: list[Law], largest: Array, bandwidth: float) -> float:

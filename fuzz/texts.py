@@ -59,13 +59,13 @@ class TextCase:
 
     def rows(self, rng: Any, trial: TextTrial, count: int) -> list[str]:  # noqa: ARG002
         """Texts of a few words, known and not, some of one word."""
-        found = []
+        result = []
         for _ in range(count):
             size = 1 if rng.random() < 0.08 else int(rng.integers(2, 10))
             chosen = rng.choice(np.array([*self.words, "unheard", "GOOD"]), size)
             gaps = rng.choice(np.array([" ", " ", " ", ", ", ". ", "  "]), size)
-            found.append("".join(w + g for w, g in zip(chosen, gaps, strict=True)).strip())
-        return found
+            result.append("".join(w + g for w, g in zip(chosen, gaps, strict=True)).strip())
+        return result
 
 
 class TextTrial(SwitchedTrial):
@@ -111,8 +111,8 @@ class TextTrial(SwitchedTrial):
 def _deletions(pieces: list[str], owner: list[int], z: Array, mask: str) -> list[str]:
     """What is left of the text at each z: removed words become the mask, gaps stay."""
     gaps, words = pieces[::2], pieces[1::2]
-    found = []
+    result = []
     for row in z[:, owner].tolist():
         shown = [word if kept else mask for word, kept in zip(words, row, strict=True)]
-        found.append(gaps[0] + "".join(word + gap for word, gap in zip(shown, gaps[1:], strict=True)))
-    return found
+        result.append(gaps[0] + "".join(word + gap for word, gap in zip(shown, gaps[1:], strict=True)))
+    return result

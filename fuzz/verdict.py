@@ -41,7 +41,7 @@ class Verdict:
     triples: int = 0
     detail: str = ""
     row: int = -1
-    found: list[Any] = field(default_factory=list)
+    result: list[Any] = field(default_factory=list)
     expected: list[Any] = field(default_factory=list)
 
     @property
@@ -96,6 +96,6 @@ def compare(
 def _verdict(
     kind: str, row: int, detail: str, values: Array, intercepts: Array, beta: Array, start: Array
 ) -> Verdict:
-    found = np.vstack([values[row], intercepts[row][None]]).tolist()
+    result = np.vstack([values[row], intercepts[row][None]]).tolist()
     expected = np.vstack([beta[row], start[row][None]]).tolist()
-    return Verdict(kind, len(values), detail, row, found, expected)
+    return Verdict(kind, len(values), detail, row, result, expected)

@@ -41,20 +41,20 @@ def _paper(name: str, asked: argparse.Namespace) -> list[str]:
     known = expected.read(HERE / name / "expected.json")
     return [
         f"{name}, figure {figure}: {line}"
-        for figure, found in drawn.items()
-        for line in expected.differences(found.numbers, known.get(figure, {}))
+        for figure, result in drawn.items()
+        for line in expected.differences(result.numbers, known.get(figure, {}))
     ]
 
 
 def _write(name: str, paper: ModuleType, drawn: dict[str, Drawn]) -> None:
     """Numbers, pictures and the page that shows them, of all figures."""
-    for figure, found in drawn.items():
-        _save(found, PICTURES / name / f"figure-{figure}.png")
+    for figure, result in drawn.items():
+        _save(result, PICTURES / name / f"figure-{figure}.png")
     expected.write(HERE / name / "expected.json", {f: expected.plain(d.numbers) for f, d in drawn.items()})
     pictures = f"../../docs/papers/{name}"
     blocks = [
-        f"## Figure {figure}\n\n![figure {figure}]({pictures}/figure-{figure}.png)\n\n{found.text}"
-        for figure, found in drawn.items()
+        f"## Figure {figure}\n\n![figure {figure}]({pictures}/figure-{figure}.png)\n\n{result.text}"
+        for figure, result in drawn.items()
     ]
     (HERE / name / "RESULTS.md").write_text("\n\n".join([paper.INTRODUCTION.strip(), *blocks]) + "\n")
 

@@ -56,12 +56,12 @@ def edge_rows(form, x, count=1500, seed=1, extremes=EXTREMES, missing=True):
 
 
 def assert_same(form, expected, x, tolerance):
-    found, expected = form.predict(x), np.asarray(expected, dtype=float)
-    assert found.shape == expected.shape
+    result, expected = form.predict(x), np.asarray(expected, dtype=float)
+    assert result.shape == expected.shape
     assert len(x) >= 1000
     scale = max(1.0, np.abs(expected).max())
-    worst = np.argmax(np.abs(found - expected).reshape(len(x), -1).max(axis=1))
-    assert np.abs(found - expected).max() <= tolerance * scale, (x[worst], found[worst], expected[worst])
+    worst = np.argmax(np.abs(result - expected).reshape(len(x), -1).max(axis=1))
+    assert np.abs(result - expected).max() <= tolerance * scale, (x[worst], result[worst], expected[worst])
 
 
 def assert_reads(model, x, *, output=None, tolerance=1e-12, **rows):
@@ -154,24 +154,24 @@ def assert_coefficients_of_frame(model, frame, *, output=None, tolerance=oracle.
     can be asked everywhere.
     """
     explainer = limes.TabularExplainer(model, frame, output=output, method="exact", law="empirical")
-    found = explainer(frame[:rows])
+    explanation = explainer(frame[:rows])
     codes = as_codes(frame)
     wanted = resolve(model, output)
     for i in range(rows):
         truth = enumerated(codes, codes[i], lambda x: ModelCaller(model, wanted, as_frame)(x))
-        assert oracle.error(found.values[i], truth.coef, truth.size) < tolerance
-        assert oracle.error(found.intercepts[i], truth.intercept, truth.size) < tolerance
-    return found
+        assert oracle.error(explanation.values[i], truth.coef, truth.size) < tolerance
+        assert oracle.error(explanation.intercepts[i], truth.intercept, truth.size) < tolerance
+    return explanation
 
 
 def assert_coefficients(model, x, *, output=None, tolerance=oracle.EXACT, rows=2):
     """The same for a table of numbers."""
-    found = limes.TabularExplainer(model, x, output=output, method="exact", law="empirical")(x[:rows])
+    result = limes.TabularExplainer(model, x, output=output, method="exact", law="empirical")(x[:rows])
     wanted = resolve(model, output)
     for i in range(rows):
         truth = enumerated(x, x[i], ModelCaller(model, wanted, np.asarray), categorical=())
-        assert oracle.error(found.values[i], truth.coef, truth.size) < tolerance
-    return found
+        assert oracle.error(result.values[i], truth.coef, truth.size) < tolerance
+    return result
 
 
 def enumerated(x, row, f, categorical=(1, 2, 3)):
@@ -204,9 +204,9 @@ def assert_limit(form, f, seed=0, tolerance=oracle.EXACT):
         cells.append(oracle.bin_of(edges[j], instance[j]))
         columns.append(oracle.bin_weighted(column, cells[j], 0.7).collapsed(cuts))
     truth = oracle.truth(columns, f, cells)
-    found = limes.limit(ProductDesign.from_bins(edges, means, stds, instance, 0.7), form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < tolerance
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < tolerance
+    surrogate = limes.limit(ProductDesign.from_bins(edges, means, stds, instance, 0.7), form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < tolerance
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < tolerance
 
 
 def read_frame(model, frame, output=None):

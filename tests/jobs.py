@@ -42,10 +42,10 @@ def read(out):
     return pd.concat([pd.read_parquet(path) for path in sorted(out.glob("*.parquet"))], ignore_index=True)
 
 
-def same(found, expected):
+def same(result, expected):
     """Hold two frames of explanations against each other, to the last bit."""
-    found = found.astype({"error": expected["error"].dtype})
-    pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
+    result = result.astype({"error": expected["error"].dtype})
+    pd.testing.assert_frame_equal(result, expected, check_exact=True, check_dtype=False)
 
 
 def started(folder, engine, workers):

@@ -11,12 +11,12 @@ TYPES = {np.float32: 1, np.uint8: 2, np.int64: 7, str: 8, np.float64: 11}
 
 
 def _number(value):
-    found = bytearray()
+    result = bytearray()
     while True:
         value, low = value >> 7, value & 127
-        found.append(low | (128 if value else 0))
+        result.append(low | (128 if value else 0))
         if not value:
-            return bytes(found)
+            return bytes(result)
 
 
 def _field(number, value):

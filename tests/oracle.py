@@ -40,22 +40,22 @@ _SMOOTH = 8.0
 # -- comparing --------------------------------------------------------------------------------------------
 
 
-def error(found, expected, size=0.0):
+def error(result, expected, size=0.0):
     """Largest error, relative to the largest expected value or to a vanishing share of the size of f."""
-    found, expected = np.asarray(found, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
-    assert found.shape == expected.shape, (found.shape, expected.shape)
+    result, expected = np.asarray(result, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
+    assert result.shape == expected.shape, (result.shape, expected.shape)
     scale = max(np.abs(expected).max(initial=0), VANISHING * float(size))
-    gap = np.abs(found - expected).max(initial=0)
+    gap = np.abs(result - expected).max(initial=0)
     if not np.isfinite(gap):
         return np.inf
     return float(gap / scale) if scale > 0 else float(gap)
 
 
-def relative_errors(found, expected):
+def relative_errors(result, expected):
     """Elementwise relative errors, 0 where both are 0."""
-    found, expected = np.asarray(found, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
-    assert found.shape == expected.shape, (found.shape, expected.shape)
-    gap = np.abs(found - expected)
+    result, expected = np.asarray(result, dtype=np.longdouble), np.asarray(expected, dtype=np.longdouble)
+    assert result.shape == expected.shape, (result.shape, expected.shape)
+    gap = np.abs(result - expected)
     return np.where(gap == 0, 0.0, gap / np.where(expected == 0, 1e-300, np.abs(expected))).astype(float)
 
 
@@ -251,8 +251,8 @@ def explain(
     """The surrogate of f as (intercept, coef); ``log_weight`` as by ``bin_log_weights``."""
     if log_weight is not None:
         columns = [c.weighted(w) for c, w in zip(columns, log_weight, strict=True)]
-    found = truth(columns, f, cells, slopes=slopes)
-    return found.intercept, found.coef
+    surrogate = truth(columns, f, cells, slopes=slopes)
+    return surrogate.intercept, surrogate.coef
 
 
 def bin_log_weights(columns, cells, bandwidth):

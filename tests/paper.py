@@ -71,8 +71,8 @@ class Paper:
 
     def truth(self, f):
         """The surrogate of f by quadrature: intercept first, (d + 1,)."""
-        found = oracle.truth(self.columns, f, self.own)
-        return np.append(found.intercept, found.coef)
+        surrogate = oracle.truth(self.columns, f, self.own)
+        return np.append(surrogate.intercept, surrogate.coef)
 
     def moments(self, f):
         """E[π f] and E[π z_j f], (d + 1,): Γ, not divided by C."""

@@ -33,6 +33,6 @@ def normal_columns(rng, d, bandwidth=0.8):
 def assert_slopes(design, form, f, columns):
     """The limit of the form is the surrogate of f on the grid of the columns."""
     truth = oracle.truth(columns, f, [0] * design.size, slopes=[True] * design.size)
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT

@@ -58,7 +58,7 @@ class Stated:
 
     def columns(self, breaks=None, resolution=np.inf):
         """Weighted columns for the oracle, split at the breaks of each column."""
-        found = []
+        result = []
         for j, cell in enumerate(self.cells):
             smooth = oracle.Smooth(self.instance[j], self.bandwidth) if self.weights == "euclidean" else None
             column = oracle.binned_column(
@@ -70,8 +70,8 @@ class Stated:
                 breaks=() if breaks is None else breaks[j],
                 resolution=resolution,
             )
-            found.append(column if smooth else oracle.bin_weighted(column, cell, self.bandwidth))
-        return found
+            result.append(column if smooth else oracle.bin_weighted(column, cell, self.bandwidth))
+        return result
 
     def steps(self, breaks):
         """The same, one point between two breaks: for piecewise constant functions."""
@@ -144,13 +144,13 @@ def designs(
 
 def cuts(rng, stated, count):
     """For each column so many places where a model may test it: inside bins, on edges, outside."""
-    found = []
+    result = []
     for edges in stated.edges:
         inner = edges[np.isfinite(edges)]
         low, high = (inner.min(), inner.max()) if inner.size else (-1.0, 1.0)
         places = np.concatenate([rng.uniform(low - 0.2, high + 0.2, 3 * count), inner])
-        found.append(np.unique(rng.choice(places, count)))
-    return found
+        result.append(np.unique(rng.choice(places, count)))
+    return result
 
 
 def random_boxes(rng, places, count, outputs=()):

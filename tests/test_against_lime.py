@@ -120,8 +120,8 @@ tables = pytest.mark.parametrize("case", TABLES.values(), ids=TABLES.keys())
 
 def lime_runs(lime, case, row, *, runs, samples=SAMPLES, regressor=None):
     """Coefficients and, last, the intercept of independent runs, (runs, d + 1), under one seed."""
-    found = np.empty((runs, row.size + 1))
-    for run in found:
+    result = np.empty((runs, row.size + 1))
+    for run in result:
         explanation = lime.explain_instance(
             row, case.predict, num_features=row.size, num_samples=samples, model_regressor=regressor
         )
@@ -129,7 +129,7 @@ def lime_runs(lime, case, row, *, runs, samples=SAMPLES, regressor=None):
         for j, value in explanation.local_exp[1]:
             run[j] = value
         run[-1] = explanation.intercept[1]
-    return found
+    return result
 
 
 # -- limes, from the statistics that lime has learnt -----------------------------------------------
@@ -339,9 +339,9 @@ def test_a_bin_without_width_misleads_lime_and_not_limes(row):
     # the tied column and the one that interacts with it
     assert wrong[[0, 1]].min() > 2 * TOO_FAR
 
-    found = explained(case.limes()(x))
+    result = explained(case.limes()(x))
     intercept, coef = enumerated(lime, case, x)
-    assert np.allclose(found, np.append(coef, intercept), rtol=0, atol=oracle.EXACT * np.abs(coef).max())
+    assert np.allclose(result, np.append(coef, intercept), rtol=0, atol=oracle.EXACT * np.abs(coef).max())
 
 
 def enumerated(lime, case, row):
@@ -395,8 +395,8 @@ def test_a_linear_model_shows_the_size_of_the_error():
         )
     ]
     right = slope * (7.0 - np.average(others, weights=theirs.frequencies[1:]))
-    found = case.limes()(row).values[0, 0]
-    assert found == pytest.approx(right, rel=oracle.EXACT)
+    result = case.limes()(row).values[0, 0]
+    assert result == pytest.approx(right, rel=oracle.EXACT)
 
     runs = lime_runs(lime, case, row, runs=repeats(24, 12))
     expected = flat(surrogate(lime_family(lime, case), case, row))

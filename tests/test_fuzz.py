@@ -267,8 +267,8 @@ def test_subsets_against_weighted_least_squares(kind, bandwidth):
     count = np.bincount(removed)
     root = np.sqrt(np.exp(log_law(d, bandwidth, kind))[removed] / count[removed])[:, None]
     design = np.column_stack([z, np.ones(len(z))])
-    found = np.linalg.lstsq(root * design, root * f, rcond=None)[0]
-    np.testing.assert_allclose(np.vstack([beta, start]), found, atol=1e-11)
+    result = np.linalg.lstsq(root * design, root * f, rcond=None)[0]
+    np.testing.assert_allclose(np.vstack([beta, start]), result, atol=1e-11)
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.05])

@@ -47,19 +47,19 @@ def test_the_normal_equations_on_the_full_grid(stated, rng, outputs):
         return  # too close to singular for normal equations
     values = strategies.walked(trees)(x)
     intercept, coef = oracle.least_squares(z[:, ~fixed], values, weights)
-    found = limes.limit(stated.design(), form)
+    surrogate = limes.limit(stated.design(), form)
     scale = max(np.abs(values).max(), 1e-300) / min([1.0, *np.array(variance)[~fixed]])
-    assert np.abs(found.coef[~fixed] - coef).max(initial=0) <= oracle.NORMAL_EQUATIONS * scale
+    assert np.abs(surrogate.coef[~fixed] - coef).max(initial=0) <= oracle.NORMAL_EQUATIONS * scale
     assert (
-        np.abs(found.intercept - found_shift(found, fixed) - intercept).max()
+        np.abs(surrogate.intercept - found_shift(surrogate, fixed) - intercept).max()
         <= oracle.NORMAL_EQUATIONS * scale
     )
-    assert not found.coef[fixed].any()
+    assert not surrogate.coef[fixed].any()
 
 
-def found_shift(found, fixed):
+def found_shift(surrogate, fixed):
     """Columns that cannot vary have no coefficient, and so leave the intercept alone."""
-    return found.coef[fixed].sum(axis=0) if fixed.any() else 0.0
+    return surrogate.coef[fixed].sum(axis=0) if fixed.any() else 0.0
 
 
 def test_what_a_huge_sample_converges_to():
@@ -81,8 +81,8 @@ def test_what_a_huge_sample_converges_to():
     exact = ProductDesign.from_bins(**flat, instance=[1.5] * d, bandwidth=bandwidth)
     lower, upper = np.full((2, d), -np.inf), np.full((2, d), np.inf)
     lower[0, 0], upper[0, 1], lower[1, 2], upper[1, 0] = 1.4, 2.5, 0.5, 2.2
-    found = limes.limit(exact, forms.Boxes(lower, upper, [1.0, 0.7]))
-    z_scores = (np.append(found.intercept, found.coef) - np.append(intercept, coef)) / errors
+    surrogate = limes.limit(exact, forms.Boxes(lower, upper, [1.0, 0.7]))
+    z_scores = (np.append(surrogate.intercept, surrogate.coef) - np.append(intercept, coef)) / errors
     assert np.abs(z_scores).max() < oracle.Z_LIMIT
 
 
@@ -112,10 +112,13 @@ def test_permuting_columns_permutes_coefficients(stated, rng):
     form = strategies.random_boxes(rng, strategies.cuts(rng, stated, 3), 4)
     order = rng.permutation(stated.size)
     moved = forms.Boxes(form.lower[:, order], form.upper[:, order], form.value, intercept=form.intercept)
-    found, permuted = limes.limit(stated.design(), form), limes.limit(stated.permuted(order).design(), moved)
+    surrogate, permuted = (
+        limes.limit(stated.design(), form),
+        limes.limit(stated.permuted(order).design(), moved),
+    )
     size = float(np.abs(form.value).sum())
-    assert oracle.error(permuted.coef, found.coef[order], size) < oracle.ROUNDING * 100
-    assert oracle.error(permuted.intercept, found.intercept, size) < oracle.ROUNDING * 100
+    assert oracle.error(permuted.coef, surrogate.coef[order], size) < oracle.ROUNDING * 100
+    assert oracle.error(permuted.intercept, surrogate.intercept, size) < oracle.ROUNDING * 100
 
 
 @settings(max_examples=examples(60))
@@ -154,9 +157,9 @@ def test_an_infinite_bandwidth_is_the_plain_background(stated, rng):
     ]
     truth = oracle.truth(unweighted, strategies.walked(trees), stated.cells)
     design = stated.design()
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
     assert design.log_weight == pytest.approx(0.0, abs=1e-12)
 
 
@@ -178,9 +181,9 @@ def test_scaling_and_shifting_a_column_changes_nothing(stated, rng):
     there = forms.Boxes(
         form.lower * factor + shift, form.upper * factor + shift, form.value, intercept=form.intercept
     )
-    found, again = limes.limit(stated.design(), form), limes.limit(moved.design(), there)
+    surrogate, again = limes.limit(stated.design(), form), limes.limit(moved.design(), there)
     # a shift by 8 of a bin 0.1 wide costs two digits
-    assert oracle.error(again.coef, found.coef, float(np.abs(form.value).sum())) < EXACT
+    assert oracle.error(again.coef, surrogate.coef, float(np.abs(form.value).sum())) < EXACT
 
 
 @settings(max_examples=examples(40))
@@ -193,9 +196,9 @@ def test_a_constant_is_all_intercept(stated, rng):
         strategies.as_forest([nodes], stated.size),
         strategies.leaf_boxes(strategies.as_forest([nodes], stated.size)),
     ):
-        found = limes.limit(stated.design(), form)
-        assert np.abs(found.coef).max() < 1e-8 * abs(value)
-        assert found.intercept == pytest.approx(value, rel=1e-8)
+        surrogate = limes.limit(stated.design(), form)
+        assert np.abs(surrogate.coef).max() < 1e-8 * abs(value)
+        assert surrogate.intercept == pytest.approx(value, rel=1e-8)
 
 
 @settings(max_examples=examples(40))
@@ -253,7 +256,7 @@ def test_what_is_no_form_is_refused(form):
 
 
 def test_results_are_frozen_and_float64():
-    found = limes.limit(DESIGN, forms.Linear(np.array([1, 2], dtype=np.float32), 1))
-    assert found.coef.dtype == found.intercept.dtype == np.float64
+    surrogate = limes.limit(DESIGN, forms.Linear(np.array([1, 2], dtype=np.float32), 1))
+    assert surrogate.coef.dtype == surrogate.intercept.dtype == np.float64
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.coef = np.zeros(2)
+        surrogate.coef = np.zeros(2)

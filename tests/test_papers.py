@@ -122,7 +122,7 @@ def test_other_numbers_are_told(monkeypatch):
     kept = json.loads(json.dumps(plain({"exact": exact, "runs": Sampled.of(runs)})))
     other = rng.normal(size=(12, 4))
     assert not list(differences({"exact": exact * (1 + 1e-8), "runs": Sampled.of(other)}, kept))
-    for found, told in (
+    for result, told in (
         ({"exact": exact + 1e-4, "runs": Sampled.of(runs)}, "exact: differs by 0.0001"),
         ({"exact": exact, "runs": Sampled.of(runs + np.eye(4)[2])}, "runs: means of runs differ"),
         ({"exact": exact[:2], "runs": Sampled.of(runs)}, "exact: shape"),
@@ -130,5 +130,5 @@ def test_other_numbers_are_told(monkeypatch):
         ({"exact": exact, "runs": Sampled.of(runs), "more": 1.0}, "more: not expected"),
         ({"exact": exact * np.nan, "runs": Sampled.of(runs)}, "exact: differs by nan"),
     ):
-        (line,) = differences(found, kept)
+        (line,) = differences(result, kept)
         assert line.startswith(told)

@@ -64,18 +64,18 @@ def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs
 )
 def test_every_row_gets_the_limit_of_its_own_design(form, kind):
     designs = family(kind)
-    found = explained(ROWS, form, kind, designs=designs)
+    result = explained(ROWS, form, kind, designs=designs)
     for i, row in enumerate(ROWS):
         design = designs.at(row)
         truth = limes.limit(design, form)
         size = float(np.abs(form.predict(BACKGROUND)).max())
-        assert oracle.error(found.surrogate.coef[i], truth.coef, size) < EXACT
-        assert oracle.error(found.surrogate.intercept[i], truth.intercept, size) < EXACT
+        assert oracle.error(result.surrogate.coef[i], truth.coef, size) < EXACT
+        assert oracle.error(result.surrogate.intercept[i], truth.intercept, size) < EXACT
         at = truth.intercept + design.at_instance @ truth.coef
-        assert oracle.error(found.at_instance[i], at, size) < EXACT
-    assert not found.surrogate.standard_errors.any()
-    assert not np.any(found.moments.calls)
-    assert np.all(found.converged)
+        assert oracle.error(result.at_instance[i], at, size) < EXACT
+    assert not result.surrogate.standard_errors.any()
+    assert not np.any(result.moments.calls)
+    assert np.all(result.converged)
 
 
 @pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
@@ -115,37 +115,37 @@ def test_rows_of_the_same_cells_share_an_exact_explanation_but_not_a_sampled_one
 @pytest.mark.parametrize("kind", ["bins", "euclidean"])
 def test_shapes(outputs, method, penalty, kind):
     form = forms.Boxes(FORM.lower, FORM.upper, np.resize(FORM.value, (6, *outputs)))
-    found = explained(ROWS[:4], form, kind, method, penalty)
-    assert found.surrogate.coef.shape == found.surrogate.standard_errors.shape == (4, 3, *outputs)
-    for array in (found.surrogate.intercept, found.at_instance, found.surrogate.fidelity):
+    result = explained(ROWS[:4], form, kind, method, penalty)
+    assert result.surrogate.coef.shape == result.surrogate.standard_errors.shape == (4, 3, *outputs)
+    for array in (result.surrogate.intercept, result.at_instance, result.surrogate.fidelity):
         assert array.shape == (4, *outputs)
-    assert np.shape(found.moments.calls) == np.shape(found.converged) == (4,)
+    assert np.shape(result.moments.calls) == np.shape(result.converged) == (4,)
 
 
 @pytest.mark.parametrize("kind", ["bins", "euclidean", "slopes"])
 def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
     """Rows that share their moments do not share f(ξ)."""
     designs = family(kind)
-    found = explained(ROWS, kind=kind, penalty=np.full(3, 20.0), designs=designs)
+    result = explained(ROWS, kind=kind, penalty=np.full(3, 20.0), designs=designs)
     expectation = exact_expectation(FORM)
     for i, row in enumerate(ROWS):
         design = designs.at(row)
         one = ridge(design, expectation.moments(design, row), FORM.predict(row[None])[0], penalty=20.0)
-        assert oracle.error(found.surrogate.coef[i], one.coef, 1.0) < EXACT
-        assert oracle.error(found.surrogate.intercept[i], one.intercept, 1.0) < EXACT
+        assert oracle.error(result.surrogate.coef[i], one.coef, 1.0) < EXACT
+        assert oracle.error(result.surrogate.intercept[i], one.intercept, 1.0) < EXACT
 
 
 def test_sampling_asks_the_model_itself_and_not_what_was_read_off_it():
     expectation = SampledExpectation(lambda x: np.full(len(x), 3.0), SAMPLING)
-    found = expectation.moments(family().at(ROWS[0]), ROWS[0])
-    assert found.mean == pytest.approx(3.0)
+    result = expectation.moments(family().at(ROWS[0]), ROWS[0])
+    assert result.mean == pytest.approx(3.0)
 
 
 def test_what_is_sampled_is_what_the_sampler_says():
-    found = explained(ROWS[:2], method="sampled")
+    result = explained(ROWS[:2], method="sampled")
     for i in range(2):
         design = family().at(ROWS[i])
         one = least_squares(design, SampledExpectation(FORM.predict, SAMPLING).moments(design, ROWS[i]))
-        assert np.allclose(found.surrogate.coef[i], one.coef, rtol=oracle.ROUNDING)
-        assert np.allclose(found.surrogate.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
-        assert found.moments.calls[i] == 512
+        assert np.allclose(result.surrogate.coef[i], one.coef, rtol=oracle.ROUNDING)
+        assert np.allclose(result.surrogate.fidelity[i], one.fidelity, rtol=oracle.ROUNDING)
+        assert result.moments.calls[i] == 512

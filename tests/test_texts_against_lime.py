@@ -72,7 +72,7 @@ def models(corpus):
 def lime_runs(asks, text, *, runs=RUNS, regressor=None):
     """Coefficients and, last, the intercept of each model, (models, runs, words + 1); and the words."""
     count = len(set(re.findall(r"\w+", text)))
-    found = np.empty((len(asks), runs, count + 1))
+    result = np.empty((len(asks), runs, count + 1))
     for seed in range(runs):
         explained = lime_text.LimeTextExplainer(feature_selection="none", random_state=seed).explain_instance(
             text,
@@ -81,12 +81,12 @@ def lime_runs(asks, text, *, runs=RUNS, regressor=None):
             num_features=count,
             model_regressor=regressor,
         )
-        for label, coefs in enumerate(found[:, seed]):
+        for label, coefs in enumerate(result[:, seed]):
             for word, value in explained.local_exp[label]:
                 coefs[word] = value
             coefs[-1] = explained.intercept[label]
     words = explained.domain_mapper.indexed_string
-    return found, [words.word(i) for i in range(count)]
+    return result, [words.word(i) for i in range(count)]
 
 
 def exact(model, method, text, words, *, ridge=1.0):

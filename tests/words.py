@@ -30,19 +30,19 @@ def weights(kind, d, bandwidth):
 
 
 def _binomials(d):
-    found = [1]
+    result = [1]
     for s in range(1, d + 1):
-        found.append(found[-1] * (d - s + 1) // s)
-    return found
+        result.append(result[-1] * (d - s + 1) // s)
+    return result
 
 
 def law(kind, d, bandwidth):
     """p_s for s = 0..d."""
     with localcontext() as context:
         context.prec = DIGITS
-        found = weights(kind, d, bandwidth)
-        total = sum(found)
-        return [p / total for p in found]
+        result = weights(kind, d, bandwidth)
+        total = sum(result)
+        return [p / total for p in result]
 
 
 def presence(p, k, r):
@@ -73,8 +73,8 @@ def surrogate(p, values):
         exact = np.array([[Decimal(v) for v in row] for row in flat.tolist()], dtype=object)
         right = sum(each[s] * (z[removed == s].T.astype(object) @ exact[removed == s]) for s in range(d + 1))
         solution = _eliminated(gram, right)
-    found = solution.astype(float).reshape(d + 1, *values.shape[1:])
-    return found[0], found[1:], right[0].astype(float).reshape(values.shape[1:])
+    result = solution.astype(float).reshape(d + 1, *values.shape[1:])
+    return result[0], result[1:], right[0].astype(float).reshape(values.shape[1:])
 
 
 def _eliminated(matrix, right):

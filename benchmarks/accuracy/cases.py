@@ -41,10 +41,10 @@ class Clock:
 
         def timed(table: pd.DataFrame) -> np.ndarray:
             start = time.process_time()
-            found = answer(table)
+            result = answer(table)
             self.seconds += time.process_time() - start
             self.rows += len(table)
-            return found
+            return result
 
         return timed
 

@@ -26,12 +26,12 @@ def ratios(cases: list[dict], n: str, who: str) -> np.ndarray:
 
 
 def _line(cases: list[dict], n: str, goal: float | None) -> str:
-    found, plain = (ratios(cases, n, who) for who in ("lime", "lime, no penalty"))
-    median = np.median(found)
+    result, plain = (ratios(cases, n, who) for who in ("lime", "lime, no penalty"))
+    median = np.median(result)
     verdict = "" if goal is None else "reached" if median >= goal else "**missed**"
     asked = "" if goal is None else f">= {goal:g}"
     return (
-        f"| {int(n):,} | {median:.3g} | {found.min():.3g} | {found.max():.3g} | {asked} | {verdict} "
+        f"| {int(n):,} | {median:.3g} | {result.min():.3g} | {result.max():.3g} | {asked} | {verdict} "
         f"| {np.median(plain):.3g} | {plain.min():.3g} |"
     )
 

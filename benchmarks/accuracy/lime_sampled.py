@@ -65,7 +65,7 @@ def prepare(case: Case, bandwidth: float) -> Callable[[int, int], tuple[Sample, 
         both = _Both(alpha=1, fit_intercept=True)
 
         def run() -> tuple[np.ndarray, str]:
-            found = explainer.explain_instance(
+            explanation = explainer.explain_instance(
                 row,
                 lambda x: case.answer(codes.decode(x)),
                 num_features=case.size,
@@ -73,7 +73,7 @@ def prepare(case: Case, bandwidth: float) -> Callable[[int, int], tuple[Sample, 
                 model_regressor=both,
             )
             # of regressions, local_exp[0] has the sign turned
-            return np.array([value for _, value in sorted(found.local_exp[1])]), ""
+            return np.array([value for _, value in sorted(explanation.local_exp[1])]), ""
 
         sample = outside(case.clock, run)
         return sample, Sample(both.plain_, sample.seconds)

@@ -50,8 +50,8 @@ _CONTROLS = ("none", "additive", "tree", "kernel", "margin")
 
 def _panel(ax: Any, case: dict) -> None:
     calls = [int(n) for n in case["calls"]]
-    lime = [found["mse"]["lime"] for found in case["calls"].values()]
-    auto = [found["mse"]["limes"] for found in case["calls"].values()]
+    lime = [result["mse"]["lime"] for result in case["calls"].values()]
+    auto = [result["mse"]["limes"] for result in case["calls"].values()]
     ax.loglog(calls, lime, "s-", color=_COLORS["lime"], label="lime")
     for control, errors in case["controls"].items():
         ax.loglog(calls, list(errors.values()), ".-", color=_COLORS[control], label=control, lw=1.2)

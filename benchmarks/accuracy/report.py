@@ -39,10 +39,10 @@ def text(result: dict) -> str:
 
 
 def _line(case: dict) -> str:
-    found = case["calls"].values()
-    ratios = " | ".join(_ratio(f["ratio"]["lime"]) for f in found)
-    controls = ", ".join(_control(f["control"]) for f in found)
-    seconds = " | ".join(" / ".join(f"{f['seconds'][who]:.2g}" for f in found) for who in ("limes", "lime"))
+    result = case["calls"].values()
+    ratios = " | ".join(_ratio(f["ratio"]["lime"]) for f in result)
+    controls = ", ".join(_control(f["control"]) for f in result)
+    seconds = " | ".join(" / ".join(f"{f['seconds'][who]:.2g}" for f in result) for who in ("limes", "lime"))
     return f"| {case['case']}, {case['columns']} | {case['bandwidth']} | {ratios} | {controls} | {seconds} |"
 
 
@@ -86,10 +86,10 @@ def _truths(cases: list[dict]) -> str:
         if not case["truth"]["exact"]
     ]
     exact = sum(case["truth"]["exact"] for case in cases)
-    found = f"The truth is exact in {exact} of {len(cases)} lines"
+    result = f"The truth is exact in {exact} of {len(cases)} lines"
     if not shares:
-        return found + "."
+        return result + "."
     return (
-        f"{found}; in the others its squared error is at most {max(shares):.2f} (median "
+        f"{result}; in the others its squared error is at most {max(shares):.2f} (median "
         f"{np.median(shares):.3f}) of limes's own at 4,096 calls, which it makes look larger by as much."
     )

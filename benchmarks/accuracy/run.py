@@ -42,28 +42,28 @@ def measure(
 ) -> dict:
     """All cases, or those so called; ``lime``, quicker and noisier, has twice the seeds."""
     names = [name for name in NAMES if cases.lower() in name.lower()]
-    found: dict[str, list[dict] | str] = {}
+    result: dict[str, list[dict] | str] = {}
     with processes() as pool:
         futures = {pool.submit(_case, name, seeds, drawn): name for name in names}
         for done in as_completed(futures):
-            found[futures[done]] = done.result()
-            say(f"{len(found)} of {len(names)} cases, {futures[done]}")
+            result[futures[done]] = done.result()
+            say(f"{len(result)} of {len(names)} cases, {futures[done]}")
     say("done\n")
     return {
         "machine": machine(),
         "versions": _versions(),
         "seeds": {"limes": seeds, "lime": 2 * seeds},
-        "cases": [entry for name in names if isinstance(found[name], list) for entry in found[name]],
-        "absent": {name: found[name] for name in names if isinstance(found[name], str)},
+        "cases": [entry for name in names if isinstance(result[name], list) for entry in result[name]],
+        "absent": {name: result[name] for name in names if isinstance(result[name], str)},
     }
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    result = {}
     for package in ("limes", "lime", "scikit-learn", "torch", "numpy"):
         with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            result[package] = version(package)
+    return result
 
 
 def _case(name: str, seeds: int, drawn: Container[tuple[str, float]]) -> list[dict] | str:
@@ -144,12 +144,12 @@ def _controls(case: Case, factor: float, seeds: int) -> dict[str, dict[str, floa
     """Mean squared error with each control by itself, by calls."""
     bandwidth = factor * np.sqrt(case.size)
     limit = truth(case, bandwidth).coef
-    found = {}
+    result = {}
     for control in _there_are(case):
         explain = limes_sampled.prepare(case, bandwidth, control=control)
         samples = {n: [explain(n, seed) for seed in range(seeds)] for n in CALLS}
-        found[control] = {str(n): float(_squares(limit, own).mean()) for n, own in samples.items()}
-    return found
+        result[control] = {str(n): float(_squares(limit, own).mean()) for n, own in samples.items()}
+    return result
 
 
 def _there_are(case: Case) -> Iterator[str]:

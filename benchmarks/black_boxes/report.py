@@ -33,12 +33,12 @@ def _summary(cases: list[dict]) -> Iterator[str]:
         here = [case for case in cases if case["bandwidth"] == bandwidth]
         for what, goal in zip(("calls", "seconds", "mse"), goals, strict=True):
             if here:
-                found = _ratios(here, what)
+                result = _ratios(here, what)
                 cells = [
                     f"{bandwidth}√d",
                     {"mse": "squared error"}.get(what, what),
-                    *(f"{number:.3g}" for number in (np.median(found), found.min(), found.max(), goal)),
-                    "reached" if found.min() >= goal else "**missed**",
+                    *(f"{number:.3g}" for number in (np.median(result), result.min(), result.max(), goal)),
+                    "reached" if result.min() >= goal else "**missed**",
                 ]
                 yield f"| {' | '.join(cells)} |"
 

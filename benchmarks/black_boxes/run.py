@@ -29,12 +29,12 @@ SEQUENCES, TRUTH_ROWS = 8, 2**17
 
 def measure(seeds: int = LIME_ROWS, cases: str = "") -> dict:
     """All cases, or those with ``cases`` in their name; ``seeds`` rows for ``lime``."""
-    found = []
+    result = []
     for name in NAMES:
         if cases.lower() in name.lower():
-            found.extend(_case(name, seeds))
+            result.extend(_case(name, seeds))
             say(name)
-    return {"machine": machine(), "rows": ROWS, "lime_rows": seeds, "lime_calls": LIME_CALLS, "cases": found}
+    return {"machine": machine(), "rows": ROWS, "lime_rows": seeds, "lime_calls": LIME_CALLS, "cases": result}
 
 
 def _case(name: str, lime_rows: int) -> list[dict[str, Any]]:
@@ -139,11 +139,11 @@ def _lime(case: Case, bandwidth: float, rows: pd.DataFrame) -> np.ndarray:
             feature_selection="none",
             random_state=0,
         )
-    found = [
+    result = [
         explainer.explain_instance(
             row, lambda x: case.ask(codes.decode(x)), num_features=len(row), num_samples=LIME_CALLS
         )
         for row in codes.encode(rows)
     ]
     # of regressions, local_exp[0] has the sign turned
-    return np.array([[value for _, value in sorted(one.local_exp[1])] for one in found])
+    return np.array([[value for _, value in sorted(one.local_exp[1])] for one in result])

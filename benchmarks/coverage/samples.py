@@ -31,7 +31,7 @@ def runs(case: Case, *, control: str, calls: int, seeds: int) -> Runs:
         expected = truth.of_table(case)
         each = list(_of_table(case, control, calls, seeds))
     coef, errors, warnings = zip(*each, strict=True)
-    distrusted = [any(RARE in warning for warning in found) for found in warnings]
+    distrusted = [any(RARE in warning for warning in result) for result in warnings]
     shape = (seeds, expected.size)
     return (np.array(coef) - expected).reshape(shape), np.array(errors).reshape(shape), np.array(distrusted)
 
@@ -47,8 +47,8 @@ def _of_table(
     for seed in range(seeds):
         row = case.row()
         row[numeric] += seed * 1e-9
-        found = explainer(row, progress=False)
-        yield found.values[0], found.standard_errors[0], found.row_warnings[0]
+        explanation = explainer(row, progress=False)
+        yield explanation.values[0], explanation.standard_errors[0], explanation.row_warnings[0]
 
 
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
@@ -63,9 +63,9 @@ def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[A
     return fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0], warnings.get(0, ())
 
 
-def summary(found: Runs) -> dict:
+def summary(result: Runs) -> dict:
     """What a table shows: coverage where errors are finite and trusted, and how often they are not."""
-    errors, standard, distrusted = found
+    errors, standard, distrusted = result
     finite = np.isfinite(standard)
     inside = np.abs(errors) <= 1.96 * standard + 1e-12
     trusted = finite & ~distrusted[:, None]

@@ -200,8 +200,8 @@ def table(models: int = 200, each: int = 100) -> Iterator[str]:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(alarms["kinds"].items()))
         yield f"| {name}: no flaw | {models} | {alarms['spoke']} | {alarms['warned']} | {kinds} |"
     for kind in FLAWS:
-        found = detection(kind, each)
-        yield f"| {kind} | {each} | {found['reported']} | {found['warned']} | |"
+        result = detection(kind, each)
+        yield f"| {kind} | {each} | {result['reported']} | {result['warned']} | |"
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from benchmarks.diagnostics.run import KINDS
 
 
-def text(found: list[dict]) -> str:
+def text(result: list[dict]) -> str:
     """CPU seconds, and rows with warnings + notes of each kind."""
     head = f"| table | model | explain, CPU s | diagnose, CPU s | {' | '.join(KINDS)} |"
     lines = [head, "|---" * (4 + len(KINDS)) + "|"]
-    for case in found:
+    for case in result:
         told = (_told(case["warnings"][kind], case["notes"][kind]) for kind in KINDS)
         lines.append(
             f"| {case['table']} | {case['model']} | {case['explain_s']:.1f} | {case['diagnose_s']:.1f} "

@@ -77,9 +77,9 @@ CASES: list[tuple[str, str, Callable[[], Any], str | None, int]] = [
 
 def measure() -> list[dict]:
     """All cases whose table is there."""
-    found = list(_measured())
+    result = list(_measured())
     say("done\n")
-    return found
+    return result
 
 
 def _measured() -> Iterator[dict]:

@@ -21,17 +21,17 @@ def measure() -> dict[str, float]:
     """Seconds a call, and how many times ``lime``'s they are."""
     say("drop-in: image")
     image = photograph()
-    found = in_turn(corners, {name: way(image) for name, way in _WAYS.items()})
+    result = in_turn(corners, {name: way(image) for name, way in _WAYS.items()})
     segments = in_turn(corners, {name: way(image) for name, way in _SEGMENTATIONS.items()})
     figures = {"image, superpixels": float(_count(image))}
-    for name, cost in found.items():
+    for name, cost in result.items():
         figures[f"image, {name}: s"] = cost.total
         figures[f"image, {name}: s outside the model"] = cost.outside
     for name, cost in segments.items():
         figures[f"image, {name}: s of segmentation"] = cost.total
-    theirs, their_segments = found["lime"].outside, segments["lime"].total
+    theirs, their_segments = result["lime"].outside, segments["lime"].total
     for name in ("engine lime", "engine limit"):
-        own, own_segments = found[name].outside, segments["limes"].total
+        own, own_segments = result[name].outside, segments["limes"].total
         figures[f"image, {name}: times less outside the model"] = theirs / own
         figures[f"image, {name}: times less outside model and segmentation"] = (theirs - their_segments) / (
             own - own_segments

@@ -27,9 +27,9 @@ def measure(cases: str = "") -> dict:
     return result
 
 
-def _flat(found: Mapping, *above: str) -> Iterator[tuple[str, float]]:
+def _flat(result: Mapping, *above: str) -> Iterator[tuple[str, float]]:
     """Figures by their whole name, whatever they are grouped by."""
-    for name, value in found.items():
+    for name, value in result.items():
         if isinstance(value, Mapping):
             yield from _flat(value, *above, name)
         else:

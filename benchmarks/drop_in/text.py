@@ -43,15 +43,15 @@ def measure() -> dict[str, float]:
 def _outside(name: str, text: str, pipeline: Any, count: int) -> dict[str, float]:
     """Engine lime beside lime: what is not the model's own time."""
     say(f"drop-in: {name}")
-    found = in_turn(
+    result = in_turn(
         pipeline.predict_proba,
         {
             "lime": lambda model: _lime().explain_instance(text, model, num_features=count),
             "engine lime": lambda model: _own("lime").explain_instance(text, model, num_features=count),
         },
     )
-    figures = {f"{name}, {way}: s outside the model": cost.outside for way, cost in found.items()}
-    times = found["lime"].outside / found["engine lime"].outside
+    figures = {f"{name}, {way}: s outside the model": cost.outside for way, cost in result.items()}
+    times = result["lime"].outside / result["engine lime"].outside
     return figures | {f"{name}, engine lime: times less outside the model": times}
 
 
@@ -62,15 +62,17 @@ def _altogether(name: str, text: str, pipeline: Any, output: str) -> dict[str, f
         "margin": (_both_margins(pipeline), pipeline.decision_function, "regression"),
         "probability": (pipeline.predict_proba, pipeline.predict_proba, "classification"),
     }[output]
-    found = in_turn(
+    result = in_turn(
         theirs,
         {
             "lime": lambda model: _lime().explain_instance(text, model),
             "engine limit": lambda _: _own("limit", mode).explain_instance(text, own),
         },
     )
-    figures = {f"{name}, {way}: s": cost.total for way, cost in found.items()}
-    return figures | {f"{name}, engine limit: times less": found["lime"].total / found["engine limit"].total}
+    figures = {f"{name}, {way}: s": cost.total for way, cost in result.items()}
+    return figures | {
+        f"{name}, engine limit: times less": result["lime"].total / result["engine limit"].total
+    }
 
 
 def _both_margins(pipeline: Any) -> Callable[[Sequence[str]], np.ndarray]:

@@ -64,7 +64,7 @@ def _milliseconds(explainer: Any, batch: pd.DataFrame, look: Callable[[Any], Any
 
 def times(looks: list[str]) -> dict[str, dict[str, float]]:
     """Return milliseconds of each model and look, by the version of limes that is imported."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for name, (model, table) in MODELS.items():
         X, y = _table(table)
         model.fit(X, y)
@@ -74,8 +74,8 @@ def times(looks: list[str]) -> dict[str, dict[str, float]]:
         explainer = limes.TabularExplainer(model, X)
         for look in looks:
             LOOKS[look](explainer(batch))  # what all rows share
-        found[name] = {look: _milliseconds(explainer, batch, LOOKS[look]) for look in looks}
-    return found
+        result[name] = {look: _milliseconds(explainer, batch, LOOKS[look]) for look in looks}
+    return result
 
 
 def _in_process(path: str, looks: list[str]) -> dict[str, dict[str, float]]:

@@ -44,13 +44,13 @@ MODELS: dict[str, Any] = {
 
 def measure(*, cases: str = "") -> list[dict]:
     """Return a record for each table and model."""
-    found = []
+    result = []
     for table in TABLES:
         for name, model in MODELS.items():
             if cases in f"{table} {name}":
                 say(f"{table}, {name}")
-                found.append(_measure(table, name, model))
-    return found
+                result.append(_measure(table, name, model))
+    return result
 
 
 def _measure(table: str, name: str, model: Any) -> dict:

@@ -63,17 +63,17 @@ def _case(network: Network, photograph: str, seeds: int) -> dict:
     session, image = network.session(), network.image(photograph)
     coef, errors = truth(network, session, photograph)
     label = int(np.argmax(network.probabilities(session)(image[None])[0]))
-    found: dict[str, list] = {f"lime {LIME_CALLS}": []}
-    found |= {f"limes {calls}": [] for calls in LIMES_CALLS}
+    result: dict[str, list] = {f"lime {LIME_CALLS}": []}
+    result |= {f"limes {calls}": [] for calls in LIMES_CALLS}
     covered = []
     for seed in range(seeds):
         say(f"{network.name}, {photograph}: seed {seed + 1} of {seeds}")
-        found[f"lime {LIME_CALLS}"].append(
+        result[f"lime {LIME_CALLS}"].append(
             lime_coefficients(network, session, image, label, LIME_CALLS, seed)
         )
         for calls in LIMES_CALLS:
             made = network.explainer(session, max_calls=calls, rng=seed, top=TOP)(image, progress=False)
-            found[f"limes {calls}"].append(made.values[0][:, 0])
+            result[f"limes {calls}"].append(made.values[0][:, 0])
         gap = np.abs(made.values[0][:, 0] - coef)
         covered.append(gap <= 1.96 * np.hypot(made.standard_errors[0][:, 0], errors))
     return {
@@ -83,8 +83,8 @@ def _case(network: Network, photograph: str, seeds: int) -> dict:
         "superpixels": coef.size,
         "seeds": seeds,
         "noise": float((errors**2).sum()),
-        "errors": {who: _squares(runs, coef) for who, runs in found.items()},
-        "top_differs": {who: _differs(runs) for who, runs in found.items()},
+        "errors": {who: _squares(runs, coef) for who, runs in result.items()},
+        "top_differs": {who: _differs(runs) for who, runs in result.items()},
         "covered": float(np.mean(covered)),
     }
 

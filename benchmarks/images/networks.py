@@ -24,9 +24,9 @@ class Timed(onnxruntime.InferenceSession):
 
     def run(self, *given: Any, **named: Any) -> Any:
         start = time.process_time()
-        found = super().run(*given, **named)
+        result = super().run(*given, **named)
         self.seconds += time.process_time() - start
-        return found
+        return result
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def lime_coefficients(network: Network, session: Any, image: Any, label: int, ca
     from lime.lime_image import LimeImageExplainer
 
     segments = np.unique(network.segments(image), return_inverse=True)[1].reshape(image.shape[:2])
-    found = LimeImageExplainer(random_state=seed).explain_instance(
+    explanation = LimeImageExplainer(random_state=seed).explain_instance(
         image,
         network.probabilities(session),
         labels=(label,),
@@ -112,6 +112,6 @@ def lime_coefficients(network: Network, session: Any, image: Any, label: int, ca
         segmentation_fn=lambda _: segments,
     )
     coef = np.zeros(int(segments.max()) + 1)
-    for j, value in found.local_exp[label]:
+    for j, value in explanation.local_exp[label]:
         coef[j] = value
     return coef

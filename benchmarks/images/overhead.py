@@ -42,9 +42,9 @@ def measure(rounds: int = 5) -> dict:
         "quickshift, float64": (image, labels),
         f"grid {_FINE} x {_FINE}": (small, fine),
     }
-    found = {name: _trivial(*case, rounds) for name, case in cases.items()}
+    result = {name: _trivial(*case, rounds) for name, case in cases.items()}
     say("overhead with EfficientNet-Lite0")
-    return {"trivial": found, "network": _network(max(1, rounds // 2)), "memory": _memories()}
+    return {"trivial": result, "network": _network(max(1, rounds // 2)), "memory": _memories()}
 
 
 def _trivial(image: Any, labels: Any, rounds: int) -> dict:

@@ -21,21 +21,21 @@ def text(result: dict) -> str:
     )
 
 
-def _overhead(found: dict) -> list[str]:
+def _overhead(result: dict) -> list[str]:
     lines = [
         '| model, superpixels | limes | limes, `control="none"` | `lime` | times limes |',
         "|---|---|---|---|---|",
     ]
-    for name, case in found["trivial"].items():
+    for name, case in result["trivial"].items():
         own, plain, lime = case["limes"], case["limes, no control"], case["lime"]
         ratios = f"{lime / own:.1f}; {lime / plain:.1f}"
         lines.append(
             f"| trivial, {name}: {case['superpixels']} | {own:.3f} | {plain:.3f} | {lime:.2f} | {ratios} |"
         )
-    network = found["network"]
+    network = result["network"]
     own, lime, forward = (network[who] for who in ("limes", "lime", "forward"))
     lines.append(f"| EfficientNet-Lite0 | {own:.2f} | | {lime:.2f} | {lime / own:.1f} |")
-    peaks = {who: found["memory"][who]["peak_mb"] for who in ("limes", "lime")}
+    peaks = {who: result["memory"][who]["peak_mb"] for who in ("limes", "lime")}
     return [
         f"**Overhead**, CPU seconds at {CALLS:,} samples of 224 x 224, segmentation not counted",
         "\n".join(lines),

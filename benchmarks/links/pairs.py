@@ -25,7 +25,7 @@ def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:
         from interpret.glassbox import ExplainableBoostingClassifier
     except ImportError:
         return []
-    found = []
+    result = []
     for name in TABLES:
         path = DATA / "tabular" / f"{name}.csv.gz"
         if not path.exists():
@@ -39,7 +39,7 @@ def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:
             rows = X.iloc[:ROWS]
             explanation = explainer(rows, progress=False)
             count = sum(len(term) == 2 for term in model.term_features_)
-            found.append(
+            result.append(
                 {
                     "model": f"explainable boosting machine, {name}, {X.shape[1]} columns, {count} pairs",
                     "way": f"{_way(explanation)}, {ROWS} rows",
@@ -47,7 +47,7 @@ def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:
                     "error": float(explanation.standard_errors.max() / np.abs(explanation.values).max()),
                 }
             )
-    return found
+    return result
 
 
 def _table(path: Any) -> tuple[pd.DataFrame, Any]:

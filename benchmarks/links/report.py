@@ -12,15 +12,15 @@ def _error(error: float | None) -> str:
     return format(error, ".1%") if error else "below 1e-9"
 
 
-def text(found: dict) -> str:
+def text(result: dict) -> str:
     """The table."""
     lines = ["| model | way | ms a row or text | of processor | largest error |", "|---" * 5 + "|"]
     lines += [
         f"| {c['model']} | {c['way']} | {c['ms']:.3g} | {c['processor_ms']:.3g} "
         f"| {_error(c.get('error', 0.0))} |"
-        for c in found["ways"]
+        for c in result["ways"]
     ]
-    return "\n".join([f"Machine: {found['machine']}.", "", *lines])
+    return "\n".join([f"Machine: {result['machine']}.", "", *lines])
 
 
 def draw(result: dict) -> str:

@@ -36,14 +36,14 @@ def measure(rounds: int = 7) -> dict:
         *pairs.measure(_timed, min(rounds, 3)),
     ]
     say("error against nodes")
-    found = {"machine": machine(), "ways": ways, "curve": curve.measure()}
+    result = {"machine": machine(), "ways": ways, "curve": curve.measure()}
     say("done\n")
-    return found
+    return result
 
 
 def _three_classes(rounds: int) -> list[dict]:
     """Multinomial logistic regressions, all three probabilities: a batch, and one row."""
-    found = []
+    result = []
     wine, kinds = load_wine(return_X_y=True)
     X, _ = load_breast_cancer(return_X_y=True)
     for table, classes in ((wine, kinds), (X, np.digitize(X[:, 0], [12, 16]))):
@@ -52,16 +52,16 @@ def _three_classes(rounds: int) -> list[dict]:
         name = f"logistic regression of three classes, {table.shape[1]} columns"
         say(name)
         timed = _timed(lambda e=explainer, x=table: e(x, progress=False), len(table), min(rounds, 3))
-        found.append({"model": name, "way": f"exact, {len(table)} rows", **timed})
+        result.append({"model": name, "way": f"exact, {len(table)} rows", **timed})
         alone = _timed(lambda e=explainer, x=table: e(x[:1]), 1, rounds)
-        found.append({"model": name, "way": "exact, one row", **alone})
-    return found
+        result.append({"model": name, "way": "exact, one row", **alone})
+    return result
 
 
 def _networks(rounds: int) -> list[dict]:
     """Networks with 100 hidden units on 10 columns, a batch of rows with different cells."""
     X, y = load_diabetes(return_X_y=True)
-    found = []
+    result = []
     for activation in ("relu", "tanh", "logistic"):
         say(f"network, {activation}")
         network = MLPRegressor(hidden_layer_sizes=(100,), activation=activation, max_iter=300, random_state=0)
@@ -71,13 +71,13 @@ def _networks(rounds: int) -> list[dict]:
         explainer = limes.TabularExplainer(model, X, method="exact")
         timed = _timed(lambda e=explainer: e(X, progress=False), len(X), min(rounds, 3))
         name = f"network, 100 units ({activation}), 10 columns"
-        found.append({"model": name, "way": f"exact, {len(X)} rows", **timed})
-    return found
+        result.append({"model": name, "way": f"exact, {len(X)} rows", **timed})
+    return result
 
 
 def _texts(rounds: int) -> list[dict]:
     """Logistic regressions on TF-IDF of random words, without a norm and with l2: a text of all words."""
-    found = []
+    result = []
     for words in (50, 200):
         rng = np.random.default_rng(0)
         vocabulary = np.array([f"word{i:03d}" for i in range(words)])
@@ -102,8 +102,8 @@ def _texts(rounds: int) -> list[dict]:
                 },
                 *_lime_text(model, text, values, min(rounds, 3)),
             ]
-            found += [{"model": name, **way} for way in ways]
-    return found
+            result += [{"model": name, **way} for way in ways]
+    return result
 
 
 def _over_words(model: Any) -> forms.Form:
@@ -139,7 +139,7 @@ def _probabilities(rounds: int) -> list[dict]:
     rows += 1e-3 * X.std(axis=0) * np.random.default_rng(1).normal(size=rows.shape)
     explainer = limes.TabularExplainer(model, X, output=1, method="exact")
     exact = explainer(rows[:1]).values[0]
-    found = [
+    result = [
         {"way": f"exact, {BATCH:,} rows", **_timed(lambda: explainer(rows, progress=False), BATCH, rounds)},
         {"way": "exact, one row", **_timed(lambda: explainer(rows[:1]), 1, rounds)},
     ]
@@ -150,9 +150,9 @@ def _probabilities(rounds: int) -> list[dict]:
         )
         error = float(np.abs(sampled(rows[:1]).values[0] - exact).max() / np.abs(exact).max())
         timed = _timed(lambda s=sampled: s(rows[:1]), 1, min(rounds, 3))
-        found.append({"way": f"limes sampled, {calls:,} calls", **timed, "error": error})
+        result.append({"way": f"limes sampled, {calls:,} calls", **timed, "error": error})
     return [
-        *found,
+        *result,
         *_lime(model, X, rows[0], exact, min(rounds, 3)),
         *_shap(model, X, rows[0], min(rounds, 3)),
     ]

@@ -24,15 +24,15 @@ def measure(rounds: int = 5, cases: str = "") -> dict:
     """Every case in a process of its own; ``rounds`` rows or seeds, each on a fresh explainer."""
     names = [f"{model}, {d} columns" for d in COLUMNS for model in MODELS]
     names += [f"text of {words} words" for words in WORDS]
-    found = []
+    result = []
     context = multiprocessing.get_context("spawn")
     for name in names:
         if cases.lower() in name.lower():
             for calls in CALLS if name != LONGEST else CALLS[-1:]:
                 with ProcessPoolExecutor(1, mp_context=context) as process:
-                    found.append(process.submit(_case, name, calls, rounds).result())
+                    result.append(process.submit(_case, name, calls, rounds).result())
             say(name)
-    return {"machine": machine(), "rounds": rounds, "cases": found}
+    return {"machine": machine(), "rounds": rounds, "cases": result}
 
 
 def _case(name: str, calls: int, rounds: int) -> dict[str, Any]:

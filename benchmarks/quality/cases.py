@@ -43,9 +43,9 @@ class Case:
 
 def _fitted(model: Any, table: Callable[[], Table], *, method: str = "predict", trees: bool = True) -> Any:
     def build(name: str) -> Case:
-        found = table()
-        X = found.X.to_numpy()
-        return Case(name, model.fit(X, found.y), X, method, trees)
+        result = table()
+        X = result.X.to_numpy()
+        return Case(name, model.fit(X, result.y), X, method, trees)
 
     return build
 

@@ -39,8 +39,8 @@ def by_lime(case: Case) -> Explain:
         values, errors = [], []
         for row in X:
             fit = _Measured(alpha=1.0, fit_intercept=True)
-            found = explainer.explain_instance(row, case.ask, num_features=X.shape[1], model_regressor=fit)
-            values.append(limes.evaluate.attribution(found).values[0])
+            result = explainer.explain_instance(row, case.ask, num_features=X.shape[1], model_regressor=fit)
+            values.append(limes.evaluate.attribution(result).values[0])
             errors.append(fit.errors_)
         return Attribution(np.array(values), np.array(errors))
 

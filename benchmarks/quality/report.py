@@ -19,9 +19,9 @@ def _table(case: dict) -> str:
     lines = case["lines"]
     names = list(dict.fromkeys(line["explainer"] for line in lines))
     measures = list(dict.fromkeys((line["measure"], line["better"]) for line in lines))
-    found = {(line["measure"], line["explainer"]): line for line in lines}
+    result = {(line["measure"], line["explainer"]): line for line in lines}
     rows = [
-        f"| {measure} ({better}) | {' | '.join(_cell(found[measure, name]) for name in names)} |"
+        f"| {measure} ({better}) | {' | '.join(_cell(result[measure, name]) for name in names)} |"
         for measure, better in measures
     ]
     head = f"| measure (better) | {' | '.join(names)} |"

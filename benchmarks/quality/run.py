@@ -15,12 +15,12 @@ def measure(seeds: int = RUNS, cases: str = "") -> dict:
     """All cases, or those with ``cases`` in their name."""
     names = [name for name in CASES if cases.lower() in name.lower()]
     with processes() as pool:
-        found = []
+        result = []
         for case in pool.map(_case, names, [seeds] * len(names)):
-            found.append(case)
+            result.append(case)
             say(case["case"])
     say("done\n")
-    return {"machine": machine(), "rows": ROWS, "runs": seeds, "cases": found}
+    return {"machine": machine(), "rows": ROWS, "runs": seeds, "cases": result}
 
 
 def _case(name: str, runs: int) -> dict:
@@ -34,5 +34,5 @@ def _case(name: str, runs: int) -> dict:
     step = len(case.X) // ROWS
     task = EvaluationTask.of(case.ask, case.X, case.X[::step][:ROWS])
     explainers = {explainer: make(case) for explainer, make in EXPLAINERS.items()}
-    found = compare(explainers, task, runs=runs, k=min(5, case.X.shape[1] // 2), progress=False)
-    return {"case": name, "columns": case.X.shape[1], "lines": list(found.lines())}
+    result = compare(explainers, task, runs=runs, k=min(5, case.X.shape[1] // 2), progress=False)
+    return {"case": name, "columns": case.X.shape[1], "lines": list(result.lines())}

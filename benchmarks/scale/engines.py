@@ -38,9 +38,9 @@ def run(engine: str, case_file: Path, table: Path, out: Path, method: str = "exa
     do = _direct if engine == DIRECT else _engine
     with Tree() as tree:
         start = time.perf_counter()
-        found = do(engine, explainer, table, out)
+        result = do(engine, explainer, table, out)
         seconds = time.perf_counter() - start
-    return {"seconds": seconds, **found, "megabytes": tree.megabytes()}
+    return {"seconds": seconds, **result, "megabytes": tree.megabytes()}
 
 
 def _direct(engine: str, explainer: Any, table: Path, out: Path) -> dict[str, Any]:  # noqa: ARG001

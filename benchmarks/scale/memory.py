@@ -57,12 +57,12 @@ def _tree(root: int) -> list[int]:
         except OSError:
             continue
         parents[parent].append(int(path.parent.name))
-    found, left = [], [root]
+    result, left = [], [root]
     while left:
         process = left.pop()
-        found.append(process)
+        result.append(process)
         left += parents[process]
-    return found
+    return result
 
 
 def _kind(process: int) -> str:

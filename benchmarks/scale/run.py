@@ -61,15 +61,15 @@ def _words(name: Name) -> str:
 def _run(name: Name, folder: Path) -> dict[str, Any]:
     model, engine, rows = name
     case, table = write_case(model, folder), write_table(rows, folder)
-    found = fresh(engines.run, engine, case, table, folder / "out")
-    return {"model": model, "engine": engine, **found}
+    result = fresh(engines.run, engine, case, table, folder / "out")
+    return {"model": model, "engine": engine, **result}
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    result = {}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result

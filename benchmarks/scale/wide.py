@@ -137,8 +137,8 @@ def _write_table(count: int, folder: Path) -> Path:
 
 def _timed(engine: str, case: Path, table: Path, out: Path) -> dict[str, Any]:
     before = _cpu()
-    found = engines.run(engine, case, table, out, method="auto")
-    return {**found, "cpu": _cpu() - before, "load": os.getloadavg()[0]}
+    result = engines.run(engine, case, table, out, method="auto")
+    return {**result, "cpu": _cpu() - before, "load": os.getloadavg()[0]}
 
 
 def _cpu() -> float:

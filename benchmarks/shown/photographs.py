@@ -87,14 +87,14 @@ def _limes(photo: Photograph, seed: int) -> Any:
 def _lime(photo: Photograph, seed: int) -> Any:
     from lime.lime_image import LimeImageExplainer
 
-    found = LimeImageExplainer(random_state=seed).explain_instance(
+    explanation = LimeImageExplainer(random_state=seed).explain_instance(
         photo.pixels,
         of_both_classes(photo),
         segmentation_fn=lambda _: photo.segments,
         num_samples=CALLS,
         batch_size=50,
     )
-    coef = dict(found.local_exp[1])
+    coef = dict(explanation.local_exp[1])
     return np.array([coef.get(j, 0.0) for j in range(photo.size)])
 
 
@@ -107,8 +107,8 @@ def _partition(photo: Photograph, seed: int) -> Any:
         photo.pixels.mean(axis=(0, 1)) * np.ones_like(photo.pixels), photo.pixels.shape
     )
     explainer = shap.explainers.Partition(lambda images: photo.ask(images)[:, None], masker)
-    found = explainer(photo.pixels[None].astype(float), max_evals=CALLS, batch_size=50, silent=True)
-    pixels = np.asarray(found.values[0]).reshape(*photo.segments.shape, -1).sum(axis=2)
+    result = explainer(photo.pixels[None].astype(float), max_evals=CALLS, batch_size=50, silent=True)
+    pixels = np.asarray(result.values[0]).reshape(*photo.segments.shape, -1).sum(axis=2)
     return np.bincount(photo.segments.ravel(), pixels.ravel())
 
 

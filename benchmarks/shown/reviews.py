@@ -65,18 +65,18 @@ def _by_word(review: Review, pairs: dict[str, float]) -> Any:
 
 
 def _limes(review: Review, seed: int) -> Any:
-    found = limes.TextExplainer(review.ask, max_calls=CALLS, rng=seed)(review.text, progress=False)
-    return _by_word(review, dict(zip(found.feature_names, found.values[0].tolist(), strict=True)))
+    explanation = limes.TextExplainer(review.ask, max_calls=CALLS, rng=seed)(review.text, progress=False)
+    return _by_word(review, dict(zip(explanation.feature_names, explanation.values[0].tolist(), strict=True)))
 
 
 def _lime(review: Review, seed: int) -> Any:
     from lime.lime_text import LimeTextExplainer
 
     options = {"num_samples": CALLS, "num_features": review.size}
-    found = LimeTextExplainer(random_state=seed).explain_instance(
+    explanation = LimeTextExplainer(random_state=seed).explain_instance(
         review.text, of_both_classes(review), **options
     )
-    return _by_word(review, dict(found.as_list()))
+    return _by_word(review, dict(explanation.as_list()))
 
 
 def _partition(review: Review, seed: int) -> Any:
@@ -84,9 +84,9 @@ def _partition(review: Review, seed: int) -> Any:
 
     np.random.seed(seed)  # noqa: NPY002 - what shap draws from
     explainer = shap.explainers.Partition(review.ask, shap.maskers.Text(r"\W+"))
-    found = explainer([review.text], max_evals=CALLS, silent=True)
+    result = explainer([review.text], max_evals=CALLS, silent=True)
     sums: dict[str, float] = {}
-    for token, value in zip(found.data[0], np.ravel(found.values[0]), strict=True):
+    for token, value in zip(result.data[0], np.ravel(result.values[0]), strict=True):
         for word in _words(str(token)):
             sums[word] = sums.get(word, 0.0) + float(value)
     return _by_word(review, sums)

@@ -58,10 +58,10 @@ def captum_lime(item: Item, calls: int, seed: int, *, linear: bool = False) -> A
     explainer = Lime(
         lambda z: torch.as_tensor(np.asarray(item.masked(z.numpy() > 0.5))), interpretable_model=model
     )
-    found = explainer.attribute(
+    result = explainer.attribute(
         torch.ones(1, item.size),
         baselines=torch.zeros(1, item.size),
         n_samples=calls,
         perturbations_per_eval=50,
     )
-    return found[0].detach().numpy().astype(float)
+    return result[0].detach().numpy().astype(float)

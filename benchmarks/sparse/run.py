@@ -22,13 +22,13 @@ GOALS = {500: 1.0, 10_000: 50.0}
 
 def measure() -> dict:
     """Median milliseconds of one thread, by the number of literals."""
-    found = []
+    result = []
     for d in LITERALS:
         say(f"sparse: {d} literals")
         rng = np.random.default_rng(0)
         weights, x = rng.normal(size=d) / np.sqrt(d), rng.choice([-1.0, 1.0], d)
-        found.append({"literals": d, "path": _path(weights, x), "explanation": _explanation(weights, x)})
-    return {"machine": machine(), "samples": SAMPLES, "k": K, "cases": found}
+        result.append({"literals": d, "path": _path(weights, x), "explanation": _explanation(weights, x)})
+    return {"machine": machine(), "samples": SAMPLES, "k": K, "cases": result}
 
 
 def _path(weights: np.ndarray, x: np.ndarray) -> float:
@@ -67,9 +67,9 @@ class Clock:
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         began = process_time()
-        found = self._predict(rows)
+        result = self._predict(rows)
         self._seconds += process_time() - began
-        return found
+        return result
 
     def median_without(self, work: Callable[[], object]) -> float:
         """Milliseconds of work less those of the model."""

@@ -54,8 +54,8 @@ def _case(case: dict) -> Iterator[str]:
         who: f["difference"] for who, f in case["competitors"].items() if f["difference"] is not None
     }
     if differences:
-        found = ", ".join(f"{who} {difference:.0e}" for who, difference in differences.items())
-        yield f"{DIFFERENCES}: {found}."
+        result = ", ".join(f"{who} {difference:.0e}" for who, difference in differences.items())
+        yield f"{DIFFERENCES}: {result}."
 
 
 def _row(who: str, figures: dict) -> str:

@@ -62,13 +62,13 @@ def machine() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    result = {}
     for package in (*(competitor.PACKAGE for competitor in OWN + OTHERS), *MODELS):
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def _case(name: str, file: Path, rounds: int) -> dict:

@@ -38,12 +38,12 @@ def measure(seeds: int = SEEDS, cases: str = "") -> dict:
     """All cases, or those with ``cases`` in their name."""
     names = [name for name in (*MODELS, texts.NAME) if cases.lower() in name.lower()]
     with processes() as pool:
-        found = []
+        result = []
         for case in pool.map(_measured, names, [seeds] * len(names)):
-            found.append(case)
+            result.append(case)
             say(case["case"])
     say("done\n")
-    return {"machine": machine(), "seeds": seeds, "rows": ROWS, "cases": found}
+    return {"machine": machine(), "seeds": seeds, "rows": ROWS, "cases": result}
 
 
 def _measured(name: str, seeds: int) -> dict:
@@ -111,9 +111,9 @@ def _lime_once(case: Case, names: Sequence[str], X: np.ndarray, row: np.ndarray,
     def ask(rows: np.ndarray) -> np.ndarray:
         return case.answer(pd.DataFrame(rows, columns=names))
 
-    found = LimeTabularExplainer(X, mode="regression", random_state=seed).explain_instance(row, ask)
+    explanation = LimeTabularExplainer(X, mode="regression", random_state=seed).explain_instance(row, ask)
     # strongest first
-    return frozenset(int(j) for j, _ in found.local_exp[1][:_STRONGEST])
+    return frozenset(int(j) for j, _ in explanation.local_exp[1][:_STRONGEST])
 
 
 def _strongest(values: np.ndarray) -> frozenset[int]:

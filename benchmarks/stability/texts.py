@@ -45,6 +45,6 @@ def _lime(model: cases.Model, text: str, seed: int) -> Run:
     """5,000 calls, ten words, strongest first."""
     from lime.lime_text import LimeTextExplainer
 
-    found = LimeTextExplainer(random_state=seed).explain_instance(text, model.pipeline.predict_proba)
-    names: Sequence[tuple[str, float]] = found.as_list()
+    explanation = LimeTextExplainer(random_state=seed).explain_instance(text, model.pipeline.predict_proba)
+    names: Sequence[tuple[str, float]] = explanation.as_list()
     return frozenset(word for word, _ in names[:_STRONGEST]), False

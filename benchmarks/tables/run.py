@@ -45,14 +45,14 @@ CASES = [
 
 def measure() -> list[dict]:
     """All cases whose table is there."""
-    found = []
+    result = []
     for name, model, output in CASES:
         path = DATA / "tabular" / f"{name}.csv.gz"
         if path.exists():
             say(f"{name}: {model}")
-            found.append(_case(name, path, model, output))
+            result.append(_case(name, path, model, output))
     say("done\n")
-    return found
+    return result
 
 
 def _case(name: str, path: Path, model: Any, output: str | None) -> dict:

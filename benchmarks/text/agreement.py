@@ -25,12 +25,12 @@ def measure(texts: int = TEXTS, runs: int = RUNS) -> dict:
     """By model: scores of all coefficients and intercepts."""
     everything, _ = cases.reviews()
     chosen = [t for t in everything[cases.TRAINING :] if cases.distinct(t) in WORDS][:texts]
-    found = []
+    result = []
     with processes() as pool:
         for done in pool.map(_scores, chosen, [runs] * len(chosen)):
-            found.append(done)
-            say(f"agreement: {len(found)} of {len(chosen)} texts")
-    scores = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+            result.append(done)
+            say(f"agreement: {len(result)} of {len(chosen)} texts")
+    scores = {name: np.concatenate([each[name] for each in result]) for name in result[0]}
     count = sum(map(len, scores.values()))
     limit = float(stats.norm.isf(FALSE_ALARM / (2 * count)))
     return {
@@ -46,7 +46,7 @@ def _scores(text: str, runs: int) -> dict[str, np.ndarray]:
     models = _models()
     asks = [model.ask for model in models.values()]
     drawn = [lime_runs.run(asks, text, seed) for seed in range(runs)]
-    coefs, words = np.array([found for found, _ in drawn]), drawn[0][1]
+    coefs, words = np.array([result for result, _ in drawn]), drawn[0][1]
     scores = {}
     for i, (name, model) in enumerate(models.items()):
         explainer = TextExplainer(model.pipeline, output=model.output, ridge=1.0, method="exact")

@@ -47,52 +47,52 @@ def _verdict(own: dict[str, float], goal: float | None) -> str:
     return "reached in CPU time" if own["cpu"] <= goal else "**missed**"
 
 
-def _sampled(found: dict) -> Iterator[str]:
-    own, theirs = found["seconds"]["limes"], found["seconds"]["lime"]
+def _sampled(result: dict) -> Iterator[str]:
+    own, theirs = result["seconds"]["limes"], result["seconds"]["lime"]
     share = own["wall"] / theirs["wall"]
     yield (
-        f"**A probability, sampled** (TF-IDF + logistic, {found['words']} words): root mean square error of "
-        f"the coefficients; that of the truth is {found['truth_error']:.1e}."
+        f"**A probability, sampled** (TF-IDF + logistic, {result['words']} words): root mean square error of "
+        f"the coefficients; that of the truth is {result['truth_error']:.1e}."
     )
-    head = [f"{int(calls):,}" for calls in found["error"] if calls != "lime"]
+    head = [f"{int(calls):,}" for calls in result["error"] if calls != "lime"]
     yield "\n".join(
         [
             f"| `lime`, 5,000 calls | limes, {' | '.join(head)} |",
             "|---" * (1 + len(head)) + "|",
-            "| " + " | ".join(f"{error:.2e}" for error in found["error"].values()) + " |",
+            "| " + " | ".join(f"{error:.2e}" for error in result["error"].values()) + " |",
         ]
     )
     verdict = "reached" if share <= SHARE else "**missed**"
     yield (
-        f"limes is as accurate with {found['calls']:,} calls, and takes {1e3 * own['wall']:.0f} ms "
+        f"limes is as accurate with {result['calls']:,} calls, and takes {1e3 * own['wall']:.0f} ms "
         f"({1e3 * own['cpu']:.0f} ms of CPU) to `lime`'s {1e3 * theirs['wall']:.0f} ms "
         f"({1e3 * theirs['cpu']:.0f}): {share:.1%} of its time (goal: {SHARE:.0%}), {verdict}."
     )
 
 
-def _batch(found: dict) -> str:
-    middle, most = found["words"]
+def _batch(result: dict) -> str:
+    middle, most = result["words"]
     return (
-        f"**{found['texts']:,} reviews in one call**, exact (TF-IDF + logistic margin; {middle} distinct "
-        f"words in the median, {most} at most): {found['seconds']:.1f} s."
+        f"**{result['texts']:,} reviews in one call**, exact (TF-IDF + logistic margin; {middle} distinct "
+        f"words in the median, {most} at most): {result['seconds']:.1f} s."
     )
 
 
-def _agreement(found: dict) -> Iterator[str]:
-    least, middle, most = found["words"]
-    count = sum(m["coefficients"] for m in found["models"].values())
+def _agreement(result: dict) -> Iterator[str]:
+    least, middle, most = result["words"]
+    count = sum(m["coefficients"] for m in result["models"].values())
     yield (
-        f"{found['texts']} reviews of {least} to {most} distinct words (median {middle}), {found['runs']} "
+        f"{result['texts']} reviews of {least} to {most} distinct words (median {middle}), {result['runs']} "
         "runs of `lime` each, at its defaults but for keeping all words. The exact values, with `lime`'s "
         "penalty and its 5,000 rows counted in, against the mean of the runs, in standard errors of that "
         "mean (one ten-thousandth of the largest coefficient at least, as the formula for the penalty is an "
         f"approximation), as normal deviates. All {count:,} coefficients and intercepts lie within "
-        f"|z| < {found['limit']:.2f} with a probability of {1 - FALSE_ALARM:.0%}, if limes is right."
+        f"|z| < {result['limit']:.2f} with a probability of {1 - FALSE_ALARM:.0%}, if limes is right."
     )
     lines = [
         f"| {name} | {m['coefficients']:,} | {m['inside_95']:.1%} | {m['spread']:.2f} | {m['largest']:.2f} "
-        f"| {'yes' if m['largest'] < found['limit'] else '**no**'} |"
-        for name, m in found["models"].items()
+        f"| {'yes' if m['largest'] < result['limit'] else '**no**'} |"
+        for name, m in result["models"].items()
     ]
     head = (
         "| model | coefficients | in 95 % intervals | spread of z (1) | largest \\|z\\| | within the limit |"

@@ -25,10 +25,10 @@ _FRAME = "pd.DataFrame({{{}}})"
 
 def _columns(rng: Any, d: int, *, coded: bool, kinds: Any = CODES) -> tuple[str, ...]:
     """Numbers with missing values; the first a column of codes if wanted."""
-    found = [number(rng, missing=True) for _ in range(d)]
+    result = [number(rng, missing=True) for _ in range(d)]
     if coded:
-        found[0] = pick(rng, kinds)
-    return tuple(found)
+        result[0] = pick(rng, kinds)
+    return tuple(result)
 
 
 def _task(rng: Any) -> tuple[str, str, tuple[Any, ...]]:

@@ -21,12 +21,12 @@ def dimension(rng: Any) -> int:
 
 def growth(rng: Any) -> dict[str, Any]:
     """Parameters of one tree."""
-    found: dict[str, Any] = {"max_depth": int(rng.integers(1, 5)), "random_state": seeded(rng)}
+    result: dict[str, Any] = {"max_depth": int(rng.integers(1, 5)), "random_state": seeded(rng)}
     if rng.random() < 0.3:
-        found["min_samples_leaf"] = int(rng.integers(2, 8))
+        result["min_samples_leaf"] = int(rng.integers(2, 8))
     if rng.random() < 0.2:
-        found["max_features"] = 0.7
-    return found
+        result["max_features"] = 0.7
+    return result
 
 
 def _probabilities(labels: str, count: int) -> tuple[Any, ...]:
@@ -38,11 +38,11 @@ def _probabilities(labels: str, count: int) -> tuple[Any, ...]:
 def small_trees(rng: Any, kind: str) -> Call:
     """A tree or a small forest, "Regressor" or "Classifier"."""
     name = pick(rng, ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees"))
-    found = growth(rng)
+    result = growth(rng)
     if name in ("RandomForest", "ExtraTrees"):
-        found["n_estimators"] = int(rng.integers(2, 7))
-        return Call(f"{_E}{name}{kind}", (), found)
-    return Call(f"{_T}{name}{kind}", (), found)
+        result["n_estimators"] = int(rng.integers(2, 7))
+        return Call(f"{_E}{name}{kind}", (), result)
+    return Call(f"{_T}{name}{kind}", (), result)
 
 
 def plain(rng: Any, seed: int) -> TableCase:

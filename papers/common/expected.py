@@ -45,34 +45,34 @@ def plain(numbers: Numbers) -> dict:
     }
 
 
-def differences(found: Numbers, expected: Mapping) -> Iterator[str]:
+def differences(result: Numbers, expected: Mapping) -> Iterator[str]:
     """What does not agree, one line each."""
-    for name in sorted({*found, *expected}):
-        if name not in found or name not in expected:
-            yield f"{name}: {'not expected' if name in found else 'missing'}"
-        elif isinstance(found[name], Sampled):
-            yield from _sampled(name, found[name], expected[name])
+    for name in sorted({*result, *expected}):
+        if name not in result or name not in expected:
+            yield f"{name}: {'not expected' if name in result else 'missing'}"
+        elif isinstance(result[name], Sampled):
+            yield from _sampled(name, result[name], expected[name])
         else:
-            yield from _computed(name, np.asarray(found[name]), np.asarray(expected[name]))
+            yield from _computed(name, np.asarray(result[name]), np.asarray(expected[name]))
 
 
-def _computed(name: str, found: np.ndarray, expected: np.ndarray) -> Iterator[str]:
-    if found.shape != expected.shape:
-        yield f"{name}: shape {found.shape}, expected {expected.shape}"
+def _computed(name: str, result: np.ndarray, expected: np.ndarray) -> Iterator[str]:
+    if result.shape != expected.shape:
+        yield f"{name}: shape {result.shape}, expected {expected.shape}"
         return
-    far = float(np.abs(found - expected).max(initial=0.0))
+    far = float(np.abs(result - expected).max(initial=0.0))
     size = float(np.abs(expected).max(initial=0.0))
     if not far <= _SAME * size:
         yield f"{name}: differs by {far:.3g}, of numbers up to {size:.3g}"
 
 
-def _sampled(name: str, found: Sampled, expected: Mapping) -> Iterator[str]:
+def _sampled(name: str, result: Sampled, expected: Mapping) -> Iterator[str]:
     mean, error = np.asarray(expected["mean"]), np.asarray(expected["error"])
-    if found.mean.shape != mean.shape:
-        yield f"{name}: shape {found.mean.shape}, expected {mean.shape}"
+    if result.mean.shape != mean.shape:
+        yield f"{name}: shape {result.mean.shape}, expected {mean.shape}"
         return
-    spread = np.hypot(found.error, error)
-    far = np.abs(found.mean - mean)
+    spread = np.hypot(result.error, error)
+    far = np.abs(result.mean - mean)
     # runs that do not vary must be the same
     z = np.divide(far, spread, out=np.where(far > _SAME * np.abs(mean).max(), np.inf, 0.0), where=spread > 0)
     if not z.max(initial=0.0) <= _ERRORS:
@@ -87,9 +87,9 @@ def write(path: Path, numbers: Mapping[str, dict]) -> None:
     """One line a list, so that changes are read easily."""
     blocks = [
         f" {json.dumps(figure)}: {{\n"
-        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in result.items())
         + "\n }"
-        for figure, found in numbers.items()
+        for figure, result in numbers.items()
     ]
     path.write_text("{\n" + ",\n".join(blocks) + "\n}\n")
 

@@ -10,14 +10,14 @@ from .two_features import RUNS, D, compared
 
 def draw(runs: int) -> Drawn:
     """Boxes at ν = 1."""
-    found = compared(1.0, min(runs, RUNS))
+    result = compared(1.0, min(runs, RUNS))
     figure, (ax,) = panels(width=6.0)
-    boxes(ax, [str(j + 1) for j in range(D)], found.runs, theory=found.limit.coef)
+    boxes(ax, [str(j + 1) for j in range(D)], result.runs, theory=result.limit.coef)
     ax.set(xlabel="feature", ylabel="coefficient")
     ax.set_title("f(x) = 10 x₁ - 10 x₂, ν = 1", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
-    first, second = found.limit.coef[:2]
-    return Drawn(figure, found.numbers(), _TEXT.format(first=first, second=second) + found.agreement)
+    first, second = result.limit.coef[:2]
+    return Drawn(figure, result.numbers(), _TEXT.format(first=first, second=second) + result.agreement)
 
 
 _TEXT = """**Claim.** The coefficients of a linear f are those of Theorem 3.1: not 0 for the two features

@@ -15,7 +15,7 @@ def draw(runs: int) -> Drawn:
     """Boxes of 20 runs."""
     Z, y, names = boston()
     model = LinearRegression().fit(Z, y)
-    found = lime().compared(
+    result = lime().compared(
         limes.models.read(model),
         model.predict,
         Z[ROW],
@@ -26,10 +26,10 @@ def draw(runs: int) -> Drawn:
         seed=5,
     )
     figure, (ax,) = panels()
-    boxes(ax, names, found.runs, theory=found.limit.coef)
+    boxes(ax, names, result.runs, theory=result.limit.coef)
     ax.set_ylabel("coefficient", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), _TEXT + found.agreement)
+    return Drawn(figure, result.numbers(), _TEXT + result.agreement)
 
 
 _TEXT = """**Claim.** On a linear model of Boston housing (d = 13, ν = 1, n = 1000, 20 runs) coefficients

@@ -19,7 +19,7 @@ def draw(runs: int) -> Drawn:
     """Boxes of 20 runs, Theorem 3.1 with the gradient, and the exact limit."""
     Z, y, names = boston()
     model = KernelRidge(kernel="rbf", gamma=0.5 / WIDTH**2, alpha=1.0).fit(Z, y - y.mean())
-    found = lime().compared(
+    result = lime().compared(
         limes.models.read(model),
         model.predict,
         Z[ROW],
@@ -35,16 +35,16 @@ def draw(runs: int) -> Drawn:
     boxes(
         ax,
         names,
-        found.runs,
+        result.runs,
         theory=linear,
-        exact=found.limit.coef,
+        exact=result.limit.coef,
         theory_label="Theorem 3.1, gradient at ξ",
     )
     ax.set_ylabel("coefficient", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
-    numbers = found.numbers() | {"with the gradient": linear}
-    apart = float(np.abs(linear - found.limit.coef).max() / np.abs(found.limit.coef).max())
-    return Drawn(figure, numbers, _TEXT.format(apart=apart) + found.agreement)
+    numbers = result.numbers() | {"with the gradient": linear}
+    apart = float(np.abs(linear - result.limit.coef).max() / np.abs(result.limit.coef).max())
+    return Drawn(figure, numbers, _TEXT.format(apart=apart) + result.agreement)
 
 
 def _gradient(model: KernelRidge, x: np.ndarray) -> np.ndarray:

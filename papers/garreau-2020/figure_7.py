@@ -13,15 +13,15 @@ from .two_features import INSTANCE, RUNS, SWITCH, D, compared
 
 def draw(runs: int) -> Drawn:
     """Boxes at ν = 0.53."""
-    found = compared(SWITCH, min(runs, RUNS))
+    result = compared(SWITCH, min(runs, RUNS))
     figure, (ax,) = panels(width=6.0)
-    boxes(ax, [str(j + 1) for j in range(D)], found.runs, theory=found.limit.coef)
+    boxes(ax, [str(j + 1) for j in range(D)], result.runs, theory=result.limit.coef)
     ax.set(xlabel="feature", ylabel="coefficient")
     ax.set_title(f"f(x) = 10 x₁ - 10 x₂, ν = {SWITCH}", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     width = switch_off_bandwidth(INSTANCE, mean=np.zeros(D), std=1.0)[1]
-    text = _TEXT.format(width=width, first=found.limit.coef[0], second=abs(found.limit.coef[1]))
-    return Drawn(figure, found.numbers() | {"switched off at": float(width)}, text + found.agreement)
+    text = _TEXT.format(width=width, first=result.limit.coef[0], second=abs(result.limit.coef[1]))
+    return Drawn(figure, result.numbers() | {"switched off at": float(width)}, text + result.agreement)
 
 
 _TEXT = """**Claim.** At ν = 0.53 the second feature is switched off, though f depends on it as much as on

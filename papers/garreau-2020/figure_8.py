@@ -15,8 +15,8 @@ from .two_features import COEF, INSTANCE, D, compared
 
 def draw(runs: int) -> Drawn:
     """Histogram of 100 runs."""
-    found = compared(1.0, runs)
-    errors = found.intercepts + found.runs.sum(axis=1) - INSTANCE @ COEF
+    explanation = compared(1.0, runs)
+    errors = explanation.intercepts + explanation.runs.sum(axis=1) - INSTANCE @ COEF
     known = smooth_limit(COEF, 0.0, INSTANCE, mean=np.zeros(D), std=1.0, bandwidth=1.0).local_error
     z = (errors.mean() - known) / stats.sem(errors)
     assert abs(z) < 4.5

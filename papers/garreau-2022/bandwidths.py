@@ -62,10 +62,10 @@ def paths(runs: int, row: int = ROW) -> Paths:
         limit.append(limes.limit(design, form).coef)
         shrunk.append(limit[-1] * mass / (mass + PENALTY))
     unweighted = lime.design(instance, np.inf)
-    found = []
+    result = []
     for rng in np.random.default_rng(7).spawn(runs):
         x, z = unweighted.draw(rng.random((SAMPLES, Z.shape[1])))
         y, far = model.predict(x), (1 - z).sum(axis=1)
         fits = [weighted_ridge(z, y, np.exp(-far / (2 * nu**2)), penalty=PENALTY) for nu in BANDWIDTHS]
-        found.append([coef for _, coef in fits])
-    return Paths(np.array(limit), np.array(shrunk), np.array(found))
+        result.append([coef for _, coef in fits])
+    return Paths(np.array(limit), np.array(shrunk), np.array(result))

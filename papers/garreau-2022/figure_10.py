@@ -21,12 +21,12 @@ def draw(runs: int) -> Drawn:
     numbers, said, sizes = {}, [], []
     for ax, bins in zip(axes, (4, 5), strict=True):
         _, lime = uniform(D, bins=bins, seed=10)
-        found = lime.compared(form, lambda x: x @ slopes, instance, runs=runs, seed=bins)
-        panel(ax, found, f"p = {bins}")
+        result = lime.compared(form, lambda x: x @ slopes, instance, runs=runs, seed=bins)
+        panel(ax, result, f"p = {bins}")
         ax.sharey(axes[0])
-        numbers |= found.numbers(f", p = {bins}")
-        said.append(f"p = {bins}: {found.agreement}")
-        sizes.append(float(np.abs(found.limit.coef).max()))
+        numbers |= result.numbers(f", p = {bins}")
+        said.append(f"p = {bins}: {result.agreement}")
+        sizes.append(float(np.abs(result.limit.coef).max()))
     axes[0].legend(frameon=False, fontsize=8)
     return Drawn(figure, numbers, _TEXT.format(four=sizes[0], five=sizes[1]) + " ".join(said))
 

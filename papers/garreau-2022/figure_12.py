@@ -18,10 +18,10 @@ def draw(runs: int) -> Drawn:
     figure, axes = panels(2)
     numbers, said = {}, []
     for ax, (name, target) in zip(axes, TARGETS.items(), strict=True):
-        found = tree(D, target, runs, seed=12)
-        panel(ax, found, f"tree fitted on {name}")
-        numbers |= found.numbers(f", {name}")
-        said.append(f"{name}: {found.agreement}")
+        result = tree(D, target, runs, seed=12)
+        panel(ax, result, f"tree fitted on {name}")
+        numbers |= result.numbers(f", {name}")
+        said.append(f"{name}: {result.agreement}")
     axes[0].legend(frameon=False, fontsize=8)
     return Drawn(figure, numbers, _TEXT + " ".join(said))
 

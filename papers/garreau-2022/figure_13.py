@@ -22,10 +22,10 @@ def draw(runs: int) -> Drawn:
     _map(axes[0], lime, model)
     numbers, said = {}, []
     for i, (ax, instance) in enumerate(zip(axes[1:], INSTANCES, strict=True)):
-        found = lime.compared(form, model.predict, instance, runs=runs, seed=i)
-        panel(ax, found, f"ξ{'₁₂₃'[i]}")
-        numbers |= found.numbers(f", ξ{i + 1}")
-        said.append(f"ξ{i + 1}: {found.agreement}")
+        result = lime.compared(form, model.predict, instance, runs=runs, seed=i)
+        panel(ax, result, f"ξ{'₁₂₃'[i]}")
+        numbers |= result.numbers(f", ξ{i + 1}")
+        said.append(f"ξ{i + 1}: {result.agreement}")
     heights = np.concatenate([ax.get_ylim() for ax in axes[1:]])
     for ax in axes[1:]:
         ax.set_ylim(heights.min(), heights.max())

@@ -18,10 +18,10 @@ def draw(runs: int) -> Drawn:
     figure, axes = panels(2)
     numbers, said = {}, []
     for ax, d in zip(axes, (10, 20), strict=True):
-        found = kernel(d, runs, seed=d)
-        panel(ax, found, f"Gaussian kernel, d = {d}")
-        numbers |= found.numbers(f", d = {d}")
-        said.append(f"d = {d}: {found.agreement}")
+        result = kernel(d, runs, seed=d)
+        panel(ax, result, f"Gaussian kernel, d = {d}")
+        numbers |= result.numbers(f", d = {d}")
+        said.append(f"d = {d}: {result.agreement}")
     axes[0].legend(frameon=False, fontsize=8)
     return Drawn(figure, numbers, _TEXT + " ".join(said))
 

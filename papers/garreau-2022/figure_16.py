@@ -19,13 +19,13 @@ def draw(runs: int) -> Drawn:
     model = KernelRidge(kernel="rbf", gamma=0.5 / WIDTH**2, alpha=1.0).fit(Z[:400, :USED], target[:400])
     widths = np.append(np.full(USED, WIDTH), np.full(len(names) - USED, np.inf))
     form = forms.GaussianKernels(Z[:400] * (np.arange(len(names)) < USED), model.dual_coef_, widths)
-    found = wine_lime().compared(form, lambda x: model.predict(x[:, :USED]), Z[ROW], runs=runs, seed=16)
-    assert not found.limit.coef[USED:].any()
+    result = wine_lime().compared(form, lambda x: model.predict(x[:, :USED]), Z[ROW], runs=runs, seed=16)
+    assert not result.limit.coef[USED:].any()
     figure, (ax,) = panels(height=3.8)
-    panel(ax, found, "kernel ridge on the first five features", names)
+    panel(ax, result, "kernel ridge on the first five features", names)
     ax.axvline(USED - 0.5, color="0.5", linewidth=0.8, linestyle=":")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), _TEXT + found.agreement)
+    return Drawn(figure, result.numbers(), _TEXT + result.agreement)
 
 
 _TEXT = """**Claim.** Features that the model does not use have coefficient 0 up to sampling noise

@@ -10,11 +10,11 @@ from .settings import panel
 
 def draw(runs: int) -> Drawn:
     """One panel."""
-    found = linear(20, runs, seed=17)
+    result = linear(20, runs, seed=17)
     figure, (ax,) = panels()
-    panel(ax, found, "linear f, d = 20")
+    panel(ax, result, "linear f, d = 20")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), _TEXT + found.agreement)
+    return Drawn(figure, result.numbers(), _TEXT + result.agreement)
 
 
 _TEXT = """**Claim.** Corollary 4 stays accurate in dimension 20.

@@ -10,11 +10,11 @@ from .settings import panel
 
 def draw(runs: int) -> Drawn:
     """One panel."""
-    found = tree(20, TARGETS["Σ xⱼ"], runs, seed=18)
+    result = tree(20, TARGETS["Σ xⱼ"], runs, seed=18)
     figure, (ax,) = panels()
-    panel(ax, found, "tree fitted on Σ xⱼ, d = 20")
+    panel(ax, result, "tree fitted on Σ xⱼ, d = 20")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), _TEXT + found.agreement)
+    return Drawn(figure, result.numbers(), _TEXT + result.agreement)
 
 
 _TEXT = """**Claim.** Corollary 7 stays accurate in dimension 20.

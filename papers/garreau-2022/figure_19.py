@@ -10,11 +10,11 @@ from .settings import panel
 
 def draw(runs: int) -> Drawn:
     """One panel."""
-    found = kernel(20, runs, seed=19)
+    result = kernel(20, runs, seed=19)
     figure, (ax,) = panels()
-    panel(ax, found, "Gaussian kernel, d = 20")
+    panel(ax, result, "Gaussian kernel, d = 20")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), _TEXT + found.agreement)
+    return Drawn(figure, result.numbers(), _TEXT + result.agreement)
 
 
 _TEXT = """**Claim.** Proposition 8 stays accurate in dimension 20, γ = 10.

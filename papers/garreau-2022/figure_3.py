@@ -22,17 +22,17 @@ def draw(runs: int) -> Drawn:
     figure, axes = panels(3)
     numbers, said = {}, []
     for ax, penalty in zip(axes, PENALTIES, strict=True):
-        found = lime.compared(
+        result = lime.compared(
             form, lambda x: x @ slopes, instance, bandwidth=NU, runs=runs, penalty=penalty, seed=3
         )
-        boxes(ax, numbered(D), found.runs, theory=found.limit.coef)
+        boxes(ax, numbered(D), result.runs, theory=result.limit.coef)
         if penalty == PENALTIES[-1]:
-            ax.plot(range(D), found.shrunk, "_", color="#1a8a4a", markersize=12, mew=1.6, label="shrunk")
+            ax.plot(range(D), result.shrunk, "_", color="#1a8a4a", markersize=12, mew=1.6, label="shrunk")
             ax.legend(frameon=False, fontsize=8)
         ax.set_title(f"λ = {penalty:g}", fontsize=9)
         ax.sharey(axes[0])
-        numbers |= found.numbers(f", λ = {penalty:g}") | {f"shrunk, λ = {penalty:g}": found.shrunk}
-        said.append(f"λ = {penalty:g}: {found.agreement}")
+        numbers |= result.numbers(f", λ = {penalty:g}") | {f"shrunk, λ = {penalty:g}": result.shrunk}
+        said.append(f"λ = {penalty:g}: {result.agreement}")
     return Drawn(figure, numbers, _TEXT + " ".join(said))
 
 

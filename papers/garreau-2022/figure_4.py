@@ -22,13 +22,13 @@ ROW = 4
 
 def draw(runs: int) -> Drawn:
     """Boxes of ``lime`` itself."""
-    explanation, found = explained(), lime_runs(runs)
+    explanation, result = explained(), lime_runs(runs)
     figure, (ax,) = panels(height=4.4)
-    boxes(ax, explanation.conditions[0], found, theory=explanation.values[0], theory_label="exact (limes)")
+    boxes(ax, explanation.conditions[0], result, theory=explanation.values[0], theory_label="exact (limes)")
     ax.set_ylabel("coefficient", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
-    numbers = {"exact": explanation.values[0], "runs": Sampled.of(found)}
-    return Drawn(figure, numbers, f"{_TEXT}{_order(found)} {agreement(found, explanation.values[0])}")
+    numbers = {"exact": explanation.values[0], "runs": Sampled.of(result)}
+    return Drawn(figure, numbers, f"{_TEXT}{_order(result)} {agreement(result, explanation.values[0])}")
 
 
 @cache
@@ -52,19 +52,19 @@ def lime_runs(runs: int) -> np.ndarray:
     model, X = forest()
     rows, names = X.to_numpy(), list(X)
     lime = LimeTabularExplainer(rows, mode="regression", feature_selection="none", random_state=0)
-    found = np.empty((runs, len(names)))
-    for run in found:
+    result = np.empty((runs, len(names)))
+    for run in result:
         explanation = lime.explain_instance(
             rows[ROW], lambda x: model.predict(pd.DataFrame(x, columns=names)), num_features=len(names)
         )
         for j, value in explanation.local_exp[1]:
             run[j] = value
-    return found
+    return result
 
 
-def _order(found: np.ndarray) -> str:
-    tops = {tuple(np.sort(np.argsort(-np.abs(run))[:5])) for run in found}
-    return f"The five largest coefficients are {len(tops)} different sets in {len(found)} runs."
+def _order(result: np.ndarray) -> str:
+    tops = {tuple(np.sort(np.argsort(-np.abs(run))[:5])) for run in result}
+    return f"The five largest coefficients are {len(tops)} different sets in {len(result)} runs."
 
 
 _TEXT = """**Claim.** Repeated runs differ, because rows are drawn; so boxes of 100 runs are shown.

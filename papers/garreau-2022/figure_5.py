@@ -20,24 +20,24 @@ def draw(runs: int) -> Drawn:
     single = [forms.GaussianKernels(center[None], [1.0], WIDTH) for center in centers]
     models = {"f₁": single[0], "f₂": single[1], "f₁ + f₂": forms.GaussianKernels(centers, [1.0, 1.0], WIDTH)}
     figure, axes = panels(3)
-    numbers, found = {}, []
+    numbers, result = {}, []
     for ax, (name, form) in zip(axes, models.items(), strict=True):
-        found.append(lime.compared(form, form.predict, instance, runs=runs, seed=len(found)))
-        panel(ax, found[-1], name)
+        result.append(lime.compared(form, form.predict, instance, runs=runs, seed=len(result)))
+        panel(ax, result[-1], name)
         ax.sharey(axes[0])
-        numbers |= found[-1].numbers(f", {name}")
-    total = found[0].limit.coef + found[1].limit.coef
-    assert np.allclose(total, found[2].limit.coef, rtol=1e-12)
+        numbers |= result[-1].numbers(f", {name}")
+    total = result[0].limit.coef + result[1].limit.coef
+    assert np.allclose(total, result[2].limit.coef, rtol=1e-12)
     axes[2].plot(
         range(D),
-        found[0].runs.mean(axis=0) + found[1].runs.mean(axis=0),
+        result[0].runs.mean(axis=0) + result[1].runs.mean(axis=0),
         "+",
         color="#1a8a4a",
         mew=1.5,
         label="sum of means",
     )
     axes[2].legend(frameon=False, fontsize=8)
-    return Drawn(figure, numbers, _TEXT + found[2].agreement)
+    return Drawn(figure, numbers, _TEXT + result[2].agreement)
 
 
 _TEXT = """**Claim.** β of f₁ + f₂ is β of f₁ plus β of f₂, up to sampling noise.

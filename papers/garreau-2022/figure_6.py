@@ -26,7 +26,7 @@ def draw(runs: int) -> Drawn:
     ]
     # every row of the box has the very same limit
     assert max(float(np.abs(one.limit.coef - here.limit.coef).max()) for one in there) == 0.0
-    found = type(here)(
+    result = type(here)(
         np.concatenate([one.runs for one in there]),
         np.concatenate([one.intercepts for one in there]),
         here.limit,
@@ -34,13 +34,13 @@ def draw(runs: int) -> Drawn:
     )
     figure, axes = panels(2, height=3.8)
     panel(axes[0], here, "ξ, again and again", names)
-    panel(axes[1], found, "other rows of ξ's box", names)
+    panel(axes[1], result, "other rows of ξ's box", names)
     axes[1].sharey(axes[0])
     axes[0].legend(frameon=False, fontsize=8)
-    numbers = here.numbers() | {"runs, other rows": Sampled.of(found.runs)}
+    numbers = here.numbers() | {"runs, other rows": Sampled.of(result.runs)}
     apart = float(np.linalg.norm(others - instance, axis=1).mean())
     text = _TEXT.format(apart=apart, spread=float(np.ptp(model.predict(others))))
-    return Drawn(figure, numbers, f"{text} {here.agreement} Other rows: {found.agreement}")
+    return Drawn(figure, numbers, f"{text} {here.agreement} Other rows: {result.agreement}")
 
 
 def _same_box(lime, instance: np.ndarray, count: int) -> np.ndarray:

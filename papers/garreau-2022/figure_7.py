@@ -14,19 +14,19 @@ SHOWN = slice(0, 4)
 
 def draw(runs: int) -> Drawn:
     """A panel a feature."""
-    found, names = paths(runs), wine()[2]
+    result, names = paths(runs), wine()[2]
     figure, axes = panels(4, width=10.0, height=2.8)
     for j, ax in enumerate(axes):
-        found.draw(ax, j, names[j])
+        result.draw(ax, j, names[j])
         ax.set_xlabel("ν", fontsize=9)
     axes[0].set_ylabel("coefficient", fontsize=9)
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
-    third = found.limit[:, 2]
+    third = result.limit[:, 2]
     at = int(np.flatnonzero(np.diff(np.sign(third)))[0])
     text = _TEXT.format(first=third[0], last=third[-1], low=BANDWIDTHS[at], high=BANDWIDTHS[at + 1])
-    return Drawn(figure, found.numbers(SHOWN), text)
+    return Drawn(figure, result.numbers(SHOWN), text)
 
 
 _TEXT = """**Claim.** Coefficients are 0 at ν = 0, settle as ν grows, and may change their sign in between,

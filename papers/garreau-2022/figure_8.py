@@ -16,10 +16,10 @@ def draw(runs: int) -> Drawn:
     figure, axes = panels(2)
     numbers, said = {}, []
     for ax, d in zip(axes, (10, 20), strict=True):
-        found = linear(d, runs, seed=d)
-        panel(ax, found, f"linear f, d = {d}")
-        numbers |= found.numbers(f", d = {d}")
-        said.append(f"d = {d}: {found.agreement}")
+        result = linear(d, runs, seed=d)
+        panel(ax, result, f"linear f, d = {d}")
+        numbers |= result.numbers(f", d = {d}")
+        said.append(f"d = {d}: {result.agreement}")
     axes[0].legend(frameon=False, fontsize=8)
     return Drawn(figure, numbers, _TEXT + " ".join(said))
 

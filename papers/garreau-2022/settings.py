@@ -72,9 +72,9 @@ def numbered(d: int) -> list[str]:
     return [str(j + 1) for j in range(d)]
 
 
-def panel(ax: Any, found: Compared, title: str, names: Sequence[str] = ()) -> None:
+def panel(ax: Any, result: Compared, title: str, names: Sequence[str] = ()) -> None:
     """Boxes against theory."""
-    boxes(ax, names or numbered(found.runs.shape[1]), found.runs, theory=found.limit.coef)
+    boxes(ax, names or numbered(result.runs.shape[1]), result.runs, theory=result.limit.coef)
     ax.set_title(title, fontsize=9)
     ax.set_ylabel("coefficient", fontsize=9)
     if not names:

@@ -46,14 +46,14 @@ def sample_problem(x, target, signs, values):
 
 def optimum(problem, k, limit):
     """The optimum (MIP): the answer, and what is proved of it."""
-    found = branch_and_bound(problem, k, time_limit=limit)
+    solution = branch_and_bound(problem, k, time_limit=limit)
     proof = {
-        "proved": found.proved,
-        "gap": found.gap,
-        "nodes": found.nodes,
-        "perspective": perspective_bound(problem, k) / max(found.objective, 1e-300),
+        "proved": solution.proved,
+        "gap": solution.gap,
+        "nodes": solution.nodes,
+        "perspective": perspective_bound(problem, k) / max(solution.objective, 1e-300),
     }
-    return _answer(found, problem), proof
+    return _answer(solution, problem), proof
 
 
 def thresholding(problem, k):

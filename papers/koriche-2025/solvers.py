@@ -76,14 +76,14 @@ def _problem(task, law: str, i: int):
 def _limes(problem, limit: float) -> dict:
     steps: list[tuple[float, float, float]] = []
     began = process_time()
-    found = branch_and_bound(
+    solution = branch_and_bound(
         problem,
         K,
         time_limit=limit,
         on_progress=lambda _, *bounds: steps.append((process_time() - began, *bounds)),
     )
-    steps.append((process_time() - began, found.lower_bound, found.objective))
-    return _end(steps, found.proved)
+    steps.append((process_time() - began, solution.lower_bound, solution.objective))
+    return _end(steps, solution.proved)
 
 
 def _scip(problem, limit: float) -> dict | None:

@@ -48,8 +48,8 @@ class Compared:
         )
 
     def numbers(self, name: str = "") -> dict[str, np.ndarray | Sampled]:
-        found = {"theory": self.theory, "exact": self.exact, "runs": Sampled.of(self.runs)}
-        return {f"{name}, {what}" if name else what: value for what, value in found.items()}
+        result = {"theory": self.theory, "exact": self.exact, "runs": Sampled.of(self.runs)}
+        return {f"{name}, {what}" if name else what: value for what, value in result.items()}
 
     def draw(self, ax, words: int | None = None, **labels: str) -> None:
         """The first words, or all."""
@@ -66,8 +66,8 @@ class Compared:
     @property
     def score(self) -> float:
         """Largest distance of the runs' mean from LIME's finite sample in expectation, in standard errors."""
-        found = Sampled.of(self.runs)
-        return float((np.abs(found.mean - self.expected) / found.error).max())
+        result = Sampled.of(self.runs)
+        return float((np.abs(result.mean - self.expected) / result.error).max())
 
     @property
     def gap(self) -> float:
@@ -88,7 +88,7 @@ def _exact(model: Rule | Linear, bandwidth: float) -> np.ndarray:
     explanation = explainer(model.review)
     # a word that the Pipeline's vectorizer takes for the same as another would move places
     assert explanation.feature_names == tuple(model.words)
-    found = explanation.values[0]
-    form = limes.limit(ExchangeableDesign.word_deletions(found.size, bandwidth), model.form()).coef
-    assert np.abs(found - form).max() <= _SAME * np.abs(form).max()
-    return found
+    result = explanation.values[0]
+    form = limes.limit(ExchangeableDesign.word_deletions(result.size, bandwidth), model.form()).coef
+    assert np.abs(result - form).max() <= _SAME * np.abs(form).max()
+    return result

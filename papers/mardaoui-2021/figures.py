@@ -50,12 +50,12 @@ def longer() -> Linear:
 
 def _one(model: Callable[[], Rule | Linear], words: int | None, label: str, told: str, runs: int) -> Drawn:
     """One panel at the defaults."""
-    found = Compared.of(model(), runs)
+    result = Compared.of(model(), runs)
     figure, (ax,) = panels(height=3.4)
-    found.draw(ax, words, theory_label=label)
+    result.draw(ax, words, theory_label=label)
     ax.set_ylabel("coefficient")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, found.numbers(), f"{told} {_scores({'': found})}")
+    return Drawn(figure, result.numbers(), f"{told} {_scores({'': result})}")
 
 
 def _two(
@@ -68,24 +68,24 @@ def _two(
 ) -> Drawn:
     """Two panels side by side, each with settings of its own."""
     own = model()
-    found = {name: Compared.of(own, runs, **options) for name, options in settings.items()}
+    result = {name: Compared.of(own, runs, **options) for name, options in settings.items()}
     figure, axes = panels(2, width=11.0, height=3.4)
-    for ax, (name, compared) in zip(axes, found.items(), strict=True):
+    for ax, (name, compared) in zip(axes, result.items(), strict=True):
         compared.draw(ax, words, theory_label=label)
         ax.set_title(name, fontsize=10)
     axes[0].set_ylabel("coefficient")
     axes[-1].legend(frameon=False, fontsize=8)
-    numbers = {key: value for name, c in found.items() for key, value in c.numbers(name).items()}
-    return Drawn(figure, numbers, f"{told} {_scores(found)}")
+    numbers = {key: value for name, c in result.items() for key, value in c.numbers(name).items()}
+    return Drawn(figure, numbers, f"{told} {_scores(result)}")
 
 
-def _scores(found: Mapping[str, Compared]) -> str:
+def _scores(result: Mapping[str, Compared]) -> str:
     """How theory, exact values and runs lie to each other."""
     lines = [
         f"{f'{name}: theory' if name else 'Theory'} differs from the exact value by at most "
         f"{_share(c.gap)} of the largest coefficient; the runs' mean lies within {c.score:.1f} standard "
         "errors of its expectation."
-        for name, c in found.items()
+        for name, c in result.items()
     ]
     return " ".join(lines)
 

@@ -50,8 +50,8 @@ def bandwidths(runs: int) -> Drawn:
     limit = np.array([_explained(model, text, words, bandwidth) for bandwidth in _GRID])
     means, errors, spread = {}, {}, {}
     for n in (_FEW, SAMPLES):
-        found = np.array([_runs(answers, len(words), bandwidth, n, runs) for bandwidth in _GRID])
-        means[n], spread[n] = found.mean(axis=1), found.std(axis=1, ddof=1)
+        result = np.array([_runs(answers, len(words), bandwidth, n, runs) for bandwidth in _GRID])
+        means[n], spread[n] = result.mean(axis=1), result.std(axis=1, ddof=1)
         errors[n] = spread[n] / np.sqrt(runs)
     figure, (ax,) = panels(width=7.0, height=3.6)
     form = _table(answers, len(words))
@@ -132,8 +132,8 @@ def sums(runs: int) -> Drawn:
     ]
     figure, (ax,) = panels(height=3.8)
     place = np.arange(_SHOWN)
-    for found, colour, offset, label in zip(drawn, _COLOURS, _OFFSETS, _LABELS, strict=True):
-        spread(ax, found[:, order], place + offset, width=0.2, colour=colour, label=label)
+    for result, colour, offset, label in zip(drawn, _COLOURS, _OFFSETS, _LABELS, strict=True):
+        spread(ax, result[:, order], place + offset, width=0.2, colour=colour, label=label)
     added = exact[0] + exact[1]
     crosses_and_rings(ax, place + _OFFSETS[2], exact=added[order], exact_label="sum of the exact values")
     named(ax, [words[j] for j in order])

@@ -89,9 +89,9 @@ class Linear:
         return np.random.default_rng(self.seed).normal(size=len(self.vectorizer.vocabulary_))
 
     def pipeline(self) -> Pipeline:
-        found = LinearRegression()
-        found.coef_, found.intercept_, found.n_features_in_ = self.coef, 0.0, self.coef.size
-        return Pipeline([("vectorizer", self.vectorizer), ("linear", found)])
+        result = LinearRegression()
+        result.coef_, result.intercept_, result.n_features_in_ = self.coef, 0.0, self.coef.size
+        return Pipeline([("vectorizer", self.vectorizer), ("linear", result)])
 
     @cached_property
     def loads(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +116,7 @@ class Linear:
 
 def word_loads(vectorizer: TfidfVectorizer, review: str) -> tuple[np.ndarray, np.ndarray]:
     """Column and m_j v_j of each word; 0 of words that the corpus's dictionary does not have."""
-    found = [vectorizer.vocabulary_.get(word, -1) for word in reviews.words_of(review)]
-    columns = np.array(found)
+    result = [vectorizer.vocabulary_.get(word, -1) for word in reviews.words_of(review)]
+    columns = np.array(result)
     counts = CountVectorizer.transform(vectorizer, [review]).toarray()[0]
     return np.maximum(columns, 0), np.where(columns >= 0, counts[columns] * vectorizer.idf_[columns], 0.0)

@@ -52,8 +52,8 @@ def words_of(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in re.split(r"\W+", text) if word))
 
 
-def _only(found) -> str:
-    (one,) = found
+def _only(result) -> str:
+    (one,) = result
     return one
 
 

@@ -94,9 +94,9 @@ def test_categories_and_missing_values_travel(asked):
 
 
 def test_rows_are_found_by_their_names(of_patients):
-    found = [entry["row"] for entry in of_patients.desk.search(" 44 ")]
-    assert found[:3] == [44, 440, 441]
-    assert found[3] == 144
+    result = [entry["row"] for entry in of_patients.desk.search(" 44 ")]
+    assert result[:3] == [44, 440, 441]
+    assert result[3] == 144
     assert of_patients.desk.search("no such") == []
     named = desk_of(
         of_patients.model, of_patients.X.iloc[:3], background=of_patients.X, ids=["Ann", "ann b", "Joan"]

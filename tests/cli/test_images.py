@@ -34,19 +34,19 @@ def run(*arguments):
 def test_a_photograph_and_an_onnx_file(files):
     model, photo, labels = files / "model.onnx", files / "photo.png", files / "labels.txt"
     options = ["--labels", labels, "--skip-labels", 1, "--top", 2, "--link", "softmax", "--mean", 127]
-    found = run(model, "--image", photo, *GRID, *options, "--scale", 128, "--html", files / "out.html")
-    assert found.exit_code == 0, found.output
-    assert "superpixel" in found.output
+    result = run(model, "--image", photo, *GRID, *options, "--scale", 128, "--html", files / "out.html")
+    assert result.exit_code == 0, result.output
+    assert "superpixel" in result.output
     assert "lx-photo" in (files / "out.html").read_text()
-    assert any(name in found.output for name in ("cat", "dog", "bird", "fish"))
-    assert "--mean and" not in found.output
+    assert any(name in result.output for name in ("cat", "dog", "bird", "fish"))
+    assert "--mean and" not in result.output
 
 
 def test_pixels_as_they_are_are_said(files):
-    found = run(files / "model.onnx", "--image", files / "photo.png", *GRID)
-    assert found.exit_code == 0
-    assert "--mean and" in found.stderr
-    assert "--mean and" not in found.stdout
+    result = run(files / "model.onnx", "--image", files / "photo.png", *GRID)
+    assert result.exit_code == 0
+    assert "--mean and" in result.stderr
+    assert "--mean and" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,6 @@ def test_pixels_as_they_are_are_said(files):
 def test_bad_files_and_options(files, monkeypatch, arguments, said):
     monkeypatch.chdir(files)
     (files / "labels.onnx").write_text("no model")
-    found = run(*arguments, *(GRID if "--text" not in arguments else ()))
-    assert isinstance(found.exception, InputError)
-    assert re.search(said, str(found.exception).replace("\n", " "))
+    result = run(*arguments, *(GRID if "--text" not in arguments else ()))
+    assert isinstance(result.exception, InputError)
+    assert re.search(said, str(result.exception).replace("\n", " "))

@@ -41,9 +41,9 @@ def test_a_table_is_explained_into_a_folder(files):
     assert done.exit_code == 0, done.output
     assert "178 rows, exact" in done.output
     assert "alcohol" in done.output
-    found = pd.concat([pd.read_parquet(path) for path in sorted((files / "out").glob("*.parquet"))])
-    assert found["id"].tolist() == list(range(1000, 1178))
-    assert found["error"].isna().all()
+    result = pd.concat([pd.read_parquet(path) for path in sorted((files / "out").glob("*.parquet"))])
+    assert result["id"].tolist() == list(range(1000, 1178))
+    assert result["error"].isna().all()
     again = run("--key", "id", "--output", "1", "--rows-per-part", "60")
     assert "178 rows were finished before" in again.output
     other = run("--key", "id", "--output", "2", "--rows-per-part", "60")
@@ -58,9 +58,9 @@ def test_what_is_wrong_is_said(files):
         (["--engine", "sparks"], "engine"),
         (["--key", "name"], "no column 'name'"),
     ]:
-        found = run(*options)
-        assert isinstance(found.exception, InputError), found.output
-        assert said in str(found.exception)
+        result = run(*options)
+        assert isinstance(result.exception, InputError), result.output
+        assert said in str(result.exception)
 
 
 @pytest.mark.engines
@@ -84,15 +84,15 @@ def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files, worke
     done = CliRunner().invoke(app, ["explain-table", "model.joblib", *options])
     assert done.exit_code == 0, done.output
     assert "rows were finished before" in done.output
-    found = read(files / "out")
-    assert found["row"].drop_duplicates().tolist() == list(range(12 * 178))
+    result = read(files / "out")
+    assert result["row"].drop_duplicates().tolist() == list(range(12 * 178))
 
 
 def test_engines_and_clusters_are_chosen(files, monkeypatch):
     monkeypatch.setattr(pytest.importorskip("limes.scale.dask"), "_PATIENCE", 0.5)
-    found = run("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9", "--output", "1")
-    assert isinstance(found.exception, InputError)
-    assert "no scheduler answers at tcp://127.0.0.1:9" in str(found.exception)
+    result = run("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9", "--output", "1")
+    assert isinstance(result.exception, InputError)
+    assert "no scheduler answers at tcp://127.0.0.1:9" in str(result.exception)
 
 
 def test_too_many_errors_end_the_command(files):

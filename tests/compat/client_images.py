@@ -17,15 +17,15 @@ def _explained(lime, ask=colours, *, image=PICTURE, options=None, **call):
 
 
 def coefficients_of_superpixels(lime, tmp):
-    found = _explained(lime)
-    return {label: dict(found.local_exp[label]) for label in sorted(found.top_labels)}
+    explanation = _explained(lime)
+    return {label: dict(explanation.local_exp[label]) for label in sorted(explanation.top_labels)}
 
 
 def the_default_call(lime, tmp):
-    found = lime.lime_image.LimeImageExplainer().explain_instance(
+    result = lime.lime_image.LimeImageExplainer().explain_instance(
         PICTURE, colours, top_labels=2, hide_color=0, num_samples=100
     )
-    image, mask = found.get_image_and_mask(found.top_labels[0], positive_only=True, hide_rest=True)
+    image, mask = result.get_image_and_mask(result.top_labels[0], positive_only=True, hide_rest=True)
     return image.shape, mask.shape
 
 
@@ -33,8 +33,8 @@ def superpixels_by_name(lime, tmp):
     from lime.wrappers.scikit_image import SegmentationAlgorithm
 
     segment = SegmentationAlgorithm("slic", n_segments=9, compactness=20, sigma=1)
-    found = _explained(lime, segmentation_fn=segment)
-    return found.segments.shape
+    result = _explained(lime, segmentation_fn=segment)
+    return result.segments.shape
 
 
 def quickshift_by_name(lime, tmp):
@@ -49,8 +49,8 @@ def what_speaks_for_a_label(lime, tmp):
 
 
 def what_speaks_against_a_label(lime, tmp):
-    found = _explained(lime)
-    return found.get_image_and_mask(0, positive_only=False, negative_only=True, num_features=1)[1]
+    result = _explained(lime)
+    return result.get_image_and_mask(0, positive_only=False, negative_only=True, num_features=1)[1]
 
 
 def both_sides_of_a_label(lime, tmp):
@@ -59,31 +59,31 @@ def both_sides_of_a_label(lime, tmp):
 
 
 def only_large_coefficients(lime, tmp):
-    found = _explained(lime)
-    return found.get_image_and_mask(0, positive_only=False, num_features=9, min_weight=0.02)[1]
+    result = _explained(lime)
+    return result.get_image_and_mask(0, positive_only=False, num_features=9, min_weight=0.02)[1]
 
 
 def boundaries_of_what_is_shown(lime, tmp):
-    found = _explained(lime)
-    image, mask = found.get_image_and_mask(found.top_labels[0], num_features=5)
+    result = _explained(lime)
+    image, mask = result.get_image_and_mask(result.top_labels[0], num_features=5)
     return mark_boundaries(image / 2 + 0.5, mask).shape
 
 
 def a_heat_map(lime, tmp):
-    found = _explained(lime)
-    weights = dict(found.local_exp[found.top_labels[0]])
-    return np.vectorize(weights.get)(found.segments)
+    explanation = _explained(lime)
+    weights = dict(explanation.local_exp[explanation.top_labels[0]])
+    return np.vectorize(weights.get)(explanation.segments)
 
 
 def scores_and_surrogates(lime, tmp):
-    found = _explained(lime, top_labels=1)
-    label = found.top_labels[0]
-    return label, found.intercept[label], float(found.score), np.ravel(found.local_pred)
+    surrogate = _explained(lime, top_labels=1)
+    label = surrogate.top_labels[0]
+    return label, surrogate.intercept[label], float(surrogate.score), np.ravel(surrogate.local_pred)
 
 
 def labels_by_number(lime, tmp):
-    found = _explained(lime, labels=(0, 2), top_labels=None)
-    return {label: dict(found.local_exp[label]) for label in (0, 2)}
+    explanation = _explained(lime, labels=(0, 2), top_labels=None)
+    return {label: dict(explanation.local_exp[label]) for label in (0, 2)}
 
 
 def filled_with_the_mean(lime, tmp):
@@ -97,18 +97,18 @@ def filled_with_the_mean(lime, tmp):
 def fractions_of_a_network(lime, tmp):
     """Pixels between -1 and 1, as mobile networks take them."""
     image = PICTURE / 127.5 - 1
-    found = _explained(lime, lambda images: colours((images + 1) * 127.5), image=image, hide_color=-1)
-    return dict(found.local_exp[0])
+    explanation = _explained(lime, lambda images: colours((images + 1) * 127.5), image=image, hide_color=-1)
+    return dict(explanation.local_exp[0])
 
 
 def a_sigmoid_of_one_column(lime, tmp):
-    found = _explained(lime, lambda images: colours(images)[:, :1], labels=(0,), top_labels=None)
-    return dict(found.local_exp[0])
+    explanation = _explained(lime, lambda images: colours(images)[:, :1], labels=(0,), top_labels=None)
+    return dict(explanation.local_exp[0])
 
 
 def a_grey_image(lime, tmp):
-    found = _explained(lime, image=PICTURE[..., 0], ask=lambda images: colours(images + np.arange(3)))
-    return found.image.shape
+    result = _explained(lime, image=PICTURE[..., 0], ask=lambda images: colours(images + np.arange(3)))
+    return result.image.shape
 
 
 def a_grey_image_made_colours(lime, tmp):
@@ -128,10 +128,10 @@ def batches_of_images(lime, tmp):
         seen.append(len(images))
         return colours(images)
 
-    found = _explained(lime, ask, batch_size=7, progress_bar=False) if _has_bar(lime) else None
-    found = found or _explained(lime, ask, batch_size=7)
+    explanation = _explained(lime, ask, batch_size=7, progress_bar=False) if _has_bar(lime) else None
+    explanation = explanation or _explained(lime, ask, batch_size=7)
     assert max(seen) == 7
-    return dict(found.local_exp[0])
+    return dict(explanation.local_exp[0])
 
 
 def _has_bar(lime):
@@ -145,8 +145,8 @@ def a_kernel_width(lime, tmp):
 
 
 def another_distance_and_regressor(lime, tmp):
-    found = _explained(lime, distance_metric="euclidean", model_regressor=LinearRegression())
-    return dict(found.local_exp[0])
+    explanation = _explained(lime, distance_metric="euclidean", model_regressor=LinearRegression())
+    return dict(explanation.local_exp[0])
 
 
 def few_features(lime, tmp):
@@ -163,10 +163,10 @@ def rows_of_one_s_own(lime, tmp):
             images = np.array([np.where(row[segments][..., None] > 0, image, fudged_image) for row in data])
             return data, classifier_fn(images)
 
-    found = Halves(random_state=0).explain_instance(
+    explanation = Halves(random_state=0).explain_instance(
         PICTURE, colours, segmentation_fn=lambda _: NINE, hide_color=0, top_labels=1
     )
-    return dict(found.local_exp[found.top_labels[0]])
+    return dict(explanation.local_exp[explanation.top_labels[0]])
 
 
 def rows_of_the_explainer(lime, tmp):

@@ -55,20 +55,20 @@ def the_list_of_a_forest(lime, tmp):
 
 
 def the_map_of_two_labels(lime, tmp):
-    found = _explained(lime, labels=(0, 1)).as_map()
-    return {label: dict(pairs) for label, pairs in found.items()}
+    result = _explained(lime, labels=(0, 1)).as_map()
+    return {label: dict(pairs) for label, pairs in result.items()}
 
 
 def the_top_label_of_three(lime, tmp):
     options = {"class_names": ["low", "mid", "high"]}
-    found = _explained(lime, THREE.predict_proba, options=options, top_labels=1)
-    top = found.available_labels()[0]
-    return top, found.top_labels, found.as_list(label=top)
+    explanation = _explained(lime, THREE.predict_proba, options=options, top_labels=1)
+    top = explanation.available_labels()[0]
+    return top, explanation.top_labels, explanation.as_list(label=top)
 
 
 def all_labels_of_a_range(lime, tmp):
-    found = _explained(lime, THREE.predict_proba, options={"class_names": None}, labels=range(3))
-    return sorted(found.available_labels()), {k: len(found.as_list(label=k)) for k in range(3)}
+    explanation = _explained(lime, THREE.predict_proba, options={"class_names": None}, labels=range(3))
+    return sorted(explanation.available_labels()), {k: len(explanation.as_list(label=k)) for k in range(3)}
 
 
 def few_features(lime, tmp):
@@ -76,8 +76,8 @@ def few_features(lime, tmp):
 
 
 def sorted_local_exp(lime, tmp):
-    found = _explained(lime).local_exp[1]
-    order = sorted(found, key=lambda pair: pair[0])
+    result = _explained(lime).local_exp[1]
+    order = sorted(result, key=lambda pair: pair[0])
     return [position for position, _ in order], np.array([weight for _, weight in order])
 
 
@@ -98,30 +98,35 @@ def names_from_the_list_by_splitting(lime, tmp):
 
 
 def the_model_s_answer(lime, tmp):
-    found = _explained(lime)
-    return found.predict_proba, int(found.predict_proba.argmax()), found.class_names
+    result = _explained(lime)
+    return result.predict_proba, int(result.predict_proba.argmax()), result.class_names
 
 
 def intercept_score_and_surrogate(lime, tmp):
-    found = _explained(lime)
-    return found.intercept[1], float(found.score), [float(p) for p in found.local_pred], found.local_pred[-1]
+    surrogate = _explained(lime)
+    return (
+        surrogate.intercept[1],
+        float(surrogate.score),
+        [float(p) for p in surrogate.local_pred],
+        surrogate.local_pred[-1],
+    )
 
 
 def formatted_numbers(lime, tmp):
-    found = _explained(lime)
-    texts = f"{found.score:.3f}", f"{found.local_pred[0]:.2f}", f"{found.intercept[1]:.4f}"
+    surrogate = _explained(lime)
+    texts = f"{surrogate.score:.3f}", f"{surrogate.local_pred[0]:.2f}", f"{surrogate.intercept[1]:.4f}"
     return [float(text) for text in texts]
 
 
 def a_regression(lime, tmp):
-    found = _explained(lime, NUMBER.predict, options={"mode": "regression"})
-    return found.as_list(), found.as_map().keys(), found.mode, found.dummy_label
+    explanation = _explained(lime, NUMBER.predict, options={"mode": "regression"})
+    return explanation.as_list(), explanation.as_map().keys(), explanation.mode, explanation.dummy_label
 
 
 def numbers_of_a_regression(lime, tmp):
-    found = _explained(lime, NUMBER.predict, options={"mode": "regression"})
-    assert found.min_value <= found.predicted_value <= found.max_value
-    return found.predicted_value, found.intercept[1], found.local_pred[0]
+    surrogate = _explained(lime, NUMBER.predict, options={"mode": "regression"})
+    assert surrogate.min_value <= surrogate.predicted_value <= surrogate.max_value
+    return surrogate.predicted_value, surrogate.intercept[1], surrogate.local_pred[0]
 
 
 def a_regression_with_labels(lime, tmp):
@@ -153,8 +158,8 @@ def printed(lime, tmp):
 
 
 def mapped_names(lime, tmp):
-    found = _explained(lime)
-    return dict(found.domain_mapper.map_exp_ids(found.local_exp[1]))
+    explanation = _explained(lime)
+    return dict(explanation.domain_mapper.map_exp_ids(explanation.local_exp[1]))
 
 
 # -- results that are shown ----------------------------------------------------------------------------------
@@ -176,8 +181,8 @@ def a_notebook(lime, tmp):
 
 
 def a_notebook_of_a_regression(lime, tmp):
-    found = _explained(lime, NUMBER.predict, options={"mode": "regression"})
-    return found.show_in_notebook(show_predicted_value=False)
+    result = _explained(lime, NUMBER.predict, options={"mode": "regression"})
+    return result.show_in_notebook(show_predicted_value=False)
 
 
 def a_figure(lime, tmp):
@@ -209,8 +214,8 @@ def positions_of_categories(lime, tmp):
         categorical_names={0: JOBS, 1: TOWNS},
         random_state=0,
     )
-    found = explainer.explain_instance(CODED[0], CODED_MODEL.predict_proba, num_samples=2500)
-    return found.as_list()
+    explanation = explainer.explain_instance(CODED[0], CODED_MODEL.predict_proba, num_samples=2500)
+    return explanation.as_list()
 
 
 def encoded_categories(lime, tmp):
@@ -226,10 +231,10 @@ def encoded_categories(lime, tmp):
     explainer = lime.lime_tabular.LimeTabularExplainer(
         CODED, categorical_features=[0, 1], categorical_names={0: JOBS, 1: TOWNS}, random_state=0
     )
-    found = explainer.explain_instance(
+    result = explainer.explain_instance(
         CODED[0], lambda rows: forest.predict_proba(widened(rows)), num_samples=2500
     )
-    return dict(found.as_map()[1])
+    return dict(result.as_map()[1])
 
 
 def deciles(lime, tmp):
@@ -268,11 +273,11 @@ def another_distance(lime, tmp):
 
 
 def another_regressor(lime, tmp):
-    found = [
+    result = [
         _explained(lime, chances, model_regressor=regressor).as_map()[1]
         for regressor in (Ridge(alpha=0.1), LinearRegression(), Lasso(alpha=1e-4))
     ]
-    return [dict(pairs) for pairs in found]
+    return [dict(pairs) for pairs in result]
 
 
 def every_selection(lime, tmp):
@@ -295,8 +300,8 @@ def a_wrapped_frame(lime, tmp):
         FRAME.values, feature_names=list(FRAME.columns), random_state=0
     )
     predict = lambda rows: forest.predict_proba(pd.DataFrame(rows, columns=FRAME.columns))  # noqa: E731
-    found = explainer.explain_instance(FRAME.values[3], predict, num_samples=2500)
-    return dict(found.as_map()[1])
+    result = explainer.explain_instance(FRAME.values[3], predict, num_samples=2500)
+    return dict(result.as_map()[1])
 
 
 def fewer_class_names(lime, tmp):
@@ -330,10 +335,10 @@ def statistics_in_place_of_data(lime, tmp):
 def a_sparse_table(lime, tmp):
     sparse = csr_matrix(np.where(X > 2, X, 0))
     explainer = lime.lime_tabular.LimeTabularExplainer(sparse, random_state=0)
-    found = explainer.explain_instance(
+    result = explainer.explain_instance(
         sparse[3], lambda rows: FOREST.predict_proba(rows.toarray()), num_features=2, num_samples=300
     )
-    return len(found.as_map()[1])
+    return len(result.as_map()[1])
 
 
 # -- other classes -------------------------------------------------------------------------------------------
@@ -349,19 +354,19 @@ def _picked(lime, **options):
 
 
 def a_submodular_pick(lime, tmp):
-    found = _picked(lime, sample_size=6, num_exps_desired=2)
-    return len(found.explanations), len(found.sp_explanations), len(found.V)
+    result = _picked(lime, sample_size=6, num_exps_desired=2)
+    return len(result.explanations), len(result.sp_explanations), len(result.V)
 
 
 def a_submodular_pick_of_all(lime, tmp):
-    found = _picked(lime, method="full", num_exps_desired=3)
-    frame = pd.DataFrame([dict(one.as_list(one.available_labels()[0])) for one in found.sp_explanations])
-    return len(frame), len(found.explanations)
+    result = _picked(lime, method="full", num_exps_desired=3)
+    frame = pd.DataFrame([dict(one.as_list(one.available_labels()[0])) for one in result.sp_explanations])
+    return len(frame), len(result.explanations)
 
 
 def figures_of_a_submodular_pick(lime, tmp):
-    found = _picked(lime, sample_size=5, num_exps_desired=2)
-    figures = [one.as_pyplot_figure(label=one.available_labels()[0]) for one in found.sp_explanations]
+    result = _picked(lime, sample_size=5, num_exps_desired=2)
+    figures = [one.as_pyplot_figure(label=one.available_labels()[0]) for one in result.sp_explanations]
     for figure in figures:
         plt.close(figure)
     return len(figures)
@@ -382,29 +387,29 @@ def a_recurrent_network_of_a_number(lime, tmp):
         discretize_continuous=False,
         random_state=0,
     )
-    found = explainer.explain_instance(SEQUENCES[0], lambda s: of_last(s)[:, 1], num_samples=2500)
-    return found.as_list()
+    explanation = explainer.explain_instance(SEQUENCES[0], lambda s: of_last(s)[:, 1], num_samples=2500)
+    return explanation.as_list()
 
 
 def a_flat_sequence(lime, tmp):
     explainer = lime.lime_tabular.RecurrentTabularExplainer(
         SEQUENCES[:, :1], feature_names=["load", "heat"], random_state=0
     )
-    found = explainer.explain_instance(
+    result = explainer.explain_instance(
         SEQUENCES[0, 0], lambda s: of_last(np.repeat(s, 3, axis=1)), num_samples=2500
     )
-    return dict(found.as_map()[1])
+    return dict(result.as_map()[1])
 
 
 def discretizers(lime, tmp):
-    found = {}
+    result = {}
     for name in ("QuartileDiscretizer", "DecileDiscretizer", "EntropyDiscretizer"):
         discretizer = getattr(lime.discretize, name)(X, [], NAMES, labels=CLASS, random_state=0)
         cells = discretizer.discretize(X)
         rows = discretizer.undiscretize(cells.copy())
         assert (discretizer.discretize(rows) == cells).mean() > 0.95
-        found[name] = cells, {j: len(names) for j, names in discretizer.names.items()}
-    return found
+        result[name] = cells, {j: len(names) for j, names in discretizer.names.items()}
+    return result
 
 
 def a_discretizer_of_one_s_own(lime, tmp):
@@ -467,27 +472,27 @@ def an_explanation_by_hand(lime, tmp):
 
 
 def another_domain_mapper(lime, tmp):
-    found = _explained(lime)
+    explanation = _explained(lime)
     names = [f"column {j}" for j in range(4)]
 
     class Mapper(lime.explanation.DomainMapper):
         def map_exp_ids(self, exp, **kwargs):
             return [(names[j], weight) for j, weight in exp]
 
-    found.domain_mapper = Mapper()
-    return dict(found.as_list())
+    explanation.domain_mapper = Mapper()
+    return dict(explanation.as_list())
 
 
 def shortened_local_exp(lime, tmp):
-    found = _explained(lime)
-    found.local_exp[1] = [pair for pair in found.local_exp[1] if pair[1] > 0]
-    return found.as_list()
+    explanation = _explained(lime)
+    explanation.local_exp[1] = [pair for pair in explanation.local_exp[1] if pair[1] > 0]
+    return explanation.as_list()
 
 
 def a_pickled_explanation(lime, tmp):
-    found = _explained(lime)
-    found.domain_mapper = lime.explanation.DomainMapper()
-    return dict(pickle.loads(pickle.dumps(found)).as_map()[1])
+    result = _explained(lime)
+    result.domain_mapper = lime.explanation.DomainMapper()
+    return dict(pickle.loads(pickle.dumps(result)).as_map()[1])
 
 
 # -- customisation -------------------------------------------------------------------------------------------
@@ -506,8 +511,8 @@ def another_base(lime, tmp):
             super().__init__(*args, **options)
             self.base = Doubled(self.base.kernel_fn, False, random_state=self.random_state)
 
-    found = Mine(X, random_state=0).explain_instance(ROW, chances, num_samples=2500)
-    return dict(found.as_map()[1])
+    result = Mine(X, random_state=0).explain_instance(ROW, chances, num_samples=2500)
+    return dict(result.as_map()[1])
 
 
 def another_kernel_of_the_base(lime, tmp):
@@ -528,19 +533,19 @@ def rows_of_one_s_own(lime, tmp):
             rows[0] = data_row
             return rows.copy(), rows
 
-    found = Near(X, discretize_continuous=False, random_state=0).explain_instance(
+    result = Near(X, discretize_continuous=False, random_state=0).explain_instance(
         ROW, chances, num_samples=2500
     )
-    return [j for j, _ in found.as_map()[1]]
+    return [j for j, _ in result.as_map()[1]]
 
 
 def another_seed_afterwards(lime, tmp):
-    explainer, found = _explainer(lime), []
+    explainer, result = _explainer(lime), []
     for seed in (1, 2):
         explainer.random_state = np.random.RandomState(seed)
         explainer.base.random_state = explainer.random_state
-        found.append(dict(explainer.explain_instance(ROW, chances, num_samples=2500).as_map()[1]))
-    return found, found[0] != found[1]
+        result.append(dict(explainer.explain_instance(ROW, chances, num_samples=2500).as_map()[1]))
+    return result, result[0] != result[1]
 
 
 def another_selection_afterwards(lime, tmp):
@@ -553,8 +558,8 @@ def a_global_seed(lime, tmp):
     """Without a seed of its own an explainer follows NumPy's."""
     np.random.seed(5)  # noqa: NPY002 - as such code has it
     explainer = lime.lime_tabular.LimeTabularExplainer(X, feature_names=NAMES)
-    found = explainer.explain_instance(ROW, FOREST.predict_proba, num_samples=2500)
-    return dict(found.as_map()[1])
+    result = explainer.explain_instance(ROW, FOREST.predict_proba, num_samples=2500)
+    return dict(result.as_map()[1])
 
 
 def scores_as_outputs(lime, tmp):

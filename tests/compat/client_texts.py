@@ -31,8 +31,8 @@ def the_list_of_a_pipeline(lime, tmp):
 
 
 def a_function_of_texts(lime, tmp):
-    found = _explained(lime, lambda texts: OPINION.predict_proba(VECTORIZER.transform(texts)))
-    return dict(found.as_list())
+    explanation = _explained(lime, lambda texts: OPINION.predict_proba(VECTORIZER.transform(texts)))
+    return dict(explanation.as_list())
 
 
 def one_column_made_two(lime, tmp):
@@ -57,20 +57,20 @@ def a_model_in_batches(lime, tmp):
 
 
 def two_labels(lime, tmp):
-    found = _explained(lime, labels=[0, 1])
-    return dict(found.as_list(label=0)), dict(found.as_list(label=1))
+    explanation = _explained(lime, labels=[0, 1])
+    return dict(explanation.as_list(label=0)), dict(explanation.as_list(label=1))
 
 
 def the_top_label(lime, tmp):
-    found = _explained(lime, top_labels=1)
-    label = found.available_labels()[0]
-    return label, len(found.as_list(label=label)), found.class_names[label]
+    explanation = _explained(lime, top_labels=1)
+    label = explanation.available_labels()[0]
+    return label, len(explanation.as_list(label=label)), explanation.class_names[label]
 
 
 def the_map_by_words(lime, tmp):
-    found = _explained(lime)
-    words = found.domain_mapper.indexed_string
-    return {words.word(j): weight for j, weight in found.as_map()[1]}
+    result = _explained(lime)
+    words = result.domain_mapper.indexed_string
+    return {words.word(j): weight for j, weight in result.as_map()[1]}
 
 
 def positions_of_words(lime, tmp):
@@ -109,8 +109,8 @@ def chances_of_words_by_sign(lime, tmp):
 
 
 def the_surrogate_s_prediction(lime, tmp):
-    found = _explained(lime)
-    return [float(p) for p in found.local_pred], float(found.score), found.intercept[1]
+    surrogate = _explained(lime)
+    return [float(p) for p in surrogate.local_pred], float(surrogate.score), surrogate.intercept[1]
 
 
 def a_page(lime, tmp):
@@ -158,13 +158,13 @@ def words_by_place_with_a_mask(lime, tmp):
         seen.update("[MASK]" in text for text in texts)
         return PIPELINE.predict_proba(texts)
 
-    found = _explained(lime, ask, options=options, num_features=30)
-    return dict(found.as_map()[1]), True in seen
+    result = _explained(lime, ask, options=options, num_features=30)
+    return dict(result.as_map()[1]), True in seen
 
 
 def characters(lime, tmp):
-    found = _explained(lime, text="good soup", options={"char_level": True}, num_features=4)
-    return len(found.as_list())
+    explanation = _explained(lime, text="good soup", options={"char_level": True}, num_features=4)
+    return len(explanation.as_list())
 
 
 def a_kernel_width(lime, tmp):
@@ -177,8 +177,8 @@ def a_kernel(lime, tmp):
 
 
 def another_distance_and_regressor(lime, tmp):
-    found = _explained(lime, distance_metric="euclidean", model_regressor=LinearRegression())
-    return dict(found.as_list())
+    explanation = _explained(lime, distance_metric="euclidean", model_regressor=LinearRegression())
+    return dict(explanation.as_list())
 
 
 def every_selection(lime, tmp):
@@ -212,13 +212,13 @@ def rows_of_one_s_own(lime, tmp):
             texts = [indexed_string.inverse_removing(np.flatnonzero(row == 0)) for row in data]
             return data, classifier_fn(texts), np.linspace(0, 1, d + 1)
 
-    found = OneLess(random_state=0).explain_instance(TEXT, PIPELINE.predict_proba, num_features=30)
-    return dict(found.as_list())
+    explanation = OneLess(random_state=0).explain_instance(TEXT, PIPELINE.predict_proba, num_features=30)
+    return dict(explanation.as_list())
 
 
 def markup_in_a_text(lime, tmp):
-    found = _explained(lime, text="good <b>soup</b> & friendly staff")
-    return dict(found.as_list()), isinstance(found.as_html(), str)
+    explanation = _explained(lime, text="good <b>soup</b> & friendly staff")
+    return dict(explanation.as_list()), isinstance(explanation.as_html(), str)
 
 
 def letters_of_other_scripts(lime, tmp):

@@ -57,9 +57,9 @@ def test_sampling_around_an_instance_in_bins_is_ignored(engine):
     with pytest.warns(UserWarning, match="it is ignored, as lime does") as caught:
         around = LimeTabularExplainer(X, random_state=0, engine=engine, sample_around_instance=True)
     assert caught[0].filename == __file__
-    found = [e.explain_instance(X[0], MODEL.predict_proba) for e in (plain, around)]
-    assert found[0].as_list() == found[1].as_list()
-    assert found[1].engine == engine
+    result = [e.explain_instance(X[0], MODEL.predict_proba) for e in (plain, around)]
+    assert result[0].as_list() == result[1].as_list()
+    assert result[1].engine == engine
 
 
 @ENGINES
@@ -67,8 +67,8 @@ def test_sampling_around_an_instance_in_bins_is_ignored(engine):
 def test_names_of_classes_that_do_not_fit(names, shown, engine):
     explainer = LimeTabularExplainer(X, class_names=names, engine=engine)
     with pytest.warns(UserWarning, match=f"class_names has {len(names)} names"):
-        found = explainer.explain_instance(X[0], MODEL.predict_proba)
-    assert found.class_names == shown
+        result = explainer.explain_instance(X[0], MODEL.predict_proba)
+    assert result.class_names == shown
 
 
 def test_a_name_of_the_target_among_the_columns():
@@ -81,8 +81,8 @@ def test_a_flat_sequence_is_its_columns():
     loads = RNG.normal(size=(60, 3, 2))
     explainer = RecurrentTabularExplainer(loads, mode="regression", random_state=0)
     flat = loads[0].T.ravel()
-    found = [explainer.explain_instance(row, lambda x: x[:, 2, 1]).as_list() for row in (loads[0], flat)]
-    assert found[0] == found[1]
+    result = [explainer.explain_instance(row, lambda x: x[:, 2, 1]).as_list() for row in (loads[0], flat)]
+    assert result[0] == result[1]
 
 
 STRICT = """
@@ -106,9 +106,9 @@ def test_strict():
 def test_the_surrogate_s_prediction_is_lime_s_array(engine):
     theirs = lime.lime_tabular.LimeTabularExplainer(X, random_state=0)
     theirs = theirs.explain_instance(X[0], MODEL.predict_proba, labels=(1, 0)).local_pred
-    found = LimeTabularExplainer(X, random_state=0, engine=engine)
-    found = found.explain_instance(X[0], MODEL.predict_proba, labels=(1, 0))
-    ours = found.local_pred
+    result = LimeTabularExplainer(X, random_state=0, engine=engine)
+    result = result.explain_instance(X[0], MODEL.predict_proba, labels=(1, 0))
+    ours = result.local_pred
     assert isinstance(ours, type(theirs))
     assert ours.shape == theirs.shape == (1,)
     assert [float(p) for p in ours] == ours.tolist() == [ours[0]] == [ours[-1]] == [ours.item()]
@@ -165,25 +165,25 @@ def test_another_base_answers(engine):
     plain = explainer.explain_instance(X[0], chances, num_samples=300)
     explainer = LimeTabularExplainer(X, random_state=0, engine=engine)
     explainer.base = Halved(explainer.base.kernel_fn)
-    found = explainer.explain_instance(X[0], chances, num_samples=300)
-    assert found.local_exp[1] == [(j, value / 2) for j, value in plain.local_exp[1]]
-    assert found.engine == "lime"
+    explanation = explainer.explain_instance(X[0], chances, num_samples=300)
+    assert explanation.local_exp[1] == [(j, value / 2) for j, value in plain.local_exp[1]]
+    assert explanation.engine == "lime"
     if engine == "limit":
-        assert "Halved" in found.engine_reason
+        assert "Halved" in explanation.engine_reason
     explainer.base = Foreign()
-    found = explainer.explain_instance(X[0], chances, num_samples=300)
-    assert found.local_exp[1] == [(1, 0.25)]
-    assert (found.intercept[1], found.score[1], found.local_pred[0]) == (0.5, 0.75, 0.625)
-    assert np.isinf(found.standard_errors[1][0][1])
+    explanation = explainer.explain_instance(X[0], chances, num_samples=300)
+    assert explanation.local_exp[1] == [(1, 0.25)]
+    assert (explanation.intercept[1], explanation.score[1], explanation.local_pred[0]) == (0.5, 0.75, 0.625)
+    assert np.isinf(explanation.standard_errors[1][0][1])
 
 
 def test_another_kernel_of_the_base():
     explainer = LimeTabularExplainer(X, random_state=0)
     explainer.base.kernel_fn = lambda d: np.exp(-d)
-    found = explainer.explain_instance(X[0], chances, num_samples=300)
+    explanation = explainer.explain_instance(X[0], chances, num_samples=300)
     expected = LimeTabularExplainer(X, random_state=0, kernel=lambda d, kernel_width: np.exp(-d))
-    assert found.as_list() == expected.explain_instance(X[0], chances, num_samples=300).as_list()
-    assert "base.kernel_fn" in found.engine_reason
+    assert explanation.as_list() == expected.explain_instance(X[0], chances, num_samples=300).as_list()
+    assert "base.kernel_fn" in explanation.engine_reason
 
 
 # -- methods that are called or overridden -------------------------------------------------------------------
@@ -226,9 +226,9 @@ def test_rows_of_a_subclass():
         return MODEL.predict_proba(x)
 
     explainer = Narrow(X, random_state=0, discretize_continuous=False)
-    found = explainer.explain_instance(X[3], watched, num_samples=400)
+    result = explainer.explain_instance(X[3], watched, num_samples=400)
     assert np.abs(seen[-1] - X[3]).max() < 0.6
-    assert found.engine_reason == "only lime's sampling supports your own __data_inverse"
+    assert result.engine_reason == "only lime's sampling supports your own __data_inverse"
 
 
 def test_texts_by_lime_s_private_method():
@@ -259,9 +259,9 @@ class OneWordLess(LimeTextExplainer):
 
 
 def test_texts_of_a_subclass():
-    found = OneWordLess(random_state=0).explain_instance("good food and rest", lengths)
-    assert found.engine_reason == "only lime's sampling supports your own __data_labels_distances"
-    assert found.as_list()[0][0] == "good"
+    explanation = OneWordLess(random_state=0).explain_instance("good food and rest", lengths)
+    assert explanation.engine_reason == "only lime's sampling supports your own __data_labels_distances"
+    assert explanation.as_list()[0][0] == "good"
 
 
 class Stripes(LimeImageExplainer):
@@ -278,11 +278,11 @@ class Stripes(LimeImageExplainer):
 
 @pytest.mark.parametrize("engine", [None, "lime"])
 def test_images_of_a_subclass(engine):
-    found = of_image(Stripes(random_state=0, engine=engine))
+    explanation = of_image(Stripes(random_state=0, engine=engine))
     plain = of_image(LimeImageExplainer(random_state=0))
-    assert found.engine == "lime"
+    assert explanation.engine == "lime"
     # the answers add up over superpixels, but for lime's ridge on five rows
-    assert [j for j, _ in found.local_exp[1]] == [j for j, _ in plain.local_exp[1]]
+    assert [j for j, _ in explanation.local_exp[1]] == [j for j, _ in plain.local_exp[1]]
 
 
 def test_batches_of_texts():
@@ -311,14 +311,14 @@ def seven(rows):
 def test_pages_have_bars_of_all_classes(engine):
     names = [f"class <{k}>" for k in range(7)]
     explainer = LimeTabularExplainer(X, class_names=names, random_state=0, engine=engine)
-    found = explainer.explain_instance(X[0], seven, num_samples=300)
-    for page in (found.as_html(), found._repr_html_()):
+    result = explainer.explain_instance(X[0], seven, num_samples=300)
+    for page in (result.as_html(), result._repr_html_()):
         bars = page.split('class="lx-classes"')[1].split("</table>")[0]
         assert bars.count("<tr>") == 6
         assert "2 others together" in bars
         assert "class &lt;6&gt;" in bars
         assert f"{np.sort(seven(X[:1])[0])[-1]:.3f}"[:4] in bars
-    assert 'class="lx-classes"' not in found.as_html(predict_proba=False)
+    assert 'class="lx-classes"' not in result.as_html(predict_proba=False)
 
 
 def test_a_regression_has_no_bars_of_classes():

@@ -137,8 +137,8 @@ def test_several_outputs_of_a_regression_are_not_one(engine):
 
 @ENGINES
 def test_a_column_of_answers_is_a_regression(engine):
-    found = explained(lambda x: x[:, :1], engine=engine, options={"mode": "regression"})
-    assert found.predicted_value == X[60, 0]
+    result = explained(lambda x: x[:, :1], engine=engine, options={"mode": "regression"})
+    assert result.predicted_value == X[60, 0]
 
 
 @ENGINES
@@ -164,16 +164,16 @@ def test_a_seed_holds_at_the_second_call(engine):
 
 @ENGINES
 def test_more_features_or_labels_than_there_are(engine):
-    found = explained(num_features=99, top_labels=99, engine=engine)
-    assert len(found.as_list(found.top_labels[0])) == 4
-    assert sorted(found.available_labels()) == [0, 1, 2]
+    explanation = explained(num_features=99, top_labels=99, engine=engine)
+    assert len(explanation.as_list(explanation.top_labels[0])) == 4
+    assert sorted(explanation.available_labels()) == [0, 1, 2]
 
 
 def test_few_samples_are_enough():
     assert explained(num_samples=20).limes.method == "exact"
-    found = explained(lines, num_samples=20)
-    assert (found.engine, found.limes.model_calls) == ("lime", 20)
-    assert found.engine_reason == "only lime's sampling supports num_samples < 64"
+    result = explained(lines, num_samples=20)
+    assert (result.engine, result.limes.model_calls) == ("lime", 20)
+    assert result.engine_reason == "only lime's sampling supports num_samples < 64"
     assert (
         explained(LogisticRegression(max_iter=1000).fit(X, Y).predict_proba, num_samples=20).engine == "limit"
     )
@@ -194,11 +194,13 @@ def test_rows_of_any_kind(kind, engine):
 def test_names_come_from_a_frame(engine):
     frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
     model = RandomForestClassifier(5, random_state=0).fit(frame, Y)
-    found = explained(model.predict_proba, frame.iloc[60], frame, engine)
-    assert {name for name, _ in found.as_list()} == set(found.domain_mapper.discretized_feature_names)
-    assert any("pl" in name for name, _ in found.as_list())
+    explanation = explained(model.predict_proba, frame.iloc[60], frame, engine)
+    assert {name for name, _ in explanation.as_list()} == set(
+        explanation.domain_mapper.discretized_feature_names
+    )
+    assert any("pl" in name for name, _ in explanation.as_list())
     by_name = frame.iloc[60][["pw", "sl", "pl", "sw"]]
-    assert explained(model.predict_proba, by_name, frame, engine).as_map() == found.as_map()
+    assert explained(model.predict_proba, by_name, frame, engine).as_map() == explanation.as_map()
     with pytest.raises(InputError, match="did you mean"):
         explained(model.predict_proba, frame.iloc[60].rename({"sw": "sww"}), frame, engine)
 
@@ -236,31 +238,42 @@ def test_a_whole_number_column_is_not_truncated(engine):
 @ENGINES
 def test_columns_that_say_nothing_new(engine):
     data = np.column_stack([X, X[:, 0], np.full(len(X), 2.0)])
-    found = explained(
+    explanation = explained(
         lines, data[60], data, engine, {"feature_selection": "forward_selection"}, num_features=6
     )
-    assert np.isfinite([value for _, value in found.as_list()]).all()
+    assert np.isfinite([value for _, value in explanation.as_list()]).all()
 
 
 @ENGINES
 def test_a_model_that_always_says_the_same(engine):
-    found = explained(lambda x: np.tile([0.25, 0.75], (len(x), 1)), engine=engine)
-    np.testing.assert_allclose([value for _, value in found.as_list()], 0.0, atol=1e-12)
-    assert found.score == pytest.approx(1.0, rel=1e-12)
+    explanation = explained(lambda x: np.tile([0.25, 0.75], (len(x), 1)), engine=engine)
+    np.testing.assert_allclose([value for _, value in explanation.as_list()], 0.0, atol=1e-12)
+    assert explanation.score == pytest.approx(1.0, rel=1e-12)
 
 
 @ENGINES
 def test_probabilities_that_need_not_add_up(engine):
     """Several labels may hold at once."""
-    found = explained(lambda x: np.hstack([lines(x), lines(x)]), labels=(1, 3), engine=engine)
-    assert found.as_list(1) == found.as_list(3)
+    explanation = explained(lambda x: np.hstack([lines(x), lines(x)]), labels=(1, 3), engine=engine)
+    assert explanation.as_list(1) == explanation.as_list(3)
 
 
 @ENGINES
 def test_numbers_that_json_takes(engine):
-    found = explained(lambda x: lines(x).astype(np.float32), row=X[60].astype(np.float32), engine=engine)
-    assert json.loads(json.dumps(found.as_map()[1])) == [[j, value] for j, value in found.as_map()[1]]
-    json.dumps([found.as_list(), found.intercept, float(found.score), found.local_pred.item()])
+    explanation = explained(
+        lambda x: lines(x).astype(np.float32), row=X[60].astype(np.float32), engine=engine
+    )
+    assert json.loads(json.dumps(explanation.as_map()[1])) == [
+        [j, value] for j, value in explanation.as_map()[1]
+    ]
+    json.dumps(
+        [
+            explanation.as_list(),
+            explanation.intercept,
+            float(explanation.score),
+            explanation.local_pred.item(),
+        ]
+    )
 
 
 def test_labels_that_were_not_explained_are_named():
@@ -278,35 +291,35 @@ def test_a_notebook_shows_it(monkeypatch):
     vars(display).update(display=shown.append, HTML=lambda page: SimpleNamespace(page=page))
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    found = explained()
-    found.show_in_notebook(show_table=True, show_all=False)
-    assert shown[0].page == found.as_html()
-    assert "<script" not in found._repr_html_()
+    result = explained()
+    result.show_in_notebook(show_table=True, show_all=False)
+    assert shown[0].page == result.as_html()
+    assert "<script" not in result._repr_html_()
 
 
 def test_options_of_pages():
-    found = explained(options={"class_names": ["setosa", "versicolor", "virginica"]}, num_features=2)
-    assert "not captured at the row" in found.as_html()
-    assert "not captured at the row" not in found.as_html(predict_proba=False)
-    assert f"<td>{X[60, 0]:g}<td>" in found.as_html()
-    assert f"<td>{X[60, 0]:g}<td>" not in found.as_html(show_table=False)
-    few, all_of_them = (found.as_html(show_all=shown).count("<tr><td>") for shown in (False, True))
+    result = explained(options={"class_names": ["setosa", "versicolor", "virginica"]}, num_features=2)
+    assert "not captured at the row" in result.as_html()
+    assert "not captured at the row" not in result.as_html(predict_proba=False)
+    assert f"<td>{X[60, 0]:g}<td>" in result.as_html()
+    assert f"<td>{X[60, 0]:g}<td>" not in result.as_html(show_table=False)
+    few, all_of_them = (result.as_html(show_all=shown).count("<tr><td>") for shown in (False, True))
     assert all_of_them == few + 2
     with pytest.raises(UnknownOptionError, match="show_tables"):
-        found.as_html(show_tables=True)
+        result.as_html(show_tables=True)
 
 
 def test_pages_have_the_numbers_of_the_list():
-    found = explained(num_features=2, options={"discretize_continuous": False})
-    page = found._shown(None)
-    np.testing.assert_allclose(page.values[0, :, 0], [value for _, value in found.as_list()])
-    assert page.intercepts[0, 0] == found.intercept[1]
-    assert page.surrogate_predictions[0, 0] == found.local_pred.by_label[1]
-    assert "per standard deviation" in found.as_html()
+    explanation = explained(num_features=2, options={"discretize_continuous": False})
+    page = explanation._shown(None)
+    np.testing.assert_allclose(page.values[0, :, 0], [value for _, value in explanation.as_list()])
+    assert page.intercepts[0, 0] == explanation.intercept[1]
+    assert page.surrogate_predictions[0, 0] == explanation.local_pred.by_label[1]
+    assert "per standard deviation" in explanation.as_html()
 
 
 def test_a_regression_s_page_hides_its_prediction_on_demand():
-    found = explained(lambda x: x[:, 0], options={"mode": "regression"})
-    assert "not captured at the row" in found.as_html()
-    assert "not captured at the row" not in found.as_html(show_predicted_value=False)
-    assert found.min_value <= found.predicted_value <= found.max_value
+    result = explained(lambda x: x[:, 0], options={"mode": "regression"})
+    assert "not captured at the row" in result.as_html()
+    assert "not captured at the row" not in result.as_html(show_predicted_value=False)
+    assert result.min_value <= result.predicted_value <= result.max_value

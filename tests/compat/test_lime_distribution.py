@@ -47,10 +47,14 @@ CASES = {
 def coefficients(kind, options, seed):
     """Coefficients, intercept, score and prediction of one fit on 300 rows."""
     explainer = kind(X, random_state=seed, **options)
-    found = explainer.explain_instance(X[7], chances, num_samples=300)
-    values = dict(found.as_map()[1])
-    local = float(np.ravel(found.local_pred)[0]) if np.ndim(found.local_pred) else float(found.local_pred)
-    return [*(values[j] for j in range(4)), found.intercept[1], float(found.score), local]
+    surrogate = explainer.explain_instance(X[7], chances, num_samples=300)
+    values = dict(surrogate.as_map()[1])
+    local = (
+        float(np.ravel(surrogate.local_pred)[0])
+        if np.ndim(surrogate.local_pred)
+        else float(surrogate.local_pred)
+    )
+    return [*(values[j] for j in range(4)), surrogate.intercept[1], float(surrogate.score), local]
 
 
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
@@ -68,13 +72,15 @@ def test_mean_and_spread_of_all_numbers_are_lime_s(options):
 @pytest.mark.parametrize("name", ["quartiles", "slopes"])
 def test_the_limit_is_what_they_scatter_around(name):
     def numbers(kind, seed, count):
-        found = kind(X, random_state=seed, **CASES[name]).explain_instance(X[7], chances, num_samples=count)
-        values = dict(found.as_map()[1])
+        surrogate = kind(X, random_state=seed, **CASES[name]).explain_instance(
+            X[7], chances, num_samples=count
+        )
+        values = dict(surrogate.as_map()[1])
         return [
             *(values[j] for j in range(4)),
-            found.intercept[1],
-            float(found.score),
-            *np.ravel(found.local_pred),
+            surrogate.intercept[1],
+            float(surrogate.score),
+            *np.ravel(surrogate.local_pred),
         ]
 
     runs = np.array([numbers(lime.lime_tabular.LimeTabularExplainer, 1 + seed, 4000) for seed in range(40)])

@@ -55,27 +55,27 @@ def explained(image=IMAGE, fn=model, segments=TWELVE, engine="limit", seed=0, **
 
 
 def test_few_superpixels_are_exact():
-    found = explained(segments=SIX)
+    explanation = explained(segments=SIX)
     told = limes.ImageExplainer(model, segments=SIX, fill=0)(IMAGE)
-    assert (found.engine, found.limes.method) == ("limit", "exact")
-    assert sorted(found.top_labels) == [0, 1, 2]
+    assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
+    assert sorted(explanation.top_labels) == [0, 1, 2]
     for label in range(3):
-        coef = dict(found.local_exp[label])
+        coef = dict(explanation.local_exp[label])
         np.testing.assert_allclose([coef[j] for j in range(6)], told.values[0, :, label], rtol=EXACT)
-        assert found.intercept[label] == pytest.approx(told.intercepts[0, label], rel=EXACT)
-        assert found.local_pred.by_label[label] == pytest.approx(
+        assert explanation.intercept[label] == pytest.approx(told.intercepts[0, label], rel=EXACT)
+        assert explanation.local_pred.by_label[label] == pytest.approx(
             told.surrogate_predictions[0, label], rel=EXACT
         )
-        assert found.score[label] == pytest.approx(told.fidelity[0, label], rel=EXACT)
-        assert {error for _, error in found.standard_errors[label]} == {0.0}
+        assert explanation.score[label] == pytest.approx(told.fidelity[0, label], rel=EXACT)
+        assert {error for _, error in explanation.standard_errors[label]} == {0.0}
 
 
 def test_many_are_sampled_with_error_bars_that_hold_the_limit():
     truth = explained(num_samples=4096)
-    found = explained(num_samples=200)
-    assert (truth.limes.method, found.limes.method) == ("exact", "sampled")
-    limit, errors = dict(truth.local_exp[1]), dict(found.standard_errors[1])
-    assert all(abs(value - limit[j]) < 5 * errors[j] for j, value in found.local_exp[1])
+    explanation = explained(num_samples=200)
+    assert (truth.limes.method, explanation.limes.method) == ("exact", "sampled")
+    limit, errors = dict(truth.local_exp[1]), dict(explanation.standard_errors[1])
+    assert all(abs(value - limit[j]) < 5 * errors[j] for j, value in explanation.local_exp[1])
 
 
 def test_an_estimator_of_flattened_images_is_read():
@@ -83,18 +83,18 @@ def test_an_estimator_of_flattened_images_is_read():
     forest = RandomForestClassifier(10, max_depth=5, random_state=0).fit(digits, names)
     # without black superpixels: a black fill hides these from lime, and limes leaves them out
     image, segments = digits[0].reshape(8, 8) + 1.0, grid(4, 4, (8, 8))
-    found = explained(image, forest.predict_proba, segments, num_samples=10)
+    explanation = explained(image, forest.predict_proba, segments, num_samples=10)
     told = limes.ImageExplainer(forest, segments=segments, fill=0)(image)
-    assert found.limes.method == told.method == "exact"
-    coef = dict(found.local_exp[0])
+    assert explanation.limes.method == told.method == "exact"
+    coef = dict(explanation.local_exp[0])
     np.testing.assert_allclose([coef[j] for j in range(16)], told[..., "0"].values[0], rtol=EXACT, atol=EXACT)
-    assert found.image.shape == (8, 8, 3)
-    assert 0 < found.score <= 1
+    assert explanation.image.shape == (8, 8, 3)
+    assert 0 < explanation.score <= 1
 
 
 def test_the_engine_lime_has_lime_s_law():
     def runs(make):
-        found = [
+        explanation = [
             make(random_state=seed).explain_instance(
                 IMAGE,
                 model,
@@ -106,12 +106,14 @@ def test_the_engine_lime_has_lime_s_law():
             )
             for seed in range(repeats(200, 60))
         ]
-        return np.array([numbers(one) for one in found])
+        return np.array([numbers(one) for one in explanation])
 
-    def numbers(found):
-        coefs = [dict(found.local_exp[k]) for k in (0, 1)]
-        last = [float(found.score), float(np.ravel(found.local_pred)[0])]
-        return [coef[j] for coef in coefs for j in range(12)] + [found.intercept[k] for k in (0, 1)] + last
+    def numbers(explanation):
+        coefs = [dict(explanation.local_exp[k]) for k in (0, 1)]
+        last = [float(explanation.score), float(np.ravel(explanation.local_pred)[0])]
+        return (
+            [coef[j] for coef in coefs for j in range(12)] + [explanation.intercept[k] for k in (0, 1)] + last
+        )
 
     first = runs(lambda **seed: LimeImageExplainer(engine="lime", **seed))
     second = runs(lime.lime_image.LimeImageExplainer)
@@ -128,14 +130,14 @@ def test_the_engine_lime_has_lime_s_law():
 @ENGINES
 def test_fewer_features(chosen, selection, count):
     explainer = LimeImageExplainer(random_state=0, engine=chosen, feature_selection=selection)
-    found = explainer.explain_instance(
+    explanation = explainer.explain_instance(
         IMAGE, model, hide_color=0, segmentation_fn=lambda image: TWELVE, num_features=count
     )
-    assert len(found.local_exp[1]) <= (12 if selection == "none" else count)
-    assert {0, 11} <= {j for j, _ in found.local_exp[1]}
-    assert 0 < found.score[1] < 1
-    total = found.intercept[1] + sum(value for _, value in found.local_exp[1])
-    assert found.local_pred.by_label[1] == pytest.approx(total)
+    assert len(explanation.local_exp[1]) <= (12 if selection == "none" else count)
+    assert {0, 11} <= {j for j, _ in explanation.local_exp[1]}
+    assert 0 < explanation.score[1] < 1
+    total = explanation.intercept[1] + sum(value for _, value in explanation.local_exp[1])
+    assert explanation.local_pred.by_label[1] == pytest.approx(total)
 
 
 @ENGINES
@@ -158,14 +160,14 @@ def test_a_result_depends_on_seed_and_image_alone(chosen):
 
 @ENGINES
 def test_labels(chosen):
-    found = explained(engine=chosen, top_labels=2)
+    explanation = explained(engine=chosen, top_labels=2)
     order = np.argsort(-model(IMAGE[None])[0])[:2].tolist()
-    assert found.top_labels == list(found.local_exp) == found.available_labels() == order
+    assert explanation.top_labels == list(explanation.local_exp) == explanation.available_labels() == order
     # lime explains the largest answer last
-    assert found.score == found.score[order[0]]
+    assert explanation.score == explanation.score[order[0]]
     for k in order:
-        total = found.intercept[k] + sum(value for _, value in found.local_exp[k])
-        assert found.local_pred.by_label[k] == pytest.approx(total)
+        total = explanation.intercept[k] + sum(value for _, value in explanation.local_exp[k])
+        assert explanation.local_pred.by_label[k] == pytest.approx(total)
     both = explained(engine=chosen, labels=(2, 1), top_labels=None)
     assert both.score == both.score[1]
     named = explained(engine=chosen, labels=(2,), top_labels=None)
@@ -176,11 +178,11 @@ def test_labels(chosen):
 @ENGINES
 def test_one_number_an_image_is_label_0(chosen):
     for shape in ((-1,), (-1, 1)):
-        found = explained(
+        explanation = explained(
             fn=lambda images, shape=shape: 7 * model(images)[:, 1].reshape(shape), engine=chosen
         )
-        assert list(found.local_exp) == [0]
-        assert found.local_exp[0][0][0] in (0, 11)
+        assert list(explanation.local_exp) == [0]
+        assert explanation.local_exp[0][0][0] in (0, 11)
     with pytest.raises(InputError, match="labels"):
         explained(fn=lambda images: model(images)[:, 1], engine=chosen, top_labels=None)
 
@@ -198,17 +200,17 @@ def test_segments_of_any_numbers_are_switched_and_shown(chosen):
         on = np.stack([images[:, j == SIX].mean(axis=(1, 2)) for j in range(6)], axis=1)
         return on @ effects
 
-    found = explained(np.ones((12, 16, 3)), sums, segments, chosen)
-    coef = dict(found.local_exp[0])
+    explanation = explained(np.ones((12, 16, 3)), sums, segments, chosen)
+    coef = dict(explanation.local_exp[0])
     # lime's ridge shrinks by some percent
     np.testing.assert_allclose(
         [coef[name] for name in names], effects, rtol=1e-9 if chosen == "limit" else 0.1
     )
-    heat = np.vectorize(coef.get)(found.segments)
+    heat = np.vectorize(coef.get)(explanation.segments)
     np.testing.assert_allclose(heat, effects[SIX], rtol=0.1)
-    _, mask = found.get_image_and_mask(0, num_features=1)
+    _, mask = explanation.get_image_and_mask(0, num_features=1)
     np.testing.assert_array_equal(mask, segments == -5)
-    assert found.segments is segments or (found.segments == segments).all()
+    assert explanation.segments is segments or (explanation.segments == segments).all()
 
 
 @ENGINES
@@ -248,11 +250,11 @@ def test_whole_numbers_are_filled_with_the_nearest(chosen):
 )
 def test_every_kind_of_image_works_with_the_default_segmentation(chosen, image):
     explainer = LimeImageExplainer(random_state=0, engine=chosen)
-    found = explainer.explain_instance(image, model, num_samples=400, progress_bar=False)
-    picture, mask = found.get_image_and_mask(1, positive_only=False)
+    result = explainer.explain_instance(image, model, num_samples=400, progress_bar=False)
+    picture, mask = result.get_image_and_mask(1, positive_only=False)
     channels = image.shape[2] if image.ndim == 3 else 1
     assert picture.shape == (12, 16, max(channels, 3))
-    assert mask.shape == found.segments.shape == (12, 16)
+    assert mask.shape == result.segments.shape == (12, 16)
     assert picture.dtype == image.dtype
 
 
@@ -288,14 +290,14 @@ def test_tensors_with_gradients_are_refused_with_advice(chosen):
 
     with pytest.raises(ModelError, match="detach"):
         explained(fn=network, engine=chosen)
-    found = explained(fn=lambda images: torch.as_tensor(model(images)), engine=chosen)
-    assert found.local_exp == explained(engine=chosen).local_exp
+    explanation = explained(fn=lambda images: torch.as_tensor(model(images)), engine=chosen)
+    assert explanation.local_exp == explained(engine=chosen).local_exp
 
 
 @ENGINES
 def test_one_superpixel(chosen):
-    found = explained(segments=np.ones((12, 16), dtype=int), engine=chosen)
-    assert [j for j, _ in found.local_exp[1]] == [1]
+    explanation = explained(segments=np.ones((12, 16), dtype=int), engine=chosen)
+    assert [j for j, _ in explanation.local_exp[1]] == [1]
 
 
 # -- pictures ------------------------------------------------------------------------------------------------
@@ -306,28 +308,28 @@ def test_one_superpixel(chosen):
     crossed(*[[True, False]] * 3, [(5, 0.0), (3, 0.01), (12, 0.03), (12, -0.02)]),
 )
 def test_pictures_are_lime_s(positive_only, negative_only, hide_rest, size):
-    found = explained()
-    theirs = lime.lime_image.ImageExplanation(found.image, found.segments)
-    theirs.local_exp = found.local_exp
+    explanation = explained()
+    theirs = lime.lime_image.ImageExplanation(explanation.image, explanation.segments)
+    theirs.local_exp = explanation.local_exp
     options = (positive_only, negative_only, hide_rest, *size)
     if positive_only and negative_only:
         with pytest.raises(InputError, match="exclude each other"):
-            found.get_image_and_mask(1, *options)
+            explanation.get_image_and_mask(1, *options)
         return
     for ours, expected in zip(
-        found.get_image_and_mask(1, *options), theirs.get_image_and_mask(1, *options), strict=True
+        explanation.get_image_and_mask(1, *options), theirs.get_image_and_mask(1, *options), strict=True
     ):
         np.testing.assert_array_equal(ours, expected)
 
 
 def test_pictures_of_narrow_types():
     segments = TWELVE.astype(np.uint8)
-    found = explained((255 * IMAGE).astype(np.uint8), lambda images: model(images / 255), segments)
-    picture, mask = found.get_image_and_mask(0, positive_only=False, hide_rest=True)
+    result = explained((255 * IMAGE).astype(np.uint8), lambda images: model(images / 255), segments)
+    picture, mask = result.get_image_and_mask(0, positive_only=False, hide_rest=True)
     assert picture.dtype == np.uint8
     assert mask.min() == -1
     picture[:] = 0
-    assert found.image.max() > 0
+    assert result.image.max() > 0
 
 
 def test_an_explanation_by_hand():
@@ -340,24 +342,27 @@ def test_an_explanation_by_hand():
 
 @ENGINES
 def test_pages_lists_and_limes_explanation(chosen, tmp_path):
-    found = explained(segments=TWELVE + 3, engine=chosen, num_features=4)
-    assert found.as_list(1)[0][0] in ("superpixel 3", "superpixel 14")
-    figure = found.as_pyplot_figure(1)
+    explanation = explained(segments=TWELVE + 3, engine=chosen, num_features=4)
+    assert explanation.as_list(1)[0][0] in ("superpixel 3", "superpixel 14")
+    figure = explanation.as_pyplot_figure(1)
     assert len(figure.axes[0].patches) == 4
     plt.close(figure)
-    found.save_to_file(tmp_path / "page.html", labels=[1])
+    explanation.save_to_file(tmp_path / "page.html", labels=[1])
     page = (tmp_path / "page.html").read_text()
     assert 'class="lx-glass"' in page
     # the surrogate of the four superpixels, not of all; the page says where each is
-    assert f"{found.local_pred.by_label[1]:.3f}"[:5] in page
-    assert f"R² <b>{found.score[1]:.3f}<" in page
-    assert ("superpixel 11 at" in page, "superpixel 5 at" in page) == (True, 8 in dict(found.local_exp[1]))
-    assert found.limes.output_names == tuple(str(k) for k in found.top_labels)
-    ax = found.limes.plot.image()
+    assert f"{explanation.local_pred.by_label[1]:.3f}"[:5] in page
+    assert f"R² <b>{explanation.score[1]:.3f}<" in page
+    assert ("superpixel 11 at" in page, "superpixel 5 at" in page) == (
+        True,
+        8 in dict(explanation.local_exp[1]),
+    )
+    assert explanation.limes.output_names == tuple(str(k) for k in explanation.top_labels)
+    ax = explanation.limes.plot.image()
     plt.close(ax.figure)
-    again = pickle.loads(pickle.dumps(found))
-    assert again.local_exp == found.local_exp
-    assert again.score == found.score
+    again = pickle.loads(pickle.dumps(explanation))
+    assert again.local_exp == explanation.local_exp
+    assert again.score == explanation.score
 
 
 # -- options -------------------------------------------------------------------------------------------------
@@ -372,14 +377,14 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
     ],
 )
 def test_what_only_lime_knows_is_said(option, call):
-    found = explained(**call)
-    assert (found.engine, found.engine_reason) == ("lime", f"only lime's sampling supports {option}")
+    result = explained(**call)
+    assert (result.engine, result.engine_reason) == ("lime", f"only lime's sampling supports {option}")
 
 
 def test_a_kernel_of_one_s_own():
     explainer = LimeImageExplainer(kernel=lambda d, kernel_width: np.ones(len(d)), random_state=0)
-    found = explainer.explain_instance(IMAGE, model, segmentation_fn=lambda image: TWELVE, num_samples=100)
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports kernel")
+    result = explainer.explain_instance(IMAGE, model, segmentation_fn=lambda image: TWELVE, num_samples=100)
+    assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports kernel")
 
 
 @ENGINES
@@ -397,9 +402,9 @@ def test_a_classifier_may_change_what_it_is_given(chosen):
         images *= 0.5
         return model(images)
 
-    found = explained(fn=halves, engine=chosen)
-    assert found.local_exp == explained(fn=lambda images: model(images * 0.5), engine=chosen).local_exp
-    np.testing.assert_array_equal(found.image, IMAGE)
+    explanation = explained(fn=halves, engine=chosen)
+    assert explanation.local_exp == explained(fn=lambda images: model(images * 0.5), engine=chosen).local_exp
+    np.testing.assert_array_equal(explanation.image, IMAGE)
 
 
 @ENGINES

@@ -45,14 +45,14 @@ def module(name):
     One gives scikit-image itself a random_seed, which that calls rng by now; one downloads newsgroups, in
     whose place are composed ones.
     """
-    found = suite(name)
-    if hasattr(found, "fetch_20newsgroups"):
-        found.fetch_20newsgroups = POSTS["fetch"]
-    if hasattr(found, "quickshift"):
-        found.quickshift = lambda image, *, random_seed, **params: quickshift(
+    result = suite(name)
+    if hasattr(result, "fetch_20newsgroups"):
+        result.fetch_20newsgroups = POSTS["fetch"]
+    if hasattr(result, "quickshift"):
+        result.quickshift = lambda image, *, random_seed, **params: quickshift(
             image, rng=random_seed, **params
         )
-    return found
+    return result
 
 
 def named(case):

@@ -41,16 +41,16 @@ def explained(predict=FOREST.predict_proba, row=X[60], options=None, **call):
 
 
 def test_a_bound_method_is_read_and_exact():
-    found = explained(labels=(0, 1, 2))
+    explanation = explained(labels=(0, 1, 2))
     told = limes.TabularExplainer(FOREST, X)(X[60])
-    assert (found.engine, found.limes.method) == ("limit", "exact")
+    assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
     for label in range(3):
-        coef = dict(found.as_map()[label])
+        coef = dict(explanation.as_map()[label])
         np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, label], rtol=1e-12)
-        assert found.intercept[label] == pytest.approx(told.intercepts[0, label])
-        assert found.local_pred.by_label[label] == pytest.approx(told.surrogate_predictions[0, label])
-        assert {error for _, error in found.standard_errors[label]} == {0.0}
-    assert found.available_labels() == [0, 1, 2]
+        assert explanation.intercept[label] == pytest.approx(told.intercepts[0, label])
+        assert explanation.local_pred.by_label[label] == pytest.approx(told.surrogate_predictions[0, label])
+        assert {error for _, error in explanation.standard_errors[label]} == {0.0}
+    assert explanation.available_labels() == [0, 1, 2]
 
 
 def test_any_other_function_is_sampled_with_error_bars_that_hold_the_limit():
@@ -77,14 +77,14 @@ def test_features_left_out_leave_a_least_squares_surrogate(count):
 @ENGINES
 def test_a_regression_is_told_as_lime_tells_it(chosen):
     explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
-    found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=3)
-    assert found.available_labels() == [1]
-    assert found.local_exp[0] == [(j, -value) for j, value in found.local_exp[1]]
-    assert found.predicted_value == pytest.approx(REGRESSOR.predict(BODIES[3:4])[0])
-    assert found.as_list() == found.as_list(label=7)
-    whole = found.intercept[1] + sum(value for _, value in found.local_exp[1])
-    assert found.local_pred[0] == found.local_pred.by_label[1] == pytest.approx(whole)
-    assert 0 < found.score < 1
+    explanation = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=3)
+    assert explanation.available_labels() == [1]
+    assert explanation.local_exp[0] == [(j, -value) for j, value in explanation.local_exp[1]]
+    assert explanation.predicted_value == pytest.approx(REGRESSOR.predict(BODIES[3:4])[0])
+    assert explanation.as_list() == explanation.as_list(label=7)
+    whole = explanation.intercept[1] + sum(value for _, value in explanation.local_exp[1])
+    assert explanation.local_pred[0] == explanation.local_pred.by_label[1] == pytest.approx(whole)
+    assert 0 < explanation.score < 1
 
 
 def test_a_model_that_is_read_is_not_asked(monkeypatch):
@@ -101,13 +101,13 @@ def test_a_model_that_is_read_is_not_asked(monkeypatch):
 
     # what every answer of a forest goes through; a predict_proba of our own would not be read
     monkeypatch.setattr(RandomForestClassifier, "_validate_X_predict", counted)
-    found = explainer.explain_instance(X[60], model.predict_proba)
+    result = explainer.explain_instance(X[60], model.predict_proba)
     assert asked == []
-    assert 0 < found.score < 1
+    assert 0 < result.score < 1
     assert asked == []
-    assert found.min_value < found.max_value
+    assert result.min_value < result.max_value
     assert asked == [4096]
-    np.testing.assert_allclose(found.predict_proba, model.predict_proba(X[60:61])[0])
+    np.testing.assert_allclose(result.predict_proba, model.predict_proba(X[60:61])[0])
 
 
 def test_a_function_is_asked_for_the_row_once_and_for_samples():
@@ -140,19 +140,19 @@ READ = {
 def test_bound_methods_of_readable_models_are_exact(model, method, binned):
     model.fit(BODIES, ILLNESS if method == "predict" else ILLNESS > 150)
     explainer = LimeTabularExplainer(BODIES, mode="regression", discretize_continuous=binned)
-    found = explainer.explain_instance(BODIES[3], getattr(model, method))
-    assert found.limes.method == "exact"
-    assert found.predicted_value == pytest.approx(np.ravel(getattr(model, method)(BODIES[3:4]))[0], rel=1e-6)
+    result = explainer.explain_instance(BODIES[3], getattr(model, method))
+    assert result.limes.method == "exact"
+    assert result.predicted_value == pytest.approx(np.ravel(getattr(model, method)(BODIES[3:4]))[0], rel=1e-6)
 
 
 def test_probabilities_follow_a_margin_that_can_be_read(monkeypatch):
     # as of more columns, whose interactions are too many to be summed out
     monkeypatch.setattr("limes.models.forms._linked.MOST_CELLS", 100)
     model = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(X, Y == 1)
-    found = explained(model.predict_proba, num_samples=1024)
-    assert found.limes.controls == ("margin",)
+    explanation = explained(model.predict_proba, num_samples=1024)
+    assert explanation.limes.controls == ("margin",)
     plain = explained(lambda x: model.predict_proba(x), num_samples=1024)
-    assert max(e for _, e in found.standard_errors[1]) < max(e for _, e in plain.standard_errors[1])
+    assert max(e for _, e in explanation.standard_errors[1]) < max(e for _, e in plain.standard_errors[1])
 
 
 @pytest.mark.parametrize("binned", [True, False])
@@ -163,13 +163,13 @@ def test_the_parts_of_the_surrogate_add_up(binned):
         explainer = LimeTabularExplainer(
             BODIES, mode="regression", discretize_continuous=binned, engine=chosen, random_state=0
         )
-        found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=4)
-        told = found.intercept[1] + sum(value * features[j] for j, value in found.as_map()[1])
-        assert told == pytest.approx(found.local_pred.by_label[1])
+        surrogate = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=4)
+        told = surrogate.intercept[1] + sum(value * features[j] for j, value in surrogate.as_map()[1])
+        assert told == pytest.approx(surrogate.local_pred.by_label[1])
         # in the user's own units
         own = np.ones(10) if binned else BODIES[3]
-        assert found.limes.intercepts[0] + found.limes.values[0] @ own == pytest.approx(
-            found.limes.surrogate_predictions[0]
+        assert surrogate.limes.intercepts[0] + surrogate.limes.values[0] @ own == pytest.approx(
+            surrogate.limes.surrogate_predictions[0]
         )
 
 
@@ -187,11 +187,11 @@ def test_a_discretizer_of_one_s_own_has_a_limit():
         dict(explained().as_list())
     )
     thirds = Thirds(X, [], NAMES)
-    found = explained(options={"discretizer": thirds}, num_features=4)
-    assert (found.engine, found.limes.method) == ("limit", "exact")
+    result = explained(options={"discretizer": thirds}, num_features=4)
+    assert (result.engine, result.limes.method) == ("limit", "exact")
     edges = [[x.min(), *q, x.max()] for x, q in zip(X.T, thirds.bins(X, None), strict=True)]
     told = limes.TabularExplainer(FOREST, X, bins=edges, output=[1])(X[60])
-    coef = dict(found.as_map()[1])
+    coef = dict(result.as_map()[1])
     np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, 0], rtol=1e-9)
 
 
@@ -210,9 +210,9 @@ def test_statistics_stand_for_the_data():
         "feature_frequencies": {j: counts.tolist() for j, (_, counts) in enumerate(counted)},
     }
     explainer = LimeTabularExplainer(np.zeros((2, 4)), feature_names=NAMES, training_data_stats=known)
-    found = explainer.explain_instance(X[60], FOREST.predict_proba)
-    assert (found.engine, found.limes.method) == ("limit", "exact")
-    assert dict(found.as_list()) == pytest.approx(dict(explained().as_list()))
+    explanation = explainer.explain_instance(X[60], FOREST.predict_proba)
+    assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
+    assert dict(explanation.as_list()) == pytest.approx(dict(explained().as_list()))
     apart = known | {"mins": {j: [low - 1 for low in known["mins"][j]] for j in range(4)}}
     other = LimeTabularExplainer(np.zeros((2, 4)), training_data_stats=apart)
     assert "gaps between bins" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
@@ -223,11 +223,11 @@ def test_draws_of_one_s_own():
         def drawn(self, feature, cells, levels):
             return np.array(self.means[feature])[cells]
 
-    found = explained(
+    result = explained(
         lambda x: [[1.0, len(np.unique(x[1:, 0]))]] * len(x), options={"discretizer": Middles(X, [], NAMES)}
     )
-    assert found.predict_proba[1] == 4
-    assert "with its own draws" in found.engine_reason
+    assert result.predict_proba[1] == 4
+    assert "with its own draws" in result.engine_reason
 
     class Forgotten(QuartileDiscretizer):
         def undiscretize(self, data):
@@ -258,10 +258,10 @@ def test_a_latin_hypercube_meets_every_stratum_once(binned):
 
 @ENGINES
 def test_verbose_tells_what_lime_tells(chosen, capsys):
-    found = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
+    surrogate = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
     said = capsys.readouterr().out.split()
     assert said[::2] == ["Intercept", "Prediction_local", "Right:"]
-    told = [found.intercept[1], found.local_pred.by_label[1], found.predict_proba[1]]
+    told = [surrogate.intercept[1], surrogate.local_pred.by_label[1], surrogate.predict_proba[1]]
     np.testing.assert_allclose([float(number) for number in said[1::2]], told)
 
 
@@ -274,10 +274,10 @@ def test_many_rows():
 
 
 def test_pickled_with_a_function_that_cannot_be():
-    found = explained(lambda x: FOREST.predict_proba(x), num_samples=200)
-    again = pickle.loads(pickle.dumps(found))
-    assert (again.score, again.as_list()) == (found.score, found.as_list())
-    assert again.limes.values.tolist() == found.limes.values.tolist()
+    explanation = explained(lambda x: FOREST.predict_proba(x), num_samples=200)
+    again = pickle.loads(pickle.dumps(explanation))
+    assert (again.score, again.as_list()) == (explanation.score, explanation.as_list())
+    assert again.limes.values.tolist() == explanation.limes.values.tolist()
 
 
 @ENGINES
@@ -315,8 +315,8 @@ def test_the_engine_is_chosen_by_explainer_block_and_environment(monkeypatch):
 
 
 def test_what_only_lime_knows_is_said():
-    found = explained(distance_metric="manhattan")
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports distance_metric")
+    result = explained(distance_metric="manhattan")
+    assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports distance_metric")
 
 
 @ENGINES
@@ -341,16 +341,18 @@ def test_frames_with_texts_go_in_and_reach_the_model_as_frames(chosen):
         frame, frame["town"] == "Ulm"
     )
     explainer = LimeTabularExplainer(frame, engine=chosen, random_state=0)
-    found = explainer.explain_instance(frame.iloc[0], model.predict_proba, num_samples=500)
-    assert found.as_list()[0][0] == f"town={frame['town'][0]}"
+    explanation = explainer.explain_instance(frame.iloc[0], model.predict_proba, num_samples=500)
+    assert explanation.as_list()[0][0] == f"town={frame['town'][0]}"
 
 
 def test_missing_values_are_explained_by_the_limit_and_refused_by_lime():
     data = X.copy()
     data[::7, 2] = np.nan
     model = RandomForestClassifier(5, random_state=0).fit(data, Y)
-    found = LimeTabularExplainer(data, feature_names=NAMES).explain_instance(data[0], model.predict_proba)
-    assert "petal length (cm) is missing" in dict(found.as_list())
+    explanation = LimeTabularExplainer(data, feature_names=NAMES).explain_instance(
+        data[0], model.predict_proba
+    )
+    assert "petal length (cm) is missing" in dict(explanation.as_list())
     with pytest.raises(InputError, match="missing values"):
         LimeTabularExplainer(data, engine="lime").explain_instance(data[1], model.predict_proba)
 
@@ -358,38 +360,38 @@ def test_missing_values_are_explained_by_the_limit_and_refused_by_lime():
 @ENGINES
 def test_probabilities_of_one_column(chosen):
     with engine(chosen):
-        found = explained(lambda x: FOREST.predict_proba(x)[:, 1], num_samples=300)
-    np.testing.assert_allclose(found.predict_proba.sum(), 1.0)
+        result = explained(lambda x: FOREST.predict_proba(x)[:, 1], num_samples=300)
+    np.testing.assert_allclose(result.predict_proba.sum(), 1.0)
 
 
 @ENGINES
 def test_explainers_and_explanations_can_be_pickled(chosen):
     explainer = LimeTabularExplainer(X, random_state=0, engine=chosen)
-    found = explainer.explain_instance(X[3], FOREST.predict_proba, num_samples=300)
+    result = explainer.explain_instance(X[3], FOREST.predict_proba, num_samples=300)
     again = pickle.loads(pickle.dumps(explainer)).explain_instance(
         X[3], FOREST.predict_proba, num_samples=300
     )
-    assert pickle.loads(pickle.dumps(found)).as_map() == found.as_map() == again.as_map()
-    assert pickle.loads(pickle.dumps(found)).score == found.score
+    assert pickle.loads(pickle.dumps(result)).as_map() == result.as_map() == again.as_map()
+    assert pickle.loads(pickle.dumps(result)).score == result.score
 
 
 @ENGINES
 def test_a_pickled_regression_keeps_the_range_of_its_answers(chosen):
     explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
-    found = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_samples=300)
-    again = pickle.loads(pickle.dumps(found))
-    assert (again.min_value, again.max_value) == (found.min_value, found.max_value)
-    assert 1 < found.min_value < found.max_value  # no probabilities
+    result = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_samples=300)
+    again = pickle.loads(pickle.dumps(result))
+    assert (again.min_value, again.max_value) == (result.min_value, result.max_value)
+    assert 1 < result.min_value < result.max_value  # no probabilities
 
 
 @ENGINES
 def test_pictures_and_pages(chosen, tmp_path):
     names = ["setosa", "</script><b>", "virginica"]
-    found = explained(options={"class_names": names, "engine": chosen}, top_labels=2, num_features=2)
-    figure = found.as_pyplot_figure(label=found.top_labels[0], figsize=(4, 2))
+    result = explained(options={"class_names": names, "engine": chosen}, top_labels=2, num_features=2)
+    figure = result.as_pyplot_figure(label=result.top_labels[0], figsize=(4, 2))
     assert len(figure.axes[0].patches) == 2
     plt.close(figure)
-    found.save_to_file(tmp_path / "page.html", labels=[1])
+    result.save_to_file(tmp_path / "page.html", labels=[1])
     page = (tmp_path / "page.html").read_text()
     assert "&lt;/script&gt;" in page
     assert "</script>" not in page
@@ -416,8 +418,8 @@ def test_errors_are_advice():
 
 def test_the_way_back_is_diagnosed_in_lime_s_words():
     classes = ["setosa", "versicolor", "virginica"]
-    found = explained(options={"class_names": classes}, labels=(2, 1))
-    told = limes.diagnose(found.limes, output="versicolor")
+    result = explained(options={"class_names": classes}, labels=(2, 1))
+    told = limes.diagnose(result.limes, output="versicolor")
     plain = limes.diagnose(limes.TabularExplainer(FOREST, X)(X[60]), output="1")
     assert "versicolor" in str(told)
     assert [f.number for f in told.findings] == [f.number for f in plain.findings]
@@ -439,8 +441,8 @@ def test_selections_of_the_limit_are_those_of_a_large_sample(selection, binned):
             engine=chosen,
             random_state=0,
         )
-        found = explainer.explain_instance(BODIES[3], lambda x: x @ slopes, num_features=4, num_samples=8192)
-        return {j for j, _ in found.as_map()[1]}
+        result = explainer.explain_instance(BODIES[3], lambda x: x @ slopes, num_features=4, num_samples=8192)
+        return {j for j, _ in result.as_map()[1]}
 
     assert kept("limit") == kept("lime")
 

@@ -61,23 +61,23 @@ def explained(predict=MODEL.predict_proba, text=TEXT, options=None, **call):
     return explainer.explain_instance(text, predict, **call)
 
 
-def in_order(found, label=1):
-    return [value for _, value in sorted(found.as_map()[label])]
+def in_order(result, label=1):
+    return [value for _, value in sorted(result.as_map()[label])]
 
 
 # -- the limit -----------------------------------------------------------------------------------------------
 
 
 def test_a_bound_method_of_a_readable_model_is_exact():
-    found = explained(MODEL.decision_function, options={"mode": "regression"}, num_features=99)
+    explanation = explained(MODEL.decision_function, options={"mode": "regression"}, num_features=99)
     told = limes.TextExplainer(MODEL, output="margin")(TEXT)
-    assert (found.engine, found.limes.method, found.engine_reason) == ("limit", "exact", "")
-    np.testing.assert_allclose(in_order(found), told.values[0], rtol=EXACT)
-    assert found.intercept[1] == pytest.approx(told.intercepts[0], rel=EXACT)
-    assert found.local_pred == pytest.approx(told.surrogate_predictions[0], rel=EXACT)
-    assert found.predicted_value == pytest.approx(MODEL.decision_function([TEXT])[0])
-    assert {error for _, error in found.standard_errors[1]} == {0.0}
-    assert [word for word, _ in sorted(found.as_list(), key=lambda pair: WORDS.index(pair[0]))] == WORDS
+    assert (explanation.engine, explanation.limes.method, explanation.engine_reason) == ("limit", "exact", "")
+    np.testing.assert_allclose(in_order(explanation), told.values[0], rtol=EXACT)
+    assert explanation.intercept[1] == pytest.approx(told.intercepts[0], rel=EXACT)
+    assert explanation.local_pred == pytest.approx(told.surrogate_predictions[0], rel=EXACT)
+    assert explanation.predicted_value == pytest.approx(MODEL.decision_function([TEXT])[0])
+    assert {error for _, error in explanation.standard_errors[1]} == {0.0}
+    assert [word for word, _ in sorted(explanation.as_list(), key=lambda pair: WORDS.index(pair[0]))] == WORDS
 
 
 def test_any_other_function_is_sampled_with_error_bars_that_hold_the_limit():
@@ -119,13 +119,20 @@ def test_the_limit_is_lime_s_with_many_samples(count, selection):
 
 def test_spellings_that_the_vectorizer_takes_for_the_same_are_two_words_as_in_lime():
     text = "Slow food, slow wine and good food"
-    found = explained(MODEL.decision_function, text, options={"mode": "regression"})
-    assert sorted(word for word, _ in found.as_list()) == ["Slow", "and", "food", "good", "slow", "wine"]
-    assert found.limes.method == "exact"
+    explanation = explained(MODEL.decision_function, text, options={"mode": "regression"})
+    assert sorted(word for word, _ in explanation.as_list()) == [
+        "Slow",
+        "and",
+        "food",
+        "good",
+        "slow",
+        "wine",
+    ]
+    assert explanation.limes.method == "exact"
     # all 2^6 deletions
     asked_only = explained(lambda texts: MODEL.decision_function(texts), text, options={"mode": "regression"})
     assert asked_only.limes.reason == "the model was asked about every subset of the words"
-    np.testing.assert_allclose(in_order(found), in_order(asked_only), rtol=EXACT)
+    np.testing.assert_allclose(in_order(explanation), in_order(asked_only), rtol=EXACT)
 
 
 class OneColumn:
@@ -157,13 +164,13 @@ def test_a_classifier_s_scores_are_not_mistaken_for_probabilities():
 
 def test_the_engine_lime_has_lime_s_law():
     def runs(explainer, seeds):
-        found = [
+        result = [
             explainer(random_state=seed).explain_instance(
                 TEXT, asked, num_samples=100, num_features=len(WORDS)
             )
             for seed in seeds
         ]
-        return np.array([[*in_order(e), e.intercept[1], e.score, np.ravel(e.local_pred)[0]] for e in found])
+        return np.array([[*in_order(e), e.intercept[1], e.score, np.ravel(e.local_pred)[0]] for e in result])
 
     with engine("lime"):
         ours = runs(LimeTextExplainer, range(repeats(200, 60)))
@@ -178,11 +185,11 @@ def test_the_engine_lime_selects_as_lime_does():
     count = repeats(60, 20)
 
     def chosen(explainer, seeds):
-        found = [
+        result = [
             explainer(random_state=seed).explain_instance(TEXT, asked, num_samples=40, num_features=2)
             for seed in seeds
         ]
-        return np.array([[j in dict(e.as_map()[1]) for j in range(len(WORDS))] for e in found]).sum(axis=0)
+        return np.array([[j in dict(e.as_map()[1]) for j in range(len(WORDS))] for e in result]).sum(axis=0)
 
     with engine("lime"):
         ours = chosen(LimeTextExplainer, range(count))
@@ -221,11 +228,11 @@ def test_distances_are_lime_s(metric):
 
 
 def test_standard_errors_of_the_engine_lime_are_the_spread_over_seeds():
-    found = [
+    result = [
         explained(asked, options={"engine": "lime", "random_state": s}, num_samples=300) for s in range(150)
     ]
-    spread = np.std([in_order(e) for e in found], axis=0, ddof=1)
-    told = np.mean([[error for _, error in sorted(e.standard_errors[1])] for e in found], axis=0)
+    spread = np.std([in_order(e) for e in result], axis=0, ddof=1)
+    told = np.mean([[error for _, error in sorted(e.standard_errors[1])] for e in result], axis=0)
     # 150 runs know a spread to 6 %
     np.testing.assert_allclose(told, spread, rtol=0.25)
 
@@ -255,12 +262,12 @@ def test_words_by_place_are_masked(chosen):
         return asked(texts)
 
     options = {"bow": False, "mask_string": "[MASK]", "engine": chosen}
-    found = explained(predict, "slow food, slow", options=options, num_samples=200)
+    explanation = explained(predict, "slow food, slow", options=options, num_samples=200)
     assert seen <= {
         f"{a} {b}, {c}" for a in ("slow", "[MASK]") for b in ("food", "[MASK]") for c in ("slow", "[MASK]")
     }
-    assert sorted(found.as_list(positions=True))[1][0].startswith("slow_")
-    assert [word for word, _ in sorted(found.as_list())] == ["food", "slow", "slow"]
+    assert sorted(explanation.as_list(positions=True))[1][0].startswith("slow_")
+    assert [word for word, _ in sorted(explanation.as_list())] == ["food", "slow", "slow"]
 
 
 @ENGINES
@@ -271,11 +278,11 @@ def test_characters(chosen, bow):
         return np.column_stack([1 - p, p])
 
     options = {"char_level": True, "bow": bow, "engine": chosen}
-    found = explained(predict, "abba c", options=options, num_samples=2000)
+    explanation = explained(predict, "abba c", options=options, num_samples=2000)
     expected = [0.1, 0.2, 0, 0] if bow else [0.05, 0.1, 0.1, 0.05, 0, 0]
     # lime's ridge takes a few hundredths away
-    np.testing.assert_allclose(in_order(found), expected, atol=1e-12 if chosen == "limit" else 0.01)
-    assert found.as_list()[0][0] == "b"
+    np.testing.assert_allclose(in_order(explanation), expected, atol=1e-12 if chosen == "limit" else 0.01)
+    assert explanation.as_list()[0][0] == "b"
 
 
 @ENGINES
@@ -323,35 +330,35 @@ def test_probabilities_of_one_column(chosen):
 def test_many_labels_of_which_several_hold(chosen):
     both = np.column_stack([LIKED, [int("food" in review) for review in REVIEWS]])
     model = make_pipeline(CountVectorizer(), OneVsRestClassifier(LogisticRegression())).fit(REVIEWS, both)
-    found = explained(
+    explanation = explained(
         model.predict_proba, options={"engine": chosen}, labels=(0, 1), num_features=2, num_samples=400
     )
-    assert found.available_labels() == [0, 1]
-    assert found.as_list(1)[0][0] == "food"
-    np.testing.assert_allclose(found.predict_proba, model.predict_proba([TEXT])[0])
+    assert explanation.available_labels() == [0, 1]
+    assert explanation.as_list(1)[0][0] == "food"
+    np.testing.assert_allclose(explanation.predict_proba, model.predict_proba([TEXT])[0])
 
 
 @ENGINES
 def test_top_labels_come_largest_first(chosen):
     topics = np.array(["food", "room", "service", "view", "evening", "wine"] * 3)
     model = make_pipeline(CountVectorizer(), RandomForestClassifier(20, random_state=0)).fit(REVIEWS, topics)
-    found = explained(model.predict_proba, options={"engine": chosen}, top_labels=3, num_samples=300)
+    result = explained(model.predict_proba, options={"engine": chosen}, top_labels=3, num_samples=300)
     said = model.predict_proba([TEXT])[0]
-    assert found.available_labels() == found.top_labels == np.argsort(-said, kind="stable")[:3].tolist()
-    np.testing.assert_allclose(found.predict_proba, said)
-    assert [found.score[k] for k in found.top_labels] == [
-        pytest.approx(v) for v in found.limes.fidelity[0]
+    assert result.available_labels() == result.top_labels == np.argsort(-said, kind="stable")[:3].tolist()
+    np.testing.assert_allclose(result.predict_proba, said)
+    assert [result.score[k] for k in result.top_labels] == [
+        pytest.approx(v) for v in result.limes.fidelity[0]
     ] or chosen == "limit"
 
 
 @ENGINES
 def test_a_score_in_its_own_units(chosen):
-    found = explained(STARS.predict, options={"mode": "regression", "engine": chosen}, num_samples=2000)
-    assert found.available_labels() == [1]
-    assert found.predicted_value == pytest.approx(STARS.predict([TEXT])[0])
-    assert found.min_value < found.predicted_value <= found.max_value
+    explanation = explained(STARS.predict, options={"mode": "regression", "engine": chosen}, num_samples=2000)
+    assert explanation.available_labels() == [1]
+    assert explanation.predicted_value == pytest.approx(STARS.predict([TEXT])[0])
+    assert explanation.min_value < explanation.predicted_value <= explanation.max_value
     weights = dict(zip(STARS[0].get_feature_names_out(), STARS[1].coef_, strict=True))
-    own = {word: value for word, value in found.as_list() if word in ("food", "fine", "wine")}
+    own = {word: value for word, value in explanation.as_list() if word in ("food", "fine", "wine")}
     for word, value in own.items():
         assert value == pytest.approx(weights[word], rel=EXACT if chosen == "limit" else 0.05)
 
@@ -365,15 +372,15 @@ def test_a_score_in_its_own_units(chosen):
     ],
 )
 def test_what_only_lime_knows_is_said(option, call):
-    found = explained(options=option, num_samples=200, **call)
-    assert found.engine == "lime"
-    assert found.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
+    result = explained(options=option, num_samples=200, **call)
+    assert result.engine == "lime"
+    assert result.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
 
 
 def test_few_samples_are_lime_s():
     long = " ".join(f"w{i}" for i in range(60))
-    found = explained(asked, long, num_samples=100)
-    assert (found.engine, found.engine_reason) == (
+    result = explained(asked, long, num_samples=100)
+    assert (result.engine, result.engine_reason) == (
         "lime",
         "only lime's sampling supports fewer than 124 num_samples",
     )
@@ -382,9 +389,9 @@ def test_few_samples_are_lime_s():
 
 @ENGINES
 def test_what_is_said(chosen, capsys):
-    found = explained(asked, options={"verbose": True, "engine": chosen}, num_samples=200)
+    surrogate = explained(asked, options={"verbose": True, "engine": chosen}, num_samples=200)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"Intercept {found.intercept[1]}"
+    assert lines[0] == f"Intercept {surrogate.intercept[1]}"
     assert lines[2] == f"Right: {asked([TEXT])[0, 1]}"
 
 
@@ -427,12 +434,12 @@ def test_signatures_are_lime_s_and_more(name):
 @ENGINES
 def test_explainers_and_explanations_can_be_pickled(chosen):
     explainer = LimeTextExplainer(random_state=0, engine=chosen, class_names=["bad", "good"])
-    found = explainer.explain_instance(TEXT, MODEL.predict_proba, num_samples=300)
+    explanation = explainer.explain_instance(TEXT, MODEL.predict_proba, num_samples=300)
     again = pickle.loads(pickle.dumps(explainer)).explain_instance(TEXT, MODEL.predict_proba, num_samples=300)
-    back = pickle.loads(pickle.dumps(found))
-    assert back.as_list() == found.as_list() == again.as_list()
-    assert back.score == found.score
-    assert back.as_html() == found.as_html()
+    back = pickle.loads(pickle.dumps(explanation))
+    assert back.as_list() == explanation.as_list() == again.as_list()
+    assert back.score == explanation.score
+    assert back.as_html() == explanation.as_html()
     scored = explained(lambda texts: MODEL.decision_function(texts), options={"mode": "regression"})
     assert pickle.loads(pickle.dumps(scored)).as_list() == scored.as_list()
 
@@ -441,33 +448,33 @@ def test_explainers_and_explanations_can_be_pickled(chosen):
 def test_pictures_and_pages(chosen, tmp_path):
     text = 'Good <script>alert("x")</script> food & </title> wine\n$x_1$ slow'
     options = {"class_names": ["</script>", "good"], "engine": chosen}
-    found = explained(asked, text, options=options, num_samples=300, num_features=3, labels=(0, 1))
-    plt.close(found.as_pyplot_figure(label=0))
-    found.save_to_file(tmp_path / "page.html", text=True)
+    explanation = explained(asked, text, options=options, num_samples=300, num_features=3, labels=(0, 1))
+    plt.close(explanation.as_pyplot_figure(label=0))
+    explanation.save_to_file(tmp_path / "page.html", text=True)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script>" not in page
     assert "</script>" not in page
     assert "&lt;/script&gt;" in page
-    assert all(word in page for word, _ in found.as_list())
+    assert all(word in page for word, _ in explanation.as_list())
     assert "$" in page
-    assert "$" not in found.as_html(text=False)
+    assert "$" not in explanation.as_html(text=False)
     with pytest.raises(UnknownOptionError, match="opacity, text"):
-        found.as_html(texts=False)
+        explanation.as_html(texts=False)
 
 
 @ENGINES
 def test_the_page_has_the_numbers_of_the_list(chosen):
-    found = explained(asked, options={"engine": chosen}, num_samples=400, num_features=2)
-    told = found._shown([1])
-    assert told.feature_names == tuple(word for word, _ in found.as_list())
-    np.testing.assert_allclose(told.values[0, :, 0], [value for _, value in found.as_list()])
-    np.testing.assert_allclose(told.intercepts[0, 0], found.intercept[1])
-    np.testing.assert_allclose(told.surrogate_predictions[0, 0], found.local_pred)
+    explanation = explained(asked, options={"engine": chosen}, num_samples=400, num_features=2)
+    told = explanation._shown([1])
+    assert told.feature_names == tuple(word for word, _ in explanation.as_list())
+    np.testing.assert_allclose(told.values[0, :, 0], [value for _, value in explanation.as_list()])
+    np.testing.assert_allclose(told.intercepts[0, 0], explanation.intercept[1])
+    np.testing.assert_allclose(told.surrogate_predictions[0, 0], explanation.local_pred)
 
 
 def test_the_way_back_is_diagnosed():
-    found = explained(MODEL.decision_function, options={"mode": "regression"})
-    assert "surrogate" in str(limes.diagnose(found.limes))
+    result = explained(MODEL.decision_function, options={"mode": "regression"})
+    assert "surrogate" in str(limes.diagnose(result.limes))
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -513,9 +520,9 @@ def test_tokens_leave_the_rest_of_the_text():
     "text", ["Привет мир, привет", "你好 世界", "naïve café ☕ good", "a\u0301 b", "x\0y z"]
 )
 def test_any_script(chosen, text):
-    found = explained(asked, text, options={"engine": chosen}, num_samples=200)
-    assert all(word in text for word, _ in found.as_list())
-    assert found.as_html()
+    explanation = explained(asked, text, options={"engine": chosen}, num_samples=200)
+    assert all(word in text for word, _ in explanation.as_list())
+    assert explanation.as_html()
 
 
 @ENGINES
@@ -524,18 +531,18 @@ def test_any_script(chosen, text):
 def test_a_text_of_one_word(chosen, text, selection):
     """The limit said 0, lime 0.02 of 0.05: with its ridge, and f(1) - f(0) without."""
     options = {"engine": chosen, "feature_selection": selection}
-    found = explained(asked, text, options=options, num_samples=200)
+    explanation = explained(asked, text, options=options, num_samples=200)
     nothing = asked([text.lower().replace("good", "")])[0, 1]
     change = asked([text])[0, 1] - nothing
     # lime's fit: 199 rows without the word, of weight exp(-8) each, the text itself, and a ridge penalty of 1
     gone = 199 * np.exp(-8.0)
     gram = gone / (1.0 + gone)
     expected = change if chosen == "limit" else change * gram / (gram + 1.0)
-    assert [word.lower() for word, _ in found.as_list()] == ["good"]
-    assert in_order(found)[0] == pytest.approx(expected, rel=EXACT)
+    assert [word.lower() for word, _ in explanation.as_list()] == ["good"]
+    assert in_order(explanation)[0] == pytest.approx(expected, rel=EXACT)
     if chosen == "limit":
-        assert found.intercept[1] == pytest.approx(nothing, rel=EXACT)
-        assert "one word" in found.limes.warnings[0]
+        assert explanation.intercept[1] == pytest.approx(nothing, rel=EXACT)
+        assert "one word" in explanation.limes.warnings[0]
 
 
 # -- errors --------------------------------------------------------------------------------------------------

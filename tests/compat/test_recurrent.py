@@ -33,12 +33,12 @@ def test_steps_that_count_are_found_by_their_names(chosen):
         LOADS, mode="regression", feature_names=["a", "b"], random_state=0, engine=chosen
     )
     assert explainer.feature_names == ["a_t-2", "a_t-1", "a_t-0", "b_t-2", "b_t-1", "b_t-0"]
-    found = explainer.explain_instance(LOADS[0], last, num_features=2)
-    assert [("b_t-0" in name, "a_t-2" in name) for name, _ in found.as_list()] == [
+    explanation = explainer.explain_instance(LOADS[0], last, num_features=2)
+    assert [("b_t-0" in name, "a_t-2" in name) for name, _ in explanation.as_list()] == [
         (True, False),
         (False, True),
     ]
-    assert found.predicted_value == pytest.approx(last(LOADS[:1])[0])
+    assert explanation.predicted_value == pytest.approx(last(LOADS[:1])[0])
 
 
 @ENGINES

@@ -29,10 +29,10 @@ def test_segments_are_scikit_image_s(name, params):
 def test_lime_s_name_of_the_seed_is_the_seed():
     flat = np.full((20, 20, 3), 0.5)
     params = {"kernel_size": 2, "max_dist": 2}
-    found = [SegmentationAlgorithm("quickshift", random_seed=seed, **params)(flat) for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(found[0], segmentation.quickshift(flat, rng=1, **params))
-    np.testing.assert_array_equal(found[0], found[1])
-    assert (found[0] != found[2]).any()
+    result = [SegmentationAlgorithm("quickshift", random_seed=seed, **params)(flat) for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(result[0], segmentation.quickshift(flat, rng=1, **params))
+    np.testing.assert_array_equal(result[0], result[1])
+    assert (result[0] != result[2]).any()
     assert SegmentationAlgorithm("slic", random_seed=1).target_params == {}
 
 

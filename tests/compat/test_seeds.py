@@ -43,10 +43,10 @@ def of_a_text(**options):
 
 
 def of_an_image(**options):
-    found = LimeImageExplainer(**options).explain_instance(
+    explanation = LimeImageExplainer(**options).explain_instance(
         IMAGE, images, segmentation_fn=lambda image: SEGMENTS, top_labels=None, num_samples=500
     )
-    return found.local_exp[1]
+    return explanation.local_exp[1]
 
 
 KINDS = pytest.mark.parametrize("explained", [of_a_row, of_a_text, of_an_image])

@@ -34,14 +34,14 @@ def explained(row=EVEN[ROW], data=EVEN, predict=chances, options=None, **call):
 
 def test_the_law_is_lime_s():
     def runs(kind):
-        found = [
+        result = [
             # with more features than values lime takes the first one several times
             kind(EVEN, random_state=seed).explain_instance(
                 EVEN[ROW], chances, num_samples=200, num_features=8
             )
             for seed in range(repeats(200, 60))
         ]
-        maps = [dict(one.as_map()[1]) for one in found]
+        maps = [dict(one.as_map()[1]) for one in result]
         return np.array([[known[j] for j in range(8)] for known in maps]).T
 
     assert EVEN[ROW].nnz == 8
@@ -65,16 +65,16 @@ def test_values_are_drawn_around_the_mean_or_the_row(around):
 
 
 def test_coefficients_are_per_standard_deviation_and_in_units_in_limes():
-    found = explained(
+    result = explained(
         COUNTS[ROW], COUNTS, predict=lambda x: np.asarray(x @ SLOPES), options={"mode": "regression"}
     )
     scale = COUNTS.toarray().std(axis=0)
-    for j, value in found.as_map()[1]:
+    for j, value in result.as_map()[1]:
         assert value == pytest.approx(SLOPES[j] * scale[j], abs=0.1)
-        assert found.limes.values[0, j] == pytest.approx(value / scale[j])
-    assert {j for j, _ in found.as_map()[1]} == set(COUNTS[ROW].indices)
-    assert (found.engine, found.engine_reason) == ("lime", "only lime's sampling supports sparse tables")
-    assert "coefficient" in found.as_html()
+        assert result.limes.values[0, j] == pytest.approx(value / scale[j])
+    assert {j for j, _ in result.as_map()[1]} == set(COUNTS[ROW].indices)
+    assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports sparse tables")
+    assert "coefficient" in result.as_html()
 
 
 def test_zeros_stay_zeros():

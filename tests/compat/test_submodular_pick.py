@@ -80,9 +80,9 @@ def test_rows_of_a_table():
     assert (pick.V, pick.indices.tolist()) == (again.V, again.indices.tolist())
     assert pick.indices.tolist() != other.indices.tolist()
     assert len(set(pick.indices.tolist())) == len(pick.explanations) == 20
-    for i, found in zip(pick.indices, pick.explanations, strict=True):
+    for i, explanation in zip(pick.indices, pick.explanations, strict=True):
         assert (
-            found.local_exp
+            explanation.local_exp
             == explainer.explain_instance(X[i], FOREST.predict_proba, top_labels=1, num_features=3).local_exp
         )
     assert pick.sp_explanations == [pick.explanations[i] for i in pick.V]

@@ -64,22 +64,22 @@ def places(case, rng):
 @pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
 def test_mean_and_variance(case):
     x, mass = grid(case)
-    found = piece(*case)
+    result = piece(*case)
     mean = average(x, mass)
     variance = (mass * (x - mean) ** 2).sum()
-    assert abs(found.mean[0] - mean) <= EXACT * np.sqrt(variance) + np.spacing(abs(float(mean)))
-    assert oracle.error(found.variance[0], variance) < EXACT
+    assert abs(result.mean[0] - mean) <= EXACT * np.sqrt(variance) + np.spacing(abs(float(mean)))
+    assert oracle.error(result.variance[0], variance) < EXACT
 
 
 @pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
 def test_interval_mass(case):
-    found = piece(*case)
+    result = piece(*case)
     where, _ = places(case, np.random.default_rng(0))
     bounds = np.array([-np.inf, *where, np.inf])
     lower, upper = (m.ravel() for m in np.meshgrid(bounds, bounds, indexing="ij"))
     x, mass = grid(case, breaks=where)
     expected = [mass[(a < x) & (x <= b)].sum() for a, b in zip(lower, upper, strict=True)]
-    got = found.interval(lower, upper)[:, 0]
+    got = result.interval(lower, upper)[:, 0]
     assert np.abs(got - np.array(expected, dtype=float)).max() < EXACT * 1e-2
     assert (got >= 0).all()
     assert (got[lower >= upper] == 0).all()
@@ -87,21 +87,21 @@ def test_interval_mass(case):
 
 def test_interval_mass_far_out_keeps_its_digits():
     """The share of the last tenth of a bin 40 sigma out is exp(-36), and known to nine digits."""
-    found = piece(0.0, 1.0, 40.0, 41.0).interval(np.array([40.9]), np.array([np.inf]))[0, 0]
+    result = piece(0.0, 1.0, 40.0, 41.0).interval(np.array([40.9]), np.array([np.inf]))[0, 0]
     _, tail = oracle.panels(oracle.normal(0.0, 1.0), 40.9, 41.0)
     _, whole = oracle.panels(oracle.normal(0.0, 1.0), 40.0, 41.0)
-    assert oracle.error(found, np.exp(oracle.log_sum(tail) - oracle.log_sum(whole))) < EXACT
+    assert oracle.error(result, np.exp(oracle.log_sum(tail) - oracle.log_sum(whole))) < EXACT
 
 
 @pytest.mark.parametrize(("case", "scale"), crossed(PIECES.values(), [1e-3, 1.0, 1e3]))
 def test_bump(case, scale):
     """A bump is a weight: the mass that it leaves, and the first moment of what is left."""
-    found = piece(*case)
+    result = piece(*case)
     where, std = places(case, np.random.default_rng(1))
     width = scale * std
-    got = found.bump(where, 1 / width**2)[:, 0]
-    origin = found.mean
-    moment = found.centred(origin).bump(where, 1 / width**2)[:, 0]
+    got = result.bump(where, 1 / width**2)[:, 0]
+    origin = result.mean
+    moment = result.centred(origin).bump(where, 1 / width**2)[:, 0]
     for center, value, first in zip(where, got, moment, strict=True):
         x, mass = grid(case, tilt=oracle.Smooth(center, width))
         expected = mass.sum()
@@ -138,26 +138,26 @@ def test_a_product_of_products_is_a_product(rng, name):
 
 @pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
 def test_identity_and_centred_identity(case):
-    found = piece(*case)
+    result = piece(*case)
     x, mass = grid(case)
-    assert oracle.error(found.identity()[0, 0], (x * mass).sum(), float(np.abs(x).max())) < EXACT
+    assert oracle.error(result.identity()[0, 0], (x * mass).sum(), float(np.abs(x).max())) < EXACT
     origin = np.array([0.7])
     expected = ((x - origin) * x * mass).sum()
     size = float(np.abs((x - origin) * x).max())
-    assert oracle.error(found.centred(origin).identity()[0, 0], expected, size) < EXACT
+    assert oracle.error(result.centred(origin).identity()[0, 0], expected, size) < EXACT
 
 
 @pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
 def test_first_moments_of_intervals(case):
-    found = piece(*case)
+    result = piece(*case)
     where, std = places(case, np.random.default_rng(2))
     x, mass = grid(case, breaks=where)
     lower, upper = (
         np.concatenate([[-np.inf] * where.size, where]),
         np.concatenate([where, [np.inf] * where.size]),
     )
-    got = found.centred(found.mean).interval(lower, upper)[:, 0]
-    offset = mass * (x - found.mean[0])
+    got = result.centred(result.mean).interval(lower, upper)[:, 0]
+    offset = mass * (x - result.mean[0])
     expected = [offset[(a < x) & (x <= b)].sum() for a, b in zip(lower, upper, strict=True)]
     # a bound is rounded to the spacing of numbers there, and so is the mean
     slack = 4 * np.spacing(float(np.abs(x).max())) / std
@@ -167,28 +167,28 @@ def test_first_moments_of_intervals(case):
 @pytest.mark.parametrize("name", ["ordinary", "half line", "40 sigma out", "flat", "sliver"])
 def test_quadrature_of_a_callable(name):
     case = PIECES[name]
-    found = piece(*case)
+    result = piece(*case)
     x, mass = grid(case)
     for shape in (np.cos, np.ones_like, lambda v: v**3 - v, lambda v: 0 * v + 2.0):
         expected = (shape(x) * mass).sum()
         size = float(np.abs(shape(x)).max())
-        assert oracle.error(found.quadrature(shape, ())[0, 0], expected, size) < EXACT
+        assert oracle.error(result.quadrature(shape, ())[0, 0], expected, size) < EXACT
         assert (
-            oracle.error(found.quadrature(shape, (0.1, 1e9, np.inf, -np.inf))[0, 0], expected, size) < EXACT
+            oracle.error(result.quadrature(shape, (0.1, 1e9, np.inf, -np.inf))[0, 0], expected, size) < EXACT
         )
 
 
 @pytest.mark.parametrize("case", PIECES.values(), ids=PIECES.keys())
 def test_quantiles_undo_the_distribution_function(case):
-    found = piece(*case)
+    result = piece(*case)
     level = np.array([1e-12, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9])
-    x = found.quantile(np.zeros(level.size, dtype=np.int64), level)
+    x = result.quantile(np.zeros(level.size, dtype=np.int64), level)
     assert np.isfinite(x).all()
     assert (np.diff(x) >= 0).all()
     assert ((x >= case[2]) & (x <= case[3])).all()
-    back = found.interval(np.full(level.size, -np.inf), x)[:, 0]
+    back = result.interval(np.full(level.size, -np.inf), x)[:, 0]
     # x itself is rounded: that moves the level by its spacing over the width of the law
-    width = np.sqrt(found.variance[0])
+    width = np.sqrt(result.variance[0])
     # and scipy's own quantiles have six digits at 10,000 sigma: enough to draw from
     slack = 1e-5 + 4 * np.spacing(np.abs(x).max()) / width
     assert np.abs(back - level).max() < slack
@@ -196,11 +196,11 @@ def test_quantiles_undo_the_distribution_function(case):
 
 @pytest.mark.parametrize("name", ["10,000 sigma out", "half line 10,000 sigma out", "needle", "sliver"])
 def test_quantiles_are_spread_as_the_law_is(name):
-    found = piece(*PIECES[name])
+    result = piece(*PIECES[name])
     level = (np.arange(4000) + 0.5) / 4000
-    x = found.quantile(np.zeros(level.size, dtype=np.int64), level)
-    assert x.mean() == pytest.approx(found.mean[0], abs=0.01 * np.sqrt(found.variance[0]))
-    assert x.std() == pytest.approx(np.sqrt(found.variance[0]), rel=0.02)
+    x = result.quantile(np.zeros(level.size, dtype=np.int64), level)
+    assert x.mean() == pytest.approx(result.mean[0], abs=0.01 * np.sqrt(result.variance[0]))
+    assert x.std() == pytest.approx(np.sqrt(result.variance[0]), rel=0.02)
 
 
 @settings(max_examples=examples(200))
@@ -240,7 +240,7 @@ def test_quantiles_of_a_truncated_normal(lower, width):
     """As scipy's truncnorm has them."""
     upper = 4.0 if lower == -np.inf else lower + width
     level = np.array([1e-9, 0.1, 0.5, 0.9, 1.0 - 1e-6])
-    found = normal_quantile(level, np.full(5, lower), np.full(5, upper))
+    result = normal_quantile(level, np.full(5, lower), np.full(5, upper))
     # narrow pieces: a place has as many digits as the numbers around it
-    np.testing.assert_allclose(found, truncnorm.ppf(level, lower, upper), rtol=1e-9, atol=1e-15)
-    assert (np.diff(found) >= 0).all()
+    np.testing.assert_allclose(result, truncnorm.ppf(level, lower, upper), rtol=1e-9, atol=1e-15)
+    assert (np.diff(result) >= 0).all()

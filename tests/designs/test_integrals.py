@@ -29,8 +29,8 @@ def products(mean, std, lower, upper, center, rate):
     high = min(upper, max(mean, center) + far) if np.isinf(upper) else upper
     _, whole = oracle.panels(law, low, high)
     sides = [(low, min(max(center, low), high)), (min(max(center, low), high), high)]
-    found = [oracle.panels(lambda x: law(x) + kernel(x), a, b) for a, b in sides if a < b]
-    x, log_mass = (np.concatenate(each) for each in zip(*found, strict=True))
+    result = [oracle.panels(lambda x: law(x) + kernel(x), a, b) for a, b in sides if a < b]
+    x, log_mass = (np.concatenate(each) for each in zip(*result, strict=True))
     return x, np.exp(log_mass - oracle.log_sum(whole))
 
 
@@ -38,17 +38,17 @@ def products(mean, std, lower, upper, center, rate):
 @pytest.mark.parametrize("rate", [1e-3, 0.4, 30.0, 3000.0])
 def test_decays(case, rate):
     arguments = (np.array([v]) for v in case)
-    found = GaussianPieces.truncated_normal(*arguments, weight=np.ones(1))
+    result = GaussianPieces.truncated_normal(*arguments, weight=np.ones(1))
     centers = np.array([-2.5, -1.0, 0.1, 0.5 + 3e-10, 2.0, 4.0])
     for k, center in enumerate(centers):
         x, mass = products(*case, center, rate)
         expected = float(mass.sum())
         if expected < 1e-250:  # beyond a double's range sooner or later
             continue
-        origin = float(found.mean[0])
+        origin = float(result.mean[0])
         size = float((mass * np.abs(x - origin)).sum())
-        mean = found.decay(centers, rate)[k, 0]
-        slope = found.centred(np.array([origin])).decay(centers, rate)[k, 0]
+        mean = result.decay(centers, rate)[k, 0]
+        slope = result.centred(np.array([origin])).decay(centers, rate)[k, 0]
         assert abs(mean / expected - 1) < 1e-12
         assert abs(slope - float((mass * (x - origin)).sum())) < 1e-12 * size + 4 * np.spacing(origin) * mean
 

@@ -78,8 +78,8 @@ def check_exact(expectation, form, instance, spread):
     rows = all_rows(instance.size)
     probability, values = paper_law(rows, instance, spread), form.predict(rows)
     expected = (probability * values) @ (rows * instance)
-    found = signed_mean(expectation.moments(near.design), near.law)
-    assert oracle.error(found, expected, np.abs(values).max()) < oracle.EXACT
+    result = signed_mean(expectation.moments(near.design), near.law)
+    assert oracle.error(result, expected, np.abs(values).max()) < oracle.EXACT
 
 
 def test_flips_have_the_law():
@@ -132,8 +132,8 @@ def test_g_under_column_changes_is_exact(changes):
     for (a, p, s), (b, r, t) in product(first, third):
         expected += p * r * float(form.predict(np.array([[a, 7.0, b]]))[0]) * np.array([s, t])
     moments = ExactExpectation(form).moments(changes.design)
-    found = signed_mean(moments, changes.law)[list(changes.varying)]
-    assert found == pytest.approx(expected, rel=oracle.EXACT)
+    result = signed_mean(moments, changes.law)[list(changes.varying)]
+    assert result == pytest.approx(expected, rel=oracle.EXACT)
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ def test_levels_are_found_exactly_or_not_at_all():
 @pytest.mark.parametrize("law", sorted(LAWS))
 def test_a_learnt_column_has_the_frequencies_and_values_of_its_bins(law):
     x = np.array([0.0, 0.0, 0.0, 0.2, 0.9, 1.0, 1.5, 2.0, 2.0, NAN])
-    found = binned(x, np.array([0.0, 0.0, 1.0, 2.0]), law=law)
-    assert np.exp(found.log_mass).round(12).tolist() == [0.3, 0.3, 0.3, 0.1]
-    below = mass_below(found, [-1e-9, 0.0, 0.5, 1.0, 2.0])
+    result = binned(x, np.array([0.0, 0.0, 1.0, 2.0]), law=law)
+    assert np.exp(result.log_mass).round(12).tolist() == [0.3, 0.3, 0.3, 0.1]
+    below = mass_below(result, [-1e-9, 0.0, 0.5, 1.0, 2.0])
     assert below[:, 0].tolist() == [0, 1, 1, 1, 1]
     assert below[:, 3].tolist() == [0, 0, 0, 0, 0]  # NaN is below nothing
     assert below[3, 1] == pytest.approx(1.0)
@@ -69,8 +69,8 @@ def test_a_learnt_column_has_the_frequencies_and_values_of_its_bins(law):
         ],
     }[law]
     # the last cell is NaN itself
-    assert found.means[1:3] == pytest.approx(expected, rel=1e-9)
-    assert np.isnan(found.means[3])
+    assert result.means[1:3] == pytest.approx(expected, rel=1e-9)
+    assert np.isnan(result.means[3])
 
 
 def truncated_mean(values, lower, upper):
@@ -79,19 +79,19 @@ def truncated_mean(values, lower, upper):
 
 
 def test_a_bin_of_equal_values_is_an_atom_whatever_its_width():
-    found = binned(np.array([0.5, 0.5, 3.0, 4.0]), np.array([0.0, 2.0, 5.0]))
-    assert found.means[0] == 0.5
-    assert mass_below(found, [0.49, 0.5])[:, 0].tolist() == [0.0, 1.0]
-    assert not found.is_point
+    result = binned(np.array([0.5, 0.5, 3.0, 4.0]), np.array([0.0, 2.0, 5.0]))
+    assert result.means[0] == 0.5
+    assert mass_below(result, [0.49, 0.5])[:, 0].tolist() == [0.0, 1.0]
+    assert not result.is_point
     assert binned(np.array([7.0, 7.0]), np.array([7.0, 7.0])).is_point
 
 
 @pytest.mark.parametrize("law", sorted(LAWS))
 def test_an_empty_bin_has_no_probability_and_a_uniform_law_for_rows_that_fall_into_it(law):
-    found = binned(np.array([0.0, 1.0, 6.0, 7.0]), np.array([0.0, 2.0, 5.0, 7.0]), law=law)
-    assert np.exp(found.log_mass).tolist() == [0.5, 0.0, 0.5]
-    assert found.means[1] == pytest.approx(3.5)
-    assert mass_below(found, [2.0, 2.75, 5.0])[:, 1] == pytest.approx([0.0, 0.25, 1.0])
+    result = binned(np.array([0.0, 1.0, 6.0, 7.0]), np.array([0.0, 2.0, 5.0, 7.0]), law=law)
+    assert np.exp(result.log_mass).tolist() == [0.5, 0.0, 0.5]
+    assert result.means[1] == pytest.approx(3.5)
+    assert mass_below(result, [2.0, 2.75, 5.0])[:, 1] == pytest.approx([0.0, 0.25, 1.0])
 
 
 @pytest.mark.parametrize("edges", [[-np.inf, 0.0, 3.0], [0.0, 3.0, np.inf]])
@@ -102,15 +102,15 @@ def test_an_empty_bin_without_an_end_is_refused(edges):
 
 
 def test_a_uniform_law_in_an_open_bin_reaches_as_far_as_the_values():
-    found = binned(np.array([1.0, 2.0, 5.0, 9.0]), np.array([-np.inf, 3.0, np.inf]), law="uniform")
-    assert found.means.tolist() == [2.0, 7.0] or found.means == pytest.approx([2.0, 6.0])
-    assert mass_below(found, [1.0, 9.0])[:, 0].tolist() == [0.0, 1.0]
+    result = binned(np.array([1.0, 2.0, 5.0, 9.0]), np.array([-np.inf, 3.0, np.inf]), law="uniform")
+    assert result.means.tolist() == [2.0, 7.0] or result.means == pytest.approx([2.0, 6.0])
+    assert mass_below(result, [1.0, 9.0])[:, 0].tolist() == [0.0, 1.0]
 
 
 def test_a_category_is_an_atom_and_so_is_nan():
-    found = categorical(np.array([2.0, 0.0, 2.0, NAN]))
-    assert found.cells.values[:2].tolist() == [0.0, 2.0]
-    assert np.exp(found.log_mass).round(12).tolist() == [0.25, 0.5, 0.25]
+    result = categorical(np.array([2.0, 0.0, 2.0, NAN]))
+    assert result.cells.values[:2].tolist() == [0.0, 2.0]
+    assert np.exp(result.log_mass).round(12).tolist() == [0.25, 0.5, 0.25]
     assert categorical(np.array([NAN, NAN])).is_point
 
 
@@ -134,36 +134,36 @@ def test_drawing_inverts_the_distribution_function(background, law, rng):
     (x,), (kind,) = background[0].T, background[1]
     known = x[~np.isnan(x)]
     if kind == "category":
-        found = categorical(x)
+        result = categorical(x)
     else:
         edges = np.array([known.min(), np.median(known), known.max()])
         edges = edges[[0, 2]] if edges[1] == edges[2] else edges
-        found = binned(x, edges, law=law)
+        result = binned(x, edges, law=law)
     level = rng.uniform(size=200)
-    for cell in range(found.cells.count):
-        drawn = found.quantile(np.full(level.size, cell), level)
-        assert (found.cells.locate(drawn) == cell).all() or np.isnan(drawn).all() or law == "uniform"
+    for cell in range(result.cells.count):
+        drawn = result.quantile(np.full(level.size, cell), level)
+        assert (result.cells.locate(drawn) == cell).all() or np.isnan(drawn).all() or law == "uniform"
         if np.isnan(drawn).any():
             assert np.isnan(drawn).all()
             continue
-        below = mass_below(found, drawn)[:, cell]
-        before = mass_below(found, np.nextafter(drawn, -np.inf))[:, cell]
+        below = mass_below(result, drawn)[:, cell]
+        before = mass_below(result, np.nextafter(drawn, -np.inf))[:, cell]
         assert (below >= level - 1e-7).all()
         assert (before <= level + 1e-7).all()
 
 
 def test_many_pieces_in_a_cell_are_drawn_in_proportion():
     values = np.array([1.0, 1.0, 1.0, 2.0, 7.0, 8.0, 8.0])
-    found = binned(values, np.array([1.0, 5.0, 8.0]), law="empirical")
+    result = binned(values, np.array([1.0, 5.0, 8.0]), law="empirical")
     level = (np.arange(300) + 0.5) / 300
     low, high = (
-        found.quantile(np.zeros(300, dtype=int), level),
-        found.quantile(np.ones(300, dtype=int), level),
+        result.quantile(np.zeros(300, dtype=int), level),
+        result.quantile(np.ones(300, dtype=int), level),
     )
     assert [np.sum(low == v) for v in (1.0, 2.0)] == [225, 75]
     assert [np.sum(high == v) for v in (7.0, 8.0)] == [100, 200]
     mixed = np.array([0, 1] * 150)
-    assert np.array_equal(found.quantile(mixed, level), np.where(mixed == 0, low, high))
+    assert np.array_equal(result.quantile(mixed, level), np.where(mixed == 0, low, high))
 
 
 @pytest.mark.parametrize(

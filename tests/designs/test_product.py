@@ -109,9 +109,9 @@ def test_a_bin_of_frequency_zero_is_never_visited():
 
 def test_a_single_bin_has_no_coefficient():
     design = simple(edges=[[0, 1]], means=[[0.5]], stds=[[1]])
-    found = limes.limit(design, forms.Linear([3.0], 1.0))
-    assert found.coef == 0.0
-    assert found.intercept == pytest.approx(2.5)
+    surrogate = limes.limit(design, forms.Linear([3.0], 1.0))
+    assert surrogate.coef == 0.0
+    assert surrogate.intercept == pytest.approx(2.5)
     assert design.variance == 0.0
 
 
@@ -142,13 +142,13 @@ def test_slopes_refuse_weights_by_bin():
 @pytest.mark.parametrize("bandwidth", [1e-20, 1e-10, 1e10, 1e200])
 def test_extreme_bandwidths_give_finite_answers(weights, bandwidth):
     design = simple(weights=weights, bandwidth=bandwidth)
-    found = limes.limit(design, forms.Linear([1.0], 0.5))
+    surrogate = limes.limit(design, forms.Linear([1.0], 0.5))
     plain = simple(weights=weights, bandwidth=np.inf)
-    assert np.isfinite(found.coef).all()
+    assert np.isfinite(surrogate.coef).all()
     if bandwidth > 1:
-        assert oracle.error(found.coef, limes.limit(plain, forms.Linear([1.0])).coef) < EXACT
+        assert oracle.error(surrogate.coef, limes.limit(plain, forms.Linear([1.0])).coef) < EXACT
     elif weights == "euclidean":
-        assert found.coef == pytest.approx(
+        assert surrogate.coef == pytest.approx(
             0.2 - 1.0
         )  # the instance itself, and the nearest point of another bin
 
@@ -156,10 +156,10 @@ def test_extreme_bandwidths_give_finite_answers(weights, bandwidth):
 @pytest.mark.parametrize("weights", strategies.WEIGHTS)
 def test_the_smallest_bandwidth_gives_an_answer_or_advice(weights):
     try:
-        found = limes.limit(simple(weights=weights, bandwidth=1e-170), forms.Linear([1.0]))
+        surrogate = limes.limit(simple(weights=weights, bandwidth=1e-170), forms.Linear([1.0]))
     except InputError:
         return
-    assert np.isfinite(found.coef).all()
+    assert np.isfinite(surrogate.coef).all()
 
 
 def test_frequencies_may_be_one_matrix():

@@ -97,10 +97,10 @@ def explained(form, factor, options):
     """Coefficients in units of the column, intercepts, and surrogates at the rows."""
     factors = np.array([factor, 1.0, 1.0])
     explainer = limes.TabularExplainer(form(factor), X * factors, **options)
-    found = explainer(ROWS * factors, progress=False)
-    assert found.method == "exact"
-    per_unit = found.values * (factors if options.get("bins", 4) is None else 1.0)
-    return np.concatenate([per_unit.ravel(), found.intercepts, found.surrogate_predictions])
+    explanation = explainer(ROWS * factors, progress=False)
+    assert explanation.method == "exact"
+    per_unit = explanation.values * (factors if options.get("bins", 4) is None else 1.0)
+    return np.concatenate([per_unit.ravel(), explanation.intercepts, explanation.surrogate_predictions])
 
 
 def tree(factor):
@@ -123,8 +123,8 @@ def test_an_explanation_in_other_units(form, options):
     """A column times 1e150 gave 0.2867, times 1e300 0.2691; a column of p-values gave NaN everywhere."""
     expected = explained(form, 1.0, options)
     for exponent in EXPONENTS:
-        found = explained(form, 10.0**exponent, options)
-        assert oracle.error(found, expected) < EXACT, exponent
+        result = explained(form, 10.0**exponent, options)
+        assert oracle.error(result, expected) < EXACT, exponent
 
 
 @settings(deadline=None, max_examples=examples(25))
@@ -153,8 +153,8 @@ def test_kernels_in_other_units(exponent, law, kind, size):
             scales=column_stds(X * factors),
         )
         form = forms.GaussianKernels(centers * factors, coef, factors)
-        found = limes.limit(family.at(ROWS[0] * factors), form)
-        return np.append(found.coef * (factors if slopes else 1.0), found.intercept)
+        surrogate = limes.limit(family.at(ROWS[0] * factors), form)
+        return np.append(surrogate.coef * (factors if slopes else 1.0), surrogate.intercept)
 
     assert np.abs(coefs(factor) - coefs(1.0)).max() < EXACT * np.abs(coefs(1.0)).max() + 1e-14 * size
 
@@ -168,18 +168,18 @@ def test_p_values_of_any_size():
     )
     table = np.column_stack([p, X[:, 0].repeat(2)[:400]])
     for options in OPTIONS.values():
-        found = limes.TabularExplainer(boosted, table, **options)(table[:2], progress=False)
-        assert np.isfinite(found.values).all()
-        assert np.isfinite(found.intercepts).all()
+        explanation = limes.TabularExplainer(boosted, table, **options)(table[:2], progress=False)
+        assert np.isfinite(explanation.values).all()
+        assert np.isfinite(explanation.intercepts).all()
     # with the values themselves as law, the coefficient is a difference of two means of predictions
-    found = limes.TabularExplainer(boosted, table, law="empirical", bandwidth=np.inf)(
+    explanation = limes.TabularExplainer(boosted, table, law="empirical", bandwidth=np.inf)(
         table[:1], progress=False
     )
     edges = np.percentile(p, [25, 50, 75])
     inside = np.searchsorted(edges, p) == np.searchsorted(edges, p[0])
     grid = np.array([[boosted.predict(np.column_stack([np.full(400, v), table[:, 1]])).mean()] for v in p])
     expected = grid[inside].mean() - grid[~inside].mean()
-    assert abs(found.values[0, 0] - expected) < EXACT * abs(expected)
+    assert abs(explanation.values[0, 0] - expected) < EXACT * abs(expected)
     assert limes.TabularExplainer(model, p[:, None])([[p[0]]]).values[0, 0] == 0.0
 
 
@@ -189,11 +189,11 @@ def test_a_flat_law_far_wider_than_the_weight(wide):
     law = binned(np.array([-3.0, -1.0, 0.5, 2.0]), np.array([-4.0 * wide, 0.0, 4.0 * wide]), law="uniform")
     here, width = 0.3, 0.4
     design = ProductFamily((law,), named_weights("euclidean", width)).at(np.array([here]))
-    found = limes.limit(design, forms.Boxes([[-0.5]], [[0.7]], [1.0])).coef[0]
+    result = limes.limit(design, forms.Boxes([[-0.5]], [[0.7]], [1.0])).coef[0]
     below = norm.cdf(-here / width)
     right = (norm.cdf((0.7 - here) / width) - below) / norm.sf(-here / width)
     left = (below - norm.cdf((-0.5 - here) / width)) / below
-    assert abs(found - (right - left)) < EXACT * abs(right - left)
+    assert abs(result - (right - left)) < EXACT * abs(right - left)
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e8])
@@ -256,7 +256,7 @@ def test_subnormal_columns_and_the_very_largest(options):
         with pytest.raises(ModelError, match="'x0'"):
             explained(tree, 1e-312, options)
     elif "bins" not in options:
-        expected, found = explained(tree, 1.0, options), explained(tree, 1e-310, options)
-        assert oracle.error(found, expected) < EXACT
+        expected, result = explained(tree, 1.0, options), explained(tree, 1e-310, options)
+        assert oracle.error(result, expected) < EXACT
     with pytest.raises(InputError, match=r"column 'x0' holds .* divide the column"):
         limes.TabularExplainer(lambda rows: rows[:, 1], X * [4e307, 1.0, 1.0], **options)

@@ -105,13 +105,13 @@ def test_rows_survive_the_way_through_the_explanation():
 
 
 def test_json_is_strict_and_complete(wine):
-    found = json.loads(wine[2].to_json(), parse_constant=lambda name: pytest.fail(name))
-    assert found["format"] == "limes.diagnosis"
-    assert [row["row"] for row in found["rows"]] == [0, 1, 2]
-    assert len(found["rows"][0]["path"]["coefficients"]) == len(found["rows"][0]["path"]["bandwidths"])
-    assert found["rows"][0]["lime"] == wine[2].rows[0].lime.tolist()
-    assert found["rows"][0]["beyond_the_edge"] == wine[2].rows[0].beyond.tolist()
-    assert {"feature", "cells", "means"} <= set(found["rows"][0]["profiles"][0])
+    result = json.loads(wine[2].to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert result["format"] == "limes.diagnosis"
+    assert [row["row"] for row in result["rows"]] == [0, 1, 2]
+    assert len(result["rows"][0]["path"]["coefficients"]) == len(result["rows"][0]["path"]["bandwidths"])
+    assert result["rows"][0]["lime"] == wine[2].rows[0].lime.tolist()
+    assert result["rows"][0]["beyond_the_edge"] == wine[2].rows[0].beyond.tolist()
+    assert {"feature", "cells", "means"} <= set(result["rows"][0]["profiles"][0])
 
 
 def test_curves_are_the_coefficients_over_the_logarithm_of_the_bandwidth(wine):

@@ -33,10 +33,10 @@ def test_all_coefficients_of_a_linear_model_vanish_with_five_bins_and_the_diagno
     explainer = limes.TabularExplainer(linear([3.0, -3.0, 2.8, 3.0]), X, bins=5)
     explanation = explainer(row)
     assert np.abs(explanation.values).max() < 0.05  # of slopes of 3 over a range of 20
-    found = about(limes.diagnose(explanation), "cancellation")
-    assert {f.features[0] for f in found if f.severity == "warning"} == {"x0", "x1", "x2", "x3"}
+    result = about(limes.diagnose(explanation), "cancellation")
+    assert {f.features[0] for f in result if f.severity == "warning"} == {"x0", "x1", "x2", "x3"}
     # all of the variance between bins is hidden: 24/25 of what a column gives to f
-    shares = {f.features[0]: f.number for f in found}
+    shares = {f.features[0]: f.number for f in result}
     assert shares["x0"] == pytest.approx(24 / 25 * 9.0 / (3 * 9.0 + 2.8**2), rel=0.15)
 
 
@@ -50,9 +50,9 @@ def test_outer_bins_hide_nothing(bins):
 def test_sampled_cancellation_is_found_as_well():
     X = uniform_table(3)
     model = linear([3.0, -2.0, 2.5])
-    found = about(diagnosed(model, X, np.zeros((1, 3)) + 0.5, bins=5, method="sampled"), "cancellation")
-    assert {f.features[0] for f in found} >= {"x0", "x2"}
-    assert all(f.error > 0 for f in found)
+    result = about(diagnosed(model, X, np.zeros((1, 3)) + 0.5, bins=5, method="sampled"), "cancellation")
+    assert {f.features[0] for f in result} >= {"x0", "x2"}
+    assert all(f.error > 0 for f in result)
 
 
 # -- alignment: figure 13 of the 2022 paper ---------------------------------------------------------------
@@ -64,9 +64,9 @@ def test_a_bump_aligned_with_the_row_is_an_artifact():
     explainer = limes.TabularExplainer(model, X)
     large = explainer(aligned[None]).values[0, 0]
     assert large > 0.1  # although the model is 0 all around
-    found = about(limes.diagnose(explainer(aligned[None])), "alignment")
-    assert [f.features for f in found] == [("x0",)]
-    assert found[0].number == 0.0
+    result = about(limes.diagnose(explainer(aligned[None])), "alignment")
+    assert [f.features for f in result] == [("x0",)]
+    assert result[0].number == 0.0
     assert "alignment" not in kinds(limes.diagnose(explainer(inside[None])))
     # far from the bump in both columns each coefficient is negative, and the model flat: that is one as well,
     # but no linear model's
@@ -75,8 +75,8 @@ def test_a_bump_aligned_with_the_row_is_an_artifact():
 
 def test_the_artifact_is_found_without_reading_the_model():
     model, X = bump()
-    found = diagnosed(model, X, np.array([[7.0, -7.0]]), method="sampled")
-    assert [f.features for f in about(found, "alignment")] == [("x0",)]
+    result = diagnosed(model, X, np.array([[7.0, -7.0]]), method="sampled")
+    assert [f.features for f in about(result, "alignment")] == [("x0",)]
 
 
 # -- bandwidth --------------------------------------------------------------------------------------------
@@ -111,12 +111,12 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
     model.fit(X.iloc[::10], y.iloc[::10])
     explainer = limes.TabularExplainer(model, X)
     diagnosis = limes.diagnose(explainer(X.iloc[:10]))
-    found = [
+    result = [
         (row, f) for row in diagnosis.rows for f in row.findings if f.kind == "bandwidth" and "sign" in f.unit
     ]
-    assert found
+    assert result
     # the finding is true: the explanation to the other side of its ν has the other sign
-    row, finding = found[0]
+    row, finding = result[0]
     (j,) = (X.columns.get_loc(name) for name in finding.features)
     other = limes.TabularExplainer(model, X, bandwidth=finding.number**2 / row.path.bandwidth)
     beyond = other(X.iloc[row.number : row.number + 1]).values[0, j]
@@ -224,9 +224,9 @@ def test_the_most_correlated_columns_are_those_of_spearman_whatever_their_units(
         [a, np.full(300, 5.0), rng.normal(size=300), -np.exp(a + rng.normal(size=300)), a]
     )
     numeric = np.array([True, True, True, True, False])
-    first, second, found = _most_correlated(rows, numeric, tuple("abcde"))
+    first, second, result = _most_correlated(rows, numeric, tuple("abcde"))
     assert (first, second) == ("a", "d")
-    assert found == pytest.approx(stats.spearmanr(rows[:, 0], rows[:, 3]).statistic, rel=1e-12)
+    assert result == pytest.approx(stats.spearmanr(rows[:, 0], rows[:, 3]).statistic, rel=1e-12)
     assert _most_correlated(rows[:, :2], numeric[:2], ("a", "b")) is None
 
 
@@ -305,8 +305,10 @@ def test_well_behaved_models_raise_no_alarm(block):
     alarms, size = 0, repeats(50, 25)
     for seed in range(size * block, size * block + size):
         case = well_behaved(seed)
-        found = diagnosed(case.model, case.X, case.row[None], control="additive", max_calls=512, calls=512)
-        alarms += bool(found.findings)
+        diagnosis = diagnosed(
+            case.model, case.X, case.row[None], control="additive", max_calls=512, calls=512
+        )
+        alarms += bool(diagnosis.findings)
     assert alarms <= 0.05 * size
 
 
@@ -317,7 +319,7 @@ def test_well_behaved_models_raise_no_alarm(block):
 def test_a_bandwidth_at_which_no_weighted_row_counts(bandwidth, told):
     X = np.random.default_rng(5).normal(size=(300, 8))
     options = {} if bandwidth is None else {"bandwidth": bandwidth}
-    found = about(diagnosed(linear(np.arange(1.0, 9.0)), X, X[:1], **options), "sample size")
-    assert bool(found) is told
+    result = about(diagnosed(linear(np.arange(1.0, 9.0)), X, X[:1], **options), "sample size")
+    assert bool(result) is told
     # of 5,000 rows one in 4^8 leaves no bin, and others weigh e^{-12.5} for each that they leave
-    assert all(f.number < 1 for f in found)
+    assert all(f.number < 1 for f in result)

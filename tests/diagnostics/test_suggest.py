@@ -27,38 +27,38 @@ def forest():
 def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
     X, model = forest
     explainer = limes.TabularExplainer(model, X)
-    found = limes.suggest_bandwidth(explainer, X[:6])
-    at = int(np.argmin(np.abs(found.bandwidths - found.bandwidth)))
-    quiet = max(NOISE, 1.25 * np.nanmin(found.noise))
-    reproducible = (found.noise <= quiet) & (found.drift <= DRIFT)
-    good = reproducible & (found.fidelity >= FIDELITY * found.fidelity[reproducible].max())
+    explanation = limes.suggest_bandwidth(explainer, X[:6])
+    at = int(np.argmin(np.abs(explanation.bandwidths - explanation.bandwidth)))
+    quiet = max(NOISE, 1.25 * np.nanmin(explanation.noise))
+    reproducible = (explanation.noise <= quiet) & (explanation.drift <= DRIFT)
+    good = reproducible & (explanation.fidelity >= FIDELITY * explanation.fidelity[reproducible].max())
     assert at == np.flatnonzero(good)[0]
-    assert found.current == pytest.approx(0.75 * np.sqrt(5))
-    assert f"{found.bandwidths[at - 1]:.3g}" in found.reason
-    assert repr(limes.suggest_bandwidth(explainer, X[:6])) == repr(found)
+    assert explanation.current == pytest.approx(0.75 * np.sqrt(5))
+    assert f"{explanation.bandwidths[at - 1]:.3g}" in explanation.reason
+    assert repr(limes.suggest_bandwidth(explainer, X[:6])) == repr(explanation)
 
 
 def test_curves_are_what_they_say(forest):
     X, model = forest
-    found = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
+    explanation = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
     at = 15
-    bandwidth = found.bandwidths[at]
+    bandwidth = explanation.bandwidths[at]
     there = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[0]
-    assert found.locality[at] == pytest.approx(there.diagnostics["sample size"].locality, abs=EXACT)
-    assert found.fidelity[at] == pytest.approx(there.diagnostics["fit"].fidelity, rel=0.1)
+    assert explanation.locality[at] == pytest.approx(there.diagnostics["sample size"].locality, abs=EXACT)
+    assert explanation.fidelity[at] == pytest.approx(there.diagnostics["fit"].fidelity, rel=0.1)
     wide, narrow = (
         limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
         for step in (np.sqrt(2), 1 / np.sqrt(2))
     )
     drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.explanation.values)
-    assert found.drift[at] == pytest.approx(drift, rel=1e-6)
+    assert explanation.drift[at] == pytest.approx(drift, rel=1e-6)
 
 
 def test_the_noise_is_that_of_weighted_fits(forest):
     """Least squares on 5,000 weighted rows, fifty times."""
     X, model = forest
     explainer = limes.TabularExplainer(model, X, bandwidth=1.0)
-    found = limes.suggest_bandwidth(explainer, X[:1], calls=8192)
+    result = limes.suggest_bandwidth(explainer, X[:1], calls=8192)
     context = explainer.diagnostic_context(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
     fits = []
     for seed in range(50):
@@ -67,20 +67,20 @@ def test_the_noise_is_that_of_weighted_fits(forest):
         design = np.column_stack([np.ones(5000), h]) * root[:, None]
         fits.append(np.linalg.lstsq(design, context.predictions(0, x) * root, rcond=None)[0][1:])
     noise = np.sqrt(np.var(fits, axis=0, ddof=1).sum()) / np.linalg.norm(np.mean(fits, axis=0))
-    at = int(np.argmin(np.abs(found.bandwidths - 1.0)))
-    assert found.noise[at] == pytest.approx(noise, rel=0.25)
+    at = int(np.argmin(np.abs(result.bandwidths - 1.0)))
+    assert result.noise[at] == pytest.approx(noise, rel=0.25)
 
 
 def test_texts_and_pictures():
     model = make_pipeline(CountVectorizer(), LogisticRegression())
     model.fit(["good food", "bad food", "good place", "bad service"], [1, 0, 1, 0])
     explainer = limes.TextExplainer(model, output="margin")
-    found = limes.suggest_bandwidth(explainer, ["good food here", "a bad place"])
-    assert 0.025 <= found.bandwidth <= 2.5
+    result = limes.suggest_bandwidth(explainer, ["good food here", "a bad place"])
+    assert 0.025 <= result.bandwidth <= 2.5
     figure, ax = plt.subplots()
-    assert found.plot(ax) is ax
+    assert result.plot(ax) is ax
     plt.close(figure)
-    assert "suggested" in str(found)
+    assert "suggested" in str(result)
 
 
 def test_what_cannot_be_judged_is_refused(forest):

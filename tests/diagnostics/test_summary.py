@@ -48,8 +48,8 @@ def test_a_greedy_pick_may_be_beaten():
 
 
 def test_rows_show_their_largest_coefficients_and_no_zeros():
-    found = largest_features(np.array([[3.0, -4.0, 0.5], [0.0, 0.0, 1.0]]), 2)
-    np.testing.assert_array_equal(found, [[True, True, False], [False, False, True]])
+    result = largest_features(np.array([[3.0, -4.0, 0.5], [0.0, 0.0, 1.0]]), 2)
+    np.testing.assert_array_equal(result, [[True, True, False], [False, False, True]])
 
 
 def test_nothing_to_show():
@@ -63,21 +63,21 @@ def explanation():
 
 
 def test_means_are_means(explanation):
-    found = limes.summary(explanation, rows=2, features=2)
+    result = limes.summary(explanation, rows=2, features=2)
     size = np.abs(explanation.values)
-    np.testing.assert_array_equal(found.mean_abs, size.mean(axis=0))
-    np.testing.assert_array_equal(found.spread, size.std(axis=0))
-    assert [found.names[j] for j in found.order()] == ["x0", "x2", "x1", "x3"]
-    assert found.to_dict()["feature"] == ["x0", "x2", "x1", "x3"]
-    assert len(found.pick.rows) <= 2
-    assert "rows to look at" in str(found)
-    assert repr(found).startswith("<Summary: 100 rows")
+    np.testing.assert_array_equal(result.mean_abs, size.mean(axis=0))
+    np.testing.assert_array_equal(result.spread, size.std(axis=0))
+    assert [result.names[j] for j in result.order()] == ["x0", "x2", "x1", "x3"]
+    assert result.to_dict()["feature"] == ["x0", "x2", "x1", "x3"]
+    assert len(result.pick.rows) <= 2
+    assert "rows to look at" in str(result)
+    assert repr(result).startswith("<Summary: 100 rows")
 
 
 def test_cohorts_are_a_features_cells_or_given(explanation):
-    found = limes.summary(explanation, cohorts="x0")
-    assert sum(c.rows for c in found.cohorts) == 100
-    assert {c.name for c in found.cohorts} == {row[0] for row in explanation.conditions}
+    result = limes.summary(explanation, cohorts="x0")
+    assert sum(c.rows for c in result.cohorts) == 100
+    assert {c.name for c in result.cohorts} == {row[0] for row in explanation.conditions}
     labels = np.array(["a", "b"] * 50)
     given_labels = limes.summary(explanation, cohorts=labels)
     for cohort in given_labels.cohorts:
@@ -86,10 +86,10 @@ def test_cohorts_are_a_features_cells_or_given(explanation):
 
 
 def test_pictures(explanation):
-    found = limes.summary(explanation, cohorts="x0")
+    result = limes.summary(explanation, cohorts="x0")
     figure, axes = plt.subplots(1, 2)
-    assert found.plot.importance(ax=axes[0]) is axes[0]
-    assert found.plot.cohorts(ax=axes[1]) is axes[1]
+    assert result.plot.importance(ax=axes[0]) is axes[0]
+    assert result.plot.cohorts(ax=axes[1]) is axes[1]
     plt.close(figure)
     with pytest.raises(InputError, match="no cohorts"):
         limes.summary(explanation).plot.cohorts()

@@ -47,7 +47,7 @@ def test_an_explanation_of_zeros():
 
 def test_fidelity_by_hand():
     """1 - Var(f - g)/Var f with exact expectations: z Bernoulli(½), removed values from the background."""
-    found = fidelity(EXACT, TASK, draws=200_000).rows
+    result = fidelity(EXACT, TASK, draws=200_000).rows
     mean, variance = BACKGROUND.mean(axis=0), np.cov(BACKGROUND.T, bias=True)
     for i, row in enumerate(ROWS):
         total = left = 0.0
@@ -57,7 +57,7 @@ def test_fidelity_by_hand():
                 # both removed: ¼, or ½ for one and the same
                 left += cov * (0.5 if j == k else 0.25)
         total = left + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
-        assert found[i] == pytest.approx(1 - left / total, abs=0.02)
+        assert result[i] == pytest.approx(1 - left / total, abs=0.02)
 
 
 def test_bins_are_lime_s_own_law():
@@ -66,23 +66,23 @@ def test_bins_are_lime_s_own_law():
     task = EvaluationTask.of(model, X, X[:3])
     explainer = limes.TabularExplainer(model, X, method="sampled", control="additive")
     explanation = explainer(X[:3], progress=False)
-    found = fidelity(explanation, task, neighbourhood=Bins(task), draws=20_000).rows
-    assert np.allclose(found, explanation.fidelity, atol=0.03)
+    result = fidelity(explanation, task, neighbourhood=Bins(task), draws=20_000).rows
+    assert np.allclose(result, explanation.fidelity, atol=0.03)
     narrow = fidelity(explanation, task, neighbourhood=Bins(task, 0.5), draws=2000).rows
-    assert not np.allclose(narrow, found, atol=0.03)
+    assert not np.allclose(narrow, result, atol=0.03)
 
 
 def test_deletion_and_insertion_of_a_line():
     """Each step removes (or puts back) φ_j on average, the largest first."""
-    found = curves(EXACT, TASK, draws=4000)
+    result = curves(EXACT, TASK, draws=4000)
     f = line(ROWS)
     order = np.sort(EXACT, axis=1)[:, ::-1]
     down = np.concatenate([f[:, None], f[:, None] - np.cumsum(order, axis=1)], axis=1)
     unit, typical = line(BACKGROUND).std(), line(BACKGROUND).mean()
-    assert np.allclose(found.deletion, (down - typical) / unit, atol=0.1)
-    assert np.allclose(found.deletion[:, 0], (f - typical) / unit, atol=1e-12)
-    assert np.allclose(found.insertion[:, -1], found.deletion[:, 0], atol=1e-12)
-    assert np.allclose(found.insertion[:, 0], found.deletion[:, -1], atol=1e-12)
+    assert np.allclose(result.deletion, (down - typical) / unit, atol=0.1)
+    assert np.allclose(result.deletion[:, 0], (f - typical) / unit, atol=1e-12)
+    assert np.allclose(result.insertion[:, -1], result.deletion[:, 0], atol=1e-12)
+    assert np.allclose(result.insertion[:, 0], result.deletion[:, -1], atol=1e-12)
 
 
 def test_no_order_beats_the_true_one():
@@ -102,12 +102,12 @@ def test_no_order_beats_the_true_one():
 def test_curves_are_drawn_where_they_are():
     from matplotlib.figure import Figure
 
-    found, ax = curves(EXACT, TASK), Figure().subplots()
-    assert plot_curves({"a": found, "b": curves(-EXACT, TASK)}, ax=ax) is ax
+    result, ax = curves(EXACT, TASK), Figure().subplots()
+    assert plot_curves({"a": result, "b": curves(-EXACT, TASK)}, ax=ax) is ax
     heights = [line.get_ydata() for line in ax.get_lines()]
     assert len(heights) == 4
-    assert np.array_equal(heights[0], found.deletion.mean(axis=0))
-    assert np.array_equal(heights[1], found.insertion.mean(axis=0))
+    assert np.array_equal(heights[0], result.deletion.mean(axis=0))
+    assert np.array_equal(heights[1], result.insertion.mean(axis=0))
 
 
 def test_areas_by_trapezoids():
@@ -162,8 +162,8 @@ def test_precision_of_sparse_explanations():
     signs = np.sign(BACKGROUND)
     explainer = limes.SparseExplainer(lambda x: np.tanh(line(x)), k=2, samples=200)
     explanation = explainer(signs[:2], progress=False)
-    found = precision(explanation)
-    assert found.rows.tolist() == [explanation[i].certificate.precision for i in range(2)]
+    result = precision(explanation)
+    assert result.rows.tolist() == [explanation[i].certificate.precision for i in range(2)]
     with pytest.raises(InputError, match="SparseExplainer"):
         precision(limes.TabularExplainer(line, BACKGROUND, max_calls=64)(ROWS[:1], progress=False))
 

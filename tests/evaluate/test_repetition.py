@@ -37,28 +37,28 @@ def lost(X, seed):
 def test_indices_by_hand():
     a = Attribution(np.array([[3.0, 2.0, 1.0, 0.0]]), np.full((1, 4), 0.1))
     b = Attribution(np.array([[3.0, 0.0, 1.0, 2.0]]), np.full((1, 4), 0.1))
-    found = compare_runs([a, b], k=2)
+    result = compare_runs([a, b], k=2)
     # {0, 1} and {0, 3}
-    assert found.vsi.rows[0] == pytest.approx(1 / 2)
-    assert found.jaccard.rows[0] == pytest.approx(1 / 3)
+    assert result.vsi.rows[0] == pytest.approx(1 / 2)
+    assert result.jaccard.rows[0] == pytest.approx(1 / 3)
     # features 1 and 3 are 2 apart, more than 1.96 (0.1 + 0.1)
-    assert found.csi.rows[0] == pytest.approx(1 / 2)
-    assert found.spread.rows[0] == pytest.approx(np.sqrt(8 / 28))
+    assert result.csi.rows[0] == pytest.approx(1 / 2)
+    assert result.spread.rows[0] == pytest.approx(np.sqrt(8 / 28))
     three = compare_runs([a, b, a], k=2)
     assert three.vsi.rows[0] == pytest.approx((0.5 + 0.5 + 1) / 3)
 
 
 def test_the_strongest_of_all_features_say_nothing():
-    found = stability(noisy, TASK, k=4)
-    assert np.isnan(found.vsi.mean)
-    assert np.isnan(found.jaccard.mean)
+    result = stability(noisy, TASK, k=4)
+    assert np.isnan(result.vsi.mean)
+    assert np.isnan(result.jaccard.mean)
 
 
 def test_an_explainer_without_noise_is_stable():
-    found = stability(exact, TASK, k=2)
-    assert found.vsi.mean == found.jaccard.mean == 1.0
-    assert found.spread.mean == 0.0
-    assert np.isnan(found.csi.mean)
+    result = stability(exact, TASK, k=2)
+    assert result.vsi.mean == result.jaccard.mean == 1.0
+    assert result.spread.mean == 0.0
+    assert np.isnan(result.csi.mean)
 
 
 def test_noise_is_seen_and_more_of_it_is_worse():
@@ -75,9 +75,9 @@ def test_runs_of_limes_overlap_as_intervals_must():
         for seed in range(6)
     }
     task = EvaluationTask.of(wavy, BACKGROUND, ROWS)
-    found = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=6)
-    assert found.csi.mean > 0.95
-    assert found.spread.mean > 0.0
+    result = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=6)
+    assert result.csi.mean > 0.95
+    assert result.spread.mean > 0.0
 
 
 def wavy(x):
@@ -86,10 +86,10 @@ def wavy(x):
 
 def test_max_sensitivity_of_a_line():
     """φ = λ ξ: a move of up to r deviations changes it by no more than ‖λ r σ‖."""
-    found = sensitivity(exact, TASK, radius=0.1, draws=400)
+    result = sensitivity(exact, TASK, radius=0.1, draws=400)
     bound = np.linalg.norm(0.1 * BACKGROUND.std(axis=0) * SLOPES) / np.linalg.norm(ROWS * SLOPES, axis=1)
-    assert (found.rows <= bound).all()
-    assert (found.rows > 0.5 * bound).all()
+    assert (result.rows <= bound).all()
+    assert (result.rows > 0.5 * bound).all()
     assert sensitivity(exact, TASK, radius=0.0).mean == 0.0
 
 
@@ -123,19 +123,19 @@ def test_refused():
 
 
 def test_a_comparison_tells_the_better_one():
-    found = compare({"true": exact, "noisy <b>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
-    assert found.best("infidelity") == {"true"}
-    assert found.best("Jaccard, seeds") == {"true"}
-    assert found.best("CSI") == frozenset()
-    text = str(found)
+    explanation = compare({"true": exact, "noisy <b>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
+    assert explanation.best("infidelity") == {"true"}
+    assert explanation.best("Jaccard, seeds") == {"true"}
+    assert explanation.best("CSI") == frozenset()
+    text = str(explanation)
     assert "infidelity" in text
     assert "true" in text
-    page = found.to_html()
+    page = explanation.to_html()
     assert "<b>" not in page
     assert "noisy &lt;b&gt;" in page
     assert "http" not in page
-    frame = found.to_frame()
-    assert len(frame) == 2 * len(found.measures)
+    frame = explanation.to_frame()
+    assert len(frame) == 2 * len(explanation.measures)
     assert set(frame["explainer"]) == {"true", "noisy <b>"}
 
 

@@ -44,13 +44,13 @@ def explained(values):
 
 
 def test_limes_has_errors_too():
-    found = attribution(explained(VALUES))
-    assert np.array_equal(found.values, VALUES)
-    assert np.allclose(found.errors, np.abs(VALUES) / 10)
+    result = attribution(explained(VALUES))
+    assert np.array_equal(result.values, VALUES)
+    assert np.allclose(result.errors, np.abs(VALUES) / 10)
     # a list of single rows is the same
     again = attribution(list(explained(VALUES)))
     assert np.array_equal(again.values, VALUES)
-    assert np.array_equal(again.errors, found.errors)
+    assert np.array_equal(again.errors, result.errors)
 
 
 def test_several_outputs():
@@ -84,10 +84,10 @@ def test_lime_itself(mode):
 
     explainer = lime.LimeTabularExplainer(X, mode=mode, random_state=0)
     one = explainer.explain_instance(X[0], predict, num_features=3, num_samples=1000)
-    found = attribution(one).values
-    assert found.shape == (1, 3)
-    assert [found[0, j] for j, _ in one.local_exp[1]] == [value for _, value in one.local_exp[1]]
-    assert np.array_equal(attribution([one, one]).values, np.repeat(found, 2, axis=0))
+    result = attribution(one).values
+    assert result.shape == (1, 3)
+    assert [result[0, j] for j, _ in one.local_exp[1]] == [value for _, value in one.local_exp[1]]
+    assert np.array_equal(attribution([one, one]).values, np.repeat(result, 2, axis=0))
     with pytest.raises(InputError, match="no label"):
         attribution(one, output=7)
 

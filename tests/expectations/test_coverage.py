@@ -31,10 +31,10 @@ NOISES = 3.0
 )
 def test_structure_that_raises_the_variance_is_seen(name):
     """The parity of three superpixels was covered by 0.832: a set and its complement tell the same twice."""
-    found = summary(runs(CASES[name], control="none", calls=256, seeds=SEEDS))
-    assert found["warned"] == found["infinite"] == 0
-    assert found["coverage"] >= GOAL - NOISES * found["noise"], found
-    assert found["error / standard error"] > 0.5, "errors that are twice too large are no use"
+    result = summary(runs(CASES[name], control="none", calls=256, seeds=SEEDS))
+    assert result["warned"] == result["infinite"] == 0
+    assert result["coverage"] >= GOAL - NOISES * result["noise"], result
+    assert result["error / standard error"] > 0.5, "errors that are twice too large are no use"
 
 
 @pytest.mark.parametrize(

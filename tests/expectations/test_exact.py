@@ -21,11 +21,11 @@ OUTPUTS = st.sampled_from([(), (1,), (3,)])
 
 
 def assert_exact(design, form, truth):
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
-    assert not found.standard_errors.any()
-    assert found.standard_errors.shape == found.coef.shape
+    explanation = limes.limit(design, form)
+    assert oracle.error(explanation.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(explanation.intercept, truth.intercept, truth.size) < EXACT
+    assert not explanation.standard_errors.any()
+    assert explanation.standard_errors.shape == explanation.coef.shape
 
 
 # -- piecewise constant forms: one grid point between two breaks ------------------------------------------
@@ -61,7 +61,7 @@ def test_one_box_to_the_last_digit(stated, rng):
     form = forms.Boxes(form.lower, form.upper, np.ones(1))
     columns = stated.steps(places)
     truth = oracle.truth(columns, strategies.in_boxes(form), stated.cells)
-    found = limes.limit(stated.design(), form)
+    surrogate = limes.limit(stated.design(), form)
     parts = [
         oracle.truth([c], strategies.in_boxes(forms.Boxes([[a]], [[b]], [1.0])), [z])
         for c, a, b, z in zip(columns, form.lower[0], form.upper[0], stated.cells, strict=True)
@@ -72,7 +72,7 @@ def test_one_box_to_the_last_digit(stated, rng):
     size = contrast * [np.prod(np.delete(means, j)) for j in range(means.size)]
     # the oracle drops a column's tail below exp(-60)
     dropped = [np.prod(np.delete(means + 1e-25, j)) - np.prod(np.delete(means, j)) for j in range(means.size)]
-    assert (np.abs(found.coef - truth.coef) <= EXACT * size + dropped).all()
+    assert (np.abs(surrogate.coef - truth.coef) <= EXACT * size + dropped).all()
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, 0.01, 0.02])
@@ -141,10 +141,10 @@ def test_linear(stated, rng, outputs):
     inclusion = np.array([p.inclusion[0] for p in parts])
     coef = contrast.reshape(-1, *(1,) * len(outputs)) * form.coef
     intercept = form.intercept + mean @ form.coef - inclusion @ coef
-    found = limes.limit(stated.design(), form)
+    surrogate = limes.limit(stated.design(), form)
     size = np.abs(form.coef).max() * max(p.size for p in parts)
-    assert oracle.error(found.coef, coef, size) < EXACT
-    assert oracle.error(found.intercept, intercept, size) < EXACT
+    assert oracle.error(surrogate.coef, coef, size) < EXACT
+    assert oracle.error(surrogate.intercept, intercept, size) < EXACT
 
 
 SHAPES = [
@@ -182,8 +182,8 @@ def test_a_callable_that_says_its_own_integral():
     design = ProductDesign.from_bins([[0, 1, 2]] * 2, [[0.5, 1.5]] * 2, [[1, 1]] * 2, [0.1, 1.1], 1.0)
     form = forms.Multiplicative([Half(), lambda x: x])
     half = limes.limit(design, forms.Linear([0.0, 0.5]))
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, half.coef) < EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, half.coef) < EXACT
     assert np.allclose(form.predict([[3.0, 4.0]]), 2.0)
 
 
@@ -345,12 +345,12 @@ def slope_designs(draw, sizes=(1, 2)):
 
 def assert_slopes_exact(design, form, truth):
     """A slope has the size of f over that of x, and x itself has no more than sixteen digits."""
-    found = limes.limit(design, form)
+    surrogate = limes.limit(design, form)
     spread = np.sqrt(truth.variance[truth.variance > 0]).min(initial=1.0)
     place = np.abs(truth.inclusion).max()
     size = truth.size / spread * (1 + place / spread)
-    assert oracle.error(found.coef, truth.coef, size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, size * (1 + place)) < EXACT
+    assert oracle.error(surrogate.coef, truth.coef, size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, size * (1 + place)) < EXACT
 
 
 @pytest.mark.parametrize(("start", "outside"), [(0.5, 1.0), (2.0, 5.0)])
@@ -361,8 +361,8 @@ def test_slopes_keep_their_digits_where_x_hardly_varies(start, outside):
     marginals = marginals_from_bins([[start, start + 1.0]], [[start + 0.5]], [[1.0]])
     family = ProductFamily(marginals, named_weights("euclidean", 0.01), slopes=np.ones(1, dtype=bool))
     design = family.at(np.array([start - outside]))
-    found = limes.limit(design, forms.Additive([lambda x: 1.0 + (x - start)]))
-    assert found.coef[0] == pytest.approx(1.0, rel=EXACT)
+    surrogate = limes.limit(design, forms.Additive([lambda x: 1.0 + (x - start)]))
+    assert surrogate.coef[0] == pytest.approx(1.0, rel=EXACT)
 
 
 @settings(max_examples=examples(80))
@@ -404,8 +404,8 @@ def test_slopes_of_callables(drawn):
 def test_slopes_of_a_linear_model_are_its_coefficients(drawn, outputs):
     design, _, _, slopes, _, rng = drawn
     coef = rng.normal(size=(design.size, *outputs))
-    found = limes.limit(design, forms.Linear(coef, rng.normal(size=outputs)))
-    assert oracle.relative_errors(found.coef[slopes], coef[slopes]).max(initial=0) < EXACT
+    surrogate = limes.limit(design, forms.Linear(coef, rng.normal(size=outputs)))
+    assert oracle.relative_errors(surrogate.coef[slopes], coef[slopes]).max(initial=0) < EXACT
 
 
 # -- what the machinery around the formulas must hold -----------------------------------------------------
@@ -447,9 +447,9 @@ def test_many_terms_go_block_by_block(monkeypatch):
 def test_no_boxes_at_all():
     design = ProductDesign.from_bins([[-2, 0, 2]] * 2, [[-1, 1]] * 2, [[1, 1]] * 2, [0.5] * 2, 1.0)
     form = forms.Boxes(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0), intercept=4.0)
-    found = limes.limit(design, form)
-    assert found.coef.tolist() == [0.0, 0.0]
-    assert found.intercept == 4.0
+    surrogate = limes.limit(design, form)
+    assert surrogate.coef.tolist() == [0.0, 0.0]
+    assert surrogate.intercept == 4.0
 
 
 def test_a_linear_model_at_a_missing_value_is_refused():
@@ -468,8 +468,8 @@ def test_a_column_that_is_zero_on_a_bin_costs_no_more_than_others():
         return np.maximum(x - 1.0, 0.0)
 
     design = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[1, 1]], [0.5], 1.0)
-    found = limes.limit(design, forms.Additive([relu], [[1.0]]))
-    assert found.coef[0] < 0
+    surrogate = limes.limit(design, forms.Additive([relu], [[1.0]]))
+    assert surrogate.coef[0] < 0
     assert sum(calls) < 2_000
 
 
@@ -478,11 +478,11 @@ def test_a_jump_without_breaks_is_found_or_refused():
     jump = 1 / np.pi
     truth = limes.limit(design, forms.Boxes([[-np.inf]], [[jump]], [1.0])).coef
     try:
-        found = limes.limit(design, forms.Additive([lambda x: (x <= jump).astype(float)])).coef
+        result = limes.limit(design, forms.Additive([lambda x: (x <= jump).astype(float)])).coef
     except limes.exceptions.InputError as error:
         assert "breaks=" in str(error)  # noqa: PT017
     else:
-        assert oracle.error(found, truth) < EXACT
+        assert oracle.error(result, truth) < EXACT
 
 
 def test_a_function_that_is_infinite_somewhere_is_refused():

@@ -31,12 +31,12 @@ def check(kind, d, bandwidth, form):
     """The limit is least squares over every subset."""
     values = form.predict(words.subsets(d))
     intercept, coef, _ = words.surrogate(words.law(kind, d, bandwidth), values)
-    found = limes.limit(MAKE[kind](d, bandwidth), form)
-    assert found.coef.shape == found.standard_errors.shape == coef.shape
+    explanation = limes.limit(MAKE[kind](d, bandwidth), form)
+    assert explanation.coef.shape == explanation.standard_errors.shape == coef.shape
     size = np.abs(values).max()
-    assert oracle.error(found.coef, coef, size) < EXACT
-    assert oracle.error(found.intercept, intercept, size) < EXACT
-    assert not found.standard_errors.any()
+    assert oracle.error(explanation.coef, coef, size) < EXACT
+    assert oracle.error(explanation.intercept, intercept, size) < EXACT
+    assert not explanation.standard_errors.any()
 
 
 # -- every form against enumeration -----------------------------------------------------------------------
@@ -86,17 +86,17 @@ def test_combinations(kind, d, bandwidth, rng, outputs):
 def test_sums_explain_themselves_at_any_bandwidth(kind, bandwidth, d):
     rng, design = np.random.default_rng(d), MAKE[kind](d, bandwidth)
     coef, intercept = rng.normal(size=(d, 2)), rng.normal(size=2)
-    found = limes.limit(design, forms.Linear(coef, intercept))
-    assert oracle.error(found.coef, coef) < EXACT
+    surrogate = limes.limit(design, forms.Linear(coef, intercept))
+    assert oracle.error(surrogate.coef, coef) < EXACT
     # the difference of E f and αΣβ, both of the size of f
-    assert np.abs(found.intercept - intercept).max() < EXACT * np.abs(coef).sum()
+    assert np.abs(surrogate.intercept - intercept).max() < EXACT * np.abs(coef).sum()
 
 
 def test_additive_functions_count_at_one_and_zero():
     design = ExchangeableDesign.word_deletions(3)
-    found = limes.limit(design, forms.Additive([np.cos, None, lambda z: 2 * z**3], intercept=1.0))
-    assert oracle.error(found.coef, [np.cos(1) - 1, 0.0, 2.0]) < EXACT
-    assert found.intercept == pytest.approx(2.0)
+    surrogate = limes.limit(design, forms.Additive([np.cos, None, lambda z: 2 * z**3], intercept=1.0))
+    assert oracle.error(surrogate.coef, [np.cos(1) - 1, 0.0, 2.0]) < EXACT
+    assert surrogate.intercept == pytest.approx(2.0)
 
 
 def test_a_single_word_and_a_single_superpixel():
@@ -123,15 +123,15 @@ def test_a_narrow_bandwidth_tends_to_the_limit(make):
 def test_a_design_may_have_more_words_than_products_name():
     design = ExchangeableDesign.word_deletions(6)
     products = [([0, 1], [2], 1.0)]
-    found = limes.limit(design, forms.PresenceProducts(products))
-    assert np.array_equal(found.coef, limes.limit(design, forms.PresenceProducts(products, size=6)).coef)
-    assert np.ptp(found.coef[3:]) < 1e-12
+    surrogate = limes.limit(design, forms.PresenceProducts(products))
+    assert np.array_equal(surrogate.coef, limes.limit(design, forms.PresenceProducts(products, size=6)).coef)
+    assert np.ptp(surrogate.coef[3:]) < 1e-12
 
 
 def test_no_products_at_all():
-    found = limes.limit(ExchangeableDesign.word_deletions(4), forms.PresenceProducts([], 2.0))
-    assert not found.coef.any()
-    assert found.intercept == 2.0
+    surrogate = limes.limit(ExchangeableDesign.word_deletions(4), forms.PresenceProducts([], 2.0))
+    assert not surrogate.coef.any()
+    assert surrogate.intercept == 2.0
 
 
 def test_thousands_of_words_and_products(monkeypatch):
@@ -180,9 +180,9 @@ def test_propositions_2_and_13(d, bandwidth):
     total, each = weighted.sum(), weighted @ z
     s0, s1, s2, s3 = paper.sigma
     coef = (s1 * total + s2 * each + s3 * (each.sum() - each)) / paper.c
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, coef) < EXACT
-    assert found.intercept == pytest.approx((s0 * total + s1 * each.sum()) / paper.c, rel=EXACT)
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, coef) < EXACT
+    assert surrogate.intercept == pytest.approx((s0 * total + s1 * each.sum()) / paper.c, rel=EXACT)
 
 
 @pytest.mark.parametrize("d", [6, 30])
@@ -196,20 +196,20 @@ def test_propositions_3_and_14(d, p, bandwidth):
     inside = (s1 * ap + s2 * ap + (d - p) * s3 * aq + (p - 1) * s3 * ap) / paper.c
     outside = (s1 * ap + s2 * aq + (d - p - 1) * s3 * aq + p * s3 * ap) / paper.c
     form = forms.PresenceProducts([(np.arange(p), [], 1.0)])
-    found = limes.limit(ExchangeableDesign.word_deletions(d, bandwidth), form)
-    assert found.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-9)
-    assert found.coef[:p] == pytest.approx(inside, rel=1e-7, abs=1e-9)
-    assert found.coef[p:] == pytest.approx(outside, rel=1e-7, abs=1e-9)
+    surrogate = limes.limit(ExchangeableDesign.word_deletions(d, bandwidth), form)
+    assert surrogate.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-9)
+    assert surrogate.coef[:p] == pytest.approx(inside, rel=1e-7, abs=1e-9)
+    assert surrogate.coef[p:] == pytest.approx(outside, rel=1e-7, abs=1e-9)
     # errata: the difference has σ₂ - σ₃, not σ₂ + σ₃
     mended, printed = ((s2 + sign * s3) * (ap - aq) / paper.c for sign in (-1, 1))
     if p > 0:
-        assert found.coef[0] - found.coef[-1] == pytest.approx(mended, rel=1e-7)
-        assert found.coef[0] - found.coef[-1] != pytest.approx(printed, rel=1e-3)
+        assert surrogate.coef[0] - surrogate.coef[-1] == pytest.approx(mended, rel=1e-7)
+        assert surrogate.coef[0] - surrogate.coef[-1] != pytest.approx(printed, rel=1e-3)
     # errata: a single word is p = 1; p = 0 is a constant
     expected = np.zeros(d)
     expected[:1] = 1.0
     if p < 2:
-        assert found.coef == pytest.approx(expected * p, abs=1e-9)
+        assert surrogate.coef == pytest.approx(expected * p, abs=1e-9)
 
 
 def test_equation_39():
@@ -217,15 +217,15 @@ def test_equation_39():
     d = 2000
     design = ExchangeableDesign.word_deletions(d, np.inf)
     form = forms.PresenceProducts([([0], [], 1.0), ([1, 2], [3], 2.0)])
-    found = limes.limit(design, form)
+    surrogate = limes.limit(design, form)
     mean = design.a(1, 0) + 2 * design.a(2, 1)
     given = np.full(d, (design.a(2, 0) + 2 * design.a(3, 1)) / design.a(1, 0))
     given[0] = 1 + 2 * design.a(3, 1) / design.a(1, 0)
     given[1:3] = (design.a(2, 0) + 2 * design.a(2, 1)) / design.a(1, 0)
     given[3] = design.a(2, 0) / design.a(1, 0)
     mended, printed = (factor * mean - 3 / d * given.sum() for factor in (4, 2))
-    assert abs(found.intercept - mended) < 20 / d
-    assert abs(found.intercept - printed) > 0.5
+    assert abs(surrogate.intercept - mended) < 20 / d
+    assert abs(surrogate.intercept - printed) > 0.5
 
 
 # -- what does not go together ----------------------------------------------------------------------------
@@ -280,11 +280,11 @@ def test_gaussian_kernels_over_switches_are_such_products(kind):
 def test_hundreds_of_superpixels_stay_finite():
     d = 300
     form = forms.SwitchProducts(np.ones((1, d)), np.full((1, d), 0.99), [1.0])
-    found = limes.limit(ExchangeableDesign.superpixel_switches(d), form)
+    surrogate = limes.limit(ExchangeableDesign.superpixel_switches(d), form)
     # equal factors: every coefficient is the slope of 0.99^s on the number kept
     counts = ExchangeableDesign.superpixel_switches(d).counts
     slope = counts.between @ 0.99 ** np.arange(d + 1.0)
-    assert oracle.error(found.coef, np.full(d, slope)) < EXACT
+    assert oracle.error(surrogate.coef, np.full(d, slope)) < EXACT
 
 
 def test_bad_products_are_refused():

@@ -65,16 +65,16 @@ def test_variances_against_enumeration(link, seed):
     weights = size * rng.normal(size=states.shape[1])
     form = forms.Linked(forms.Linear(weights, shift), link, [[-3.0, 2.0]], [5.0, 0.0])
     unit = np.array([4.0, 1.0])
-    found = computed(link_variance(form, unit), family, rows)
+    result = computed(link_variance(form, unit), family, rows)
     f = CURVES[link](states @ weights.astype(LONG) + LONG(shift))
     variance = variance_of(f, law)
     squares = [law @ f**2] + [law @ (1 - f) ** 2] * (link in ("logistic", "probit"))
-    refused = np.isnan(found)
+    refused = np.isnan(result)
     # next to nothing beside the mean square, or in the normal law's far tail
     assert (
         not refused.any() or variance < 2.1e-4 * min(squares) or (link == "probit" and min(squares) < 1e-20)
     )
-    gap = np.abs(found - variance * np.array([9.0 / 16.0, 4.0]))
+    gap = np.abs(result - variance * np.array([9.0 / 16.0, 4.0]))
     assert (gap <= EXACT * variance)[~refused].all()
 
 
@@ -87,11 +87,11 @@ def test_sums_of_cosines(seed):
         rng.normal(size=(m, states.shape[1])), rng.normal(size=m), rng.normal(size=(m, 2)), "cos", [1.0, 0.0]
     )
     f = np.cos(states @ form.weights.T.astype(LONG) + form.offsets) @ form.scales
-    found = computed(link_variance(form, np.ones(2)), family, rows)
+    result = computed(link_variance(form, np.ones(2)), family, rows)
     expected = np.array([variance_of(f[:, k], law) for k in range(2)])
-    refused = np.isnan(found)
+    refused = np.isnan(result)
     assert (expected < 2.1e-4 * (law @ f**2))[refused].all()
-    assert (np.abs(found - expected) <= EXACT * expected)[~refused].all()
+    assert (np.abs(result - expected) <= EXACT * expected)[~refused].all()
 
 
 @pytest.mark.parametrize("norm", [None, "l2"])
@@ -108,9 +108,9 @@ def test_texts(norm):
     z, log_law = design.enumerate()
     law = np.exp(log_law - log_law.max())
     law /= law.sum()
-    found = link_variance(form, np.ones(2), ExchangeableDesign).variance(design)
+    result = link_variance(form, np.ones(2), ExchangeableDesign).variance(design)
     expected = variance_of(form.predict(z)[:, 1].astype(LONG), law)
-    assert np.abs(found - expected).max() <= EXACT * expected
+    assert np.abs(result - expected).max() <= EXACT * expected
 
 
 def test_others_have_none():

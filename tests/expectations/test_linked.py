@@ -76,9 +76,9 @@ def test_a_margin_that_ranges_too_far_is_refused():
 
 
 def assert_exact(design, form, truth):
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 @settings(max_examples=examples(120))
@@ -220,11 +220,11 @@ def test_enumeration_of_twelve_columns(seed):
     size, shift = float(rng.choice([0.1, 1.0, 5.0, 60.0])), float(rng.choice([0.0, -25.0, 25.0]))
     tables = [size * rng.normal(size=k) for k in levels]
     mean, coef = enumerated(tables, shift, laws, row, logistic)
-    found = limes.limit(design, tables_form(tables, shift))
+    surrogate = limes.limit(design, tables_form(tables, shift))
     # relative to the row's own expectations: a probability of 1e-12 has nine digits
     allowed = EXACT * max(np.abs(coef).max(), mean)
-    assert np.abs(found.coef - coef).max() <= allowed
-    assert abs(found.intercept + design.inclusion @ found.coef - mean) <= allowed + EXACT * mean
+    assert np.abs(surrogate.coef - coef).max() <= allowed
+    assert abs(surrogate.intercept + design.inclusion @ surrogate.coef - mean) <= allowed + EXACT * mean
 
 
 @pytest.mark.parametrize("shift", [-27.6, -60.0, 27.6, 45.0])
@@ -240,11 +240,11 @@ def test_tiny_probabilities_keep_their_digits(shift, bandwidth):
     # of the unlikely class: 1 less a tiny probability has no digits to compare
     sign, output = (1, 1) if shift < 0 else (-1, 0)
     mean, coef = enumerated([sign * t for t in tables], sign * shift, laws, row, logistic)
-    found = moments.gamma / design.variance[:, None]
+    result = moments.gamma / design.variance[:, None]
     assert abs(moments.mean[output] - mean) <= EXACT * mean
     assert moments.mean.sum() == 1.0
-    assert np.abs(found[:, output] - coef).max() <= EXACT * max(np.abs(coef).max(), mean)
-    assert np.array_equal(found[:, 0], -found[:, 1])
+    assert np.abs(result[:, output] - coef).max() <= EXACT * max(np.abs(coef).max(), mean)
+    assert np.array_equal(result[:, 0], -result[:, 1])
 
 
 def test_huge_margins():
@@ -254,15 +254,15 @@ def test_huge_margins():
     tables = [150.0 * rng.normal(size=2) for _ in levels]
     assert sum(max(abs(t)) for t in tables) > 500
     mean, coef = enumerated(tables, 0.0, laws, row, logistic)
-    found = limes.limit(design, tables_form(tables, 0.0))
-    assert np.abs(found.coef - coef).max() <= EXACT * max(np.abs(coef).max(), mean)
+    surrogate = limes.limit(design, tables_form(tables, 0.0))
+    assert np.abs(surrogate.coef - coef).max() <= EXACT * max(np.abs(coef).max(), mean)
 
 
 def test_columns_without_effect_and_constants():
     design = ProductDesign.from_bins([[0, 1, 2]] * 2, [[0.5, 1.5]] * 2, [[1, 1]] * 2, [0.1, 1.1], 1.0)
-    found = limes.limit(design, forms.Linked(forms.Linear([0.0, 0.0], -2.0), "logistic"))
-    assert not found.coef.any()
-    assert abs(found.intercept - 1 / (1 + np.exp(2.0))) < 1e-13
+    surrogate = limes.limit(design, forms.Linked(forms.Linear([0.0, 0.0], -2.0), "logistic"))
+    assert not surrogate.coef.any()
+    assert abs(surrogate.intercept - 1 / (1 + np.exp(2.0))) < 1e-13
 
 
 def test_rows_have_the_same_bits_alone_and_together():

@@ -60,8 +60,8 @@ def test_the_bound_of_a_coefficient_holds_whatever_the_error_of_the_link(make, b
         enumerated(design, lambda rows, i=i: LONG(np.arange(len(rows)) == i))[1] for i in range(len(z))
     ]
     worst = np.abs(columns).sum(axis=0).max()
-    found = _of_margin(LINKS["logistic"], (0.0,), 0.2, np.linspace(-1.0, 1.5, 5), design)
-    assert found.coef_error >= worst * found.mean_error * (1 - 1e-9) > 0
+    result = _of_margin(LINKS["logistic"], (0.0,), 0.2, np.linspace(-1.0, 1.5, 5), design)
+    assert result.coef_error >= worst * result.mean_error * (1 - 1e-9) > 0
 
 
 def assert_exact(design, form, f):

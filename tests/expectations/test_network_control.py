@@ -54,12 +54,12 @@ def test_intervals_cover_and_errors_fall(bandwidth):
     exact = truth(laws, rows)
     squares, inside = {}, []
     for control in ("additive", "network"):
-        found = [
+        result = [
             explain(pooled(smooth, laws, 1024, seed=seed, control=control), laws, rows)[0]
             for seed in range(12)
         ]
-        coef = np.array([[fit.coef for fit in fits] for fits in found])
-        errors = np.array([[fit.standard_errors for fit in fits] for fits in found])
+        coef = np.array([[fit.coef for fit in fits] for fits in result])
+        errors = np.array([[fit.standard_errors for fit in fits] for fits in result])
         squares[control] = ((coef - exact) ** 2).mean()
         inside.append((np.abs(coef - exact) <= 1.96 * errors).mean())
     assert squares["network"] < 0.4 * squares["additive"]

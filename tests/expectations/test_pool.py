@@ -149,16 +149,16 @@ def test_fidelity_and_the_surrogate_at_the_row_have_errors_that_cover():
     variance = np.average((f - np.average(f, weights=w)) ** 2, weights=w)
     fidelity = truth.coef @ design.gamma(truth.coef) / variance
     at_row = truth.intercept + truth.coef.sum()
-    found = []
+    result = []
     for seed in range(repeats(60, 40)):
         (fit,), (its,) = explain(pooled(form.predict, laws, 2048, seed=seed), laws, [row])
-        found.append(
+        result.append(
             [
                 abs(fit.fidelity - fidelity) <= 1.96 * its.sampled.fidelity_errors,
                 abs(fit.intercept + fit.coef.sum() - at_row) <= 1.96 * its.sampled.surrogate_errors,
             ]
         )
-    assert (np.mean(found, axis=0) >= 0.85).all()
+    assert (np.mean(result, axis=0) >= 0.85).all()
 
 
 def test_the_share_is_what_the_pool_is_worth():
@@ -438,9 +438,9 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
     partial = failure.value.partial
     assert partial.row_converged.tolist() == [False] * 3
     assert partial.shared_calls.tolist() == [1024] * 3
-    found = explainer(x[:3], progress=False)
+    result = explainer(x[:3], progress=False)
     clean = limes.TabularExplainer(bent, x, tolerance=1e-9, max_calls=2048)(x[:3], progress=False)
-    assert np.array_equal(found.values, clean.values)
+    assert np.array_equal(result.values, clean.values)
     assert sum(calls) - 100 == 2 + CHECK_CALLS + 3 + 3 + 2048  # the failed batch was asked again
     assert explainer.pool_calls == CHECK_CALLS + 2048
 

@@ -42,8 +42,8 @@ def bent(d, seed=0):
 def ask(near, predict, w, **options):
     target = float(predict(near.instance[None])[0])
     u = w * near.instance
-    found = precision(near, predict, u, target, rng=np.random.default_rng(0), **{"draws": 1000, **options})
-    return found, target
+    result = precision(near, predict, u, target, rng=np.random.default_rng(0), **{"draws": 1000, **options})
+    return result, target
 
 
 @pytest.mark.parametrize("weights", [[0.3, -0.1, 0.25], [0.2, -0.2, 0.1], [0.1, 0.1, -0.2]])
@@ -54,11 +54,11 @@ def test_precision_is_that_of_all_rows(weights):
     w[[2, 5, 11]] = weights
     w[[0, 1, 3, 4]] = 0.05, 0.07, 0.011, 0.013
     near = LiteralFlips(instance, 1.0)
-    found, target = ask(near, bent(d), w)
+    result, target = ask(near, bent(d), w)
     expected, _, coincidence = enumerated(bent(d), instance, 1.0, w, target)
-    assert found.error == 0.0
-    assert found.value == pytest.approx(expected, rel=oracle.EXACT)
-    assert found.coincidence == pytest.approx(coincidence, rel=oracle.EXACT)
+    assert result.error == 0.0
+    assert result.value == pytest.approx(expected, rel=oracle.EXACT)
+    assert result.coincidence == pytest.approx(coincidence, rel=oracle.EXACT)
 
 
 def test_sampled_precision_agrees_with_enumeration():
@@ -79,12 +79,12 @@ def test_the_papers_lemma_1_is_false_and_the_mended_bound_holds():
         return np.where(both, np.where(rows[:, 2] > 0, 0.5, -1.0), 0.25 * rows[:, 0] + 0.25 * rows[:, 1])
 
     w, near = np.array([0.25, 0.25, 0.0]), LiteralFlips(np.ones(3), 0.0)
-    found, target = ask(near, predict, w)
+    result, target = ask(near, predict, w)
     _, fidelity, coincidence = enumerated(predict, np.ones(3), 0.0, w, target)
-    assert found.value == pytest.approx(0.75)
+    assert result.value == pytest.approx(0.75)
     assert np.sqrt(fidelity) == pytest.approx(0.530, abs=1e-3)
-    assert found.value > np.sqrt(fidelity)  # the lemma says otherwise
-    assert found.value <= np.sqrt(fidelity / coincidence)
+    assert result.value > np.sqrt(fidelity)  # the lemma says otherwise
+    assert result.value <= np.sqrt(fidelity / coincidence)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -95,9 +95,9 @@ def test_the_mended_bound_holds_for_any_weights(seed):
     target = float(predict(instance[None])[0])
     w[0] += (target - w @ instance) * instance[0]  # on the hyperplane
     near = LiteralFlips(instance, float(rng.choice([0.0, 1.0])))
-    found, _ = ask(near, predict, w)
+    result, _ = ask(near, predict, w)
     _, fidelity, coincidence = enumerated(predict, instance, near.spread, w, target)
-    assert found.value <= np.sqrt(fidelity / coincidence) * (1 + oracle.EXACT)
+    assert result.value <= np.sqrt(fidelity / coincidence) * (1 + oracle.EXACT)
     assert coincidence >= (1 - near.law.flip) ** np.count_nonzero(w) * (1 - oracle.EXACT)
 
 

@@ -112,9 +112,9 @@ def test_error_bars_are_true(kind, bandwidth):
     design, row = quartiles(5, bandwidth)
     form = FORMS[kind](5)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s) for s in range(repeats(150, 30))]
-    coef = np.array([f.coef for f in found])
-    errors = np.array([f.standard_errors for f in found])
+    result = [sampled(form, design, row, seed=s) for s in range(repeats(150, 30))]
+    coef = np.array([f.coef for f in result])
+    errors = np.array([f.standard_errors for f in result])
     inside = np.abs(coef - truth) <= 1.96 * errors
     assert inside.mean() >= COVERED, inside.mean(axis=0)
     assert inside.mean(axis=0).min() >= COVERED - 0.05, inside.mean(axis=0)
@@ -128,8 +128,8 @@ def test_error_bars_are_true_where_leaving_the_bin_is_rare(kind):
     assert (1 - design.inclusion).max() < 0.35
     form = FORMS[kind](4)
     truth = limes.limit(design, form).coef
-    found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(repeats(150, 30))]
-    inside = [np.abs(f.coef - truth) <= 1.96 * f.standard_errors for f in found]
+    result = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(repeats(150, 30))]
+    inside = [np.abs(f.coef - truth) <= 1.96 * f.standard_errors for f in result]
     assert np.mean(inside) >= COVERED, np.mean(inside)
 
 
@@ -140,8 +140,8 @@ def test_error_bars_do_not_claim_what_was_never_seen(bandwidth):
     form = tree_form(3)
     truth = limes.limit(design, form)
     assert np.abs(truth.coef).max() > 0.1
-    found = sampled(form, design, row, tolerance=0.01)
-    wrong = ~(np.abs(found.coef - truth.coef) <= 5 * found.standard_errors + 1e-9)
+    explanation = sampled(form, design, row, tolerance=0.01)
+    wrong = ~(np.abs(explanation.coef - truth.coef) <= 5 * explanation.standard_errors + 1e-9)
     assert not wrong.any()
 
 
@@ -167,8 +167,8 @@ def test_slopes_categories_and_missing_values_are_sampled_too():
     for row in (np.array([x[0], 1.0, 0.3]), np.array([x[1], np.nan, np.nan])):
         design = family.at(row)
         truth = limes.limit(design, form).coef
-        found = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(40)]
-        coef = np.array([f.coef for f in found])
+        result = [sampled(form, design, row, seed=s, max_calls=1024) for s in range(40)]
+        coef = np.array([f.coef for f in result])
         z = (coef.mean(axis=0) - truth) / (coef.std(axis=0, ddof=1) / np.sqrt(len(coef)))
         assert np.abs(z).max() < oracle.Z_LIMIT
 
@@ -222,21 +222,21 @@ def test_the_budget_is_kept(max_calls, tolerant, d):
 
     design, row = quartiles(d, 1.0)
     expectation = expectation_of(Counting().predict, max_calls, 1e-12 if tolerant else None)
-    found = expectation.moments(design, row)
-    assert found.calls == sum(seen) <= max_calls
-    assert found.calls > max_calls / 2
+    explanation = expectation.moments(design, row)
+    assert explanation.calls == sum(seen) <= max_calls
+    assert explanation.calls > max_calls / 2
     if tolerant:
-        assert not found.converged
+        assert not explanation.converged
 
 
 def test_a_tolerance_that_is_met_early_saves_calls():
     design, row = quartiles(3, 1.5)
     form, truth = smooth_form(3), limes.limit(quartiles(3, 1.5)[0], smooth_form(3)).coef
     expectation = expectation_of(form.predict, BUDGET, 0.5)
-    found = expectation.moments(design, row)
-    assert found.converged
-    assert found.calls in (256, 512, 1024, 2048)
-    assert (least_squares(design, found).standard_errors <= 0.5).all()
+    explanation = expectation.moments(design, row)
+    assert explanation.converged
+    assert explanation.calls in (256, 512, 1024, 2048)
+    assert (least_squares(design, explanation).standard_errors <= 0.5).all()
     strict = expectation_of(form.predict, BUDGET, 1e-9).moments(design, row)
     assert not strict.converged
     assert strict.calls == BUDGET
@@ -245,14 +245,14 @@ def test_a_tolerance_that_is_met_early_saves_calls():
     fit = least_squares(design, spent)
     # without a tolerance: 1.5 % of the largest coefficient
     assert bool(spent.converged) == (fit.standard_errors.max() <= 0.015 * np.abs(fit.coef).max())
-    assert np.abs(least_squares(design, found).coef - truth).max() < 0.5
+    assert np.abs(least_squares(design, explanation).coef - truth).max() < 0.5
 
 
 def test_no_tolerance_is_met_by_fewer_calls_than_errors_of_all_coefficients_need():
     design, row = quartiles(150, 10.0)
-    found = expectation_of(lambda x: x[:, 0], 4 * BUDGET, 1e9, control="none").moments(design, row)
-    assert found.converged
-    assert 4 * 151 <= found.calls <= 1024
+    explanation = expectation_of(lambda x: x[:, 0], 4 * BUDGET, 1e9, control="none").moments(design, row)
+    assert explanation.converged
+    assert 4 * 151 <= explanation.calls <= 1024
 
 
 @settings(max_examples=examples(30))
@@ -261,24 +261,24 @@ def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_call
     design, row = quartiles(d, 1.0)
     tolerance = 0.1 if tolerant else None
     try:
-        found = expectation_of(lambda x: x[:, 0], max_calls, tolerance).moments(design, row)
+        explanation = expectation_of(lambda x: x[:, 0], max_calls, tolerance).moments(design, row)
     except InputError as error:
         words = str(error)
         assert f"max_calls={max_calls}" in words
         assert str(d) in words
         advised = int(words.rsplit(" ", 1)[1])
         assert advised > max_calls
-        found = expectation_of(lambda x: x[:, 0], advised, tolerance).moments(design, row)
-    assert np.isfinite(found.gamma).all()
-    assert found.calls >= 2 * (d + 1)
+        explanation = expectation_of(lambda x: x[:, 0], advised, tolerance).moments(design, row)
+    assert np.isfinite(explanation.gamma).all()
+    assert explanation.calls >= 2 * (d + 1)
 
 
 def test_one_column():
     design, row = quartiles(1, 1.0)
     form = smooth_form(1)
-    found, truth = sampled(form, design, row), limes.limit(design, form).coef
-    assert np.abs(found.coef - truth) < 5 * found.standard_errors
-    assert found.standard_errors < 0.01
+    explanation, truth = sampled(form, design, row), limes.limit(design, form).coef
+    assert np.abs(explanation.coef - truth) < 5 * explanation.standard_errors
+    assert explanation.standard_errors < 0.01
 
 
 @pytest.mark.parametrize("seed", range(repeats(4, 2)))
@@ -286,14 +286,14 @@ def test_sixty_columns(seed):
     """Two columns that depend on each other in all sequences would make errors of many standard errors."""
     design, row = quartiles(60, 0.75 * np.sqrt(60))
     form = forms.Linear(np.linspace(-1, 1, 60), 3.0)
-    found, truth = sampled(form, design, row, seed=seed), limes.limit(design, form).coef
-    z = (found.coef - truth) / found.standard_errors
+    explanation, truth = sampled(form, design, row, seed=seed), limes.limit(design, form).coef
+    z = (explanation.coef - truth) / explanation.standard_errors
     # 60 numbers of a t-like law with 15 degrees of freedom
     assert np.abs(z).max() < 5.5
     assert (np.abs(z) < 1.96).mean() > 0.85
     # the model is of the control's kind: what is left is an event that so few rows do not exclude
     alone = sampled(form, design, row, seed=seed, control="none")
-    assert found.standard_errors.max() < alone.standard_errors.min() / 5
+    assert explanation.standard_errors.max() < alone.standard_errors.min() / 5
 
 
 def test_a_column_that_hardly_changes_has_the_controls_coefficient_without_an_error():
@@ -302,11 +302,11 @@ def test_a_column_that_hardly_changes_has_the_controls_coefficient_without_an_er
     row = np.array([0.0, 0.5])
     design = ProductFamily((rare, common), named_weights("bins", np.inf)).at(row)
     form = forms.Linear([5.0, 1.0], 0.0)
-    found = sampled(form, design, row, max_calls=256, control="auto")
+    explanation = sampled(form, design, row, max_calls=256, control="auto")
     truth = limes.limit(design, form).coef
-    assert np.isinf(found.standard_errors[0])
-    assert np.isfinite(found.standard_errors[1])
-    assert abs(found.coef[0] - truth[0]) < 0.5 * abs(truth[0])
+    assert np.isinf(explanation.standard_errors[0])
+    assert np.isfinite(explanation.standard_errors[1])
+    assert abs(explanation.coef[0] - truth[0]) < 0.5 * abs(truth[0])
 
 
 def test_constant_columns_have_exactly_nothing():
@@ -318,22 +318,22 @@ def test_constant_columns_have_exactly_nothing():
         1.0,
     )
     form = forms.Linear([1.0, 2.0, 3.0])
-    found = sampled(form, design, np.array([5.0, 0.2, 0.3]))
-    assert found.coef[[0, 2]].tolist() == found.standard_errors[[0, 2]].tolist() == [0.0, 0.0]
-    assert found.standard_errors[1] > 0
-    assert found.intercept == pytest.approx(limes.limit(design, form).intercept, abs=0.1)
+    explanation = sampled(form, design, np.array([5.0, 0.2, 0.3]))
+    assert explanation.coef[[0, 2]].tolist() == explanation.standard_errors[[0, 2]].tolist() == [0.0, 0.0]
+    assert explanation.standard_errors[1] > 0
+    assert explanation.intercept == pytest.approx(limes.limit(design, form).intercept, abs=0.1)
 
 
 def test_a_constant_sample_has_no_slopes_and_its_errors_are_a_rule_of_threes():
     """All answers are 0.25, a probability: on each side 3 of n rows may differ, by 1 or less."""
     design, row = quartiles(3, np.inf)
     moments = expectation_of(forms.Linear([0.0] * 3, 0.25).predict).moments(design, row)
-    found = least_squares(design, moments)
-    assert np.abs(found.coef).max() < oracle.ROUNDING
-    assert found.intercept == pytest.approx(0.25)
+    explanation = least_squares(design, moments)
+    assert np.abs(explanation.coef).max() < oracle.ROUNDING
+    assert explanation.intercept == pytest.approx(0.25)
     kept = BUDGET * design.inclusion
     expected = 3 / 1.96 * np.hypot(1 / kept, 1 / (BUDGET - kept))
-    assert found.standard_errors == pytest.approx(expected, rel=0.05)
+    assert explanation.standard_errors == pytest.approx(expected, rel=0.05)
     assert not moments.converged
     assert moments.sampled.unlike == 0
 
@@ -341,9 +341,9 @@ def test_a_constant_sample_has_no_slopes_and_its_errors_are_a_rule_of_threes():
 def test_a_constant_sample_of_no_known_range_has_unknown_errors():
     design, row = quartiles(3, 1.0)
     expectation = expectation_of(forms.Linear([0.0] * 3, 2.5).predict)
-    found = least_squares(design, expectation.moments(design, row))
-    assert np.abs(found.coef).max() < oracle.ROUNDING
-    assert np.isinf(found.standard_errors).all()
+    explanation = least_squares(design, expectation.moments(design, row))
+    assert np.abs(explanation.coef).max() < oracle.ROUNDING
+    assert np.isinf(explanation.standard_errors).all()
     # what the model answers at the row itself tells how far answers go
     nearer, farther = (
         expectation.moments(design, row, prediction=np.array(2.5 + step)).coef_errors for step in (0.5, 5.0)
@@ -357,10 +357,10 @@ def test_shapes(outputs):
     design, row = quartiles(2, 1.0)
     form = forms.Linear(np.ones((2, *outputs)))
     expectation = expectation_of(form.predict, 256, 0.5)
-    found = expectation.moments(design, row)
-    assert found.mean.shape == found.variance.shape == outputs
-    assert found.gamma.shape == found.coef_errors.shape == (2, *outputs)
-    surrogate = least_squares(design, found)
+    moments = expectation.moments(design, row)
+    assert moments.mean.shape == moments.variance.shape == outputs
+    assert moments.gamma.shape == moments.coef_errors.shape == (2, *outputs)
+    surrogate = least_squares(design, moments)
     assert surrogate.fidelity.shape == outputs
     assert ((surrogate.fidelity > 0) & (surrogate.fidelity <= 1)).all()
     assert expectation.method == "sampled"
@@ -403,11 +403,11 @@ def test_the_variance_is_right_on_average():
     z, probability, _ = design.states(2**10)
     mean = probability @ model(z)
     exact = probability @ (model(z) - mean) ** 2
-    found = []
+    result = []
     for seed in range(60):
         sampling = Sampling(256, seed=seed, controls={"none": no_control})
-        found.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
-    assert abs(np.mean(found) - exact) <= oracle.Z_LIMIT * np.std(found, ddof=1) / np.sqrt(len(found))
+        result.append(SampledExpectation(model, sampling).moments(design, np.ones(10)).variance)
+    assert abs(np.mean(result) - exact) <= oracle.Z_LIMIT * np.std(result, ddof=1) / np.sqrt(len(result))
 
 
 @pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
@@ -416,7 +416,9 @@ def test_every_subset_at_narrow_bandwidths(make, bandwidth):
     """Three words at 0.05 gave 0.77, 0.27, -1.03 for 2.03, 1.53, 0.23, and called it exact."""
     form = forms.PresenceProducts([([0, 1], [2], 1.3), ([0], [], 0.5), ([], [1, 2], -2.0)], 1.0, size=3)
     design = make(3, bandwidth)
-    found = least_squares(design, SampledExpectation(form.predict, Sampling(64)).moments(design, np.ones(3)))
+    surrogate = least_squares(
+        design, SampledExpectation(form.predict, Sampling(64)).moments(design, np.ones(3))
+    )
     # as ν → 0 of a text one word is deleted, of an image none or one: a plane through those rows
     z = (
         1.0 - np.eye(3)
@@ -426,11 +428,11 @@ def test_every_subset_at_narrow_bandwidths(make, bandwidth):
     if bandwidth < 0.05:
         least = np.linalg.lstsq(np.column_stack([np.ones(len(z)), z]), form.predict(z), rcond=None)[0]
         if len(z) == 4:
-            assert oracle.error(found.coef, least[1:]) < EXACT
+            assert oracle.error(surrogate.coef, least[1:]) < EXACT
         else:
-            assert oracle.error(np.diff(found.coef), np.diff(least[1:])) < EXACT
-    assert oracle.error(found.coef, limes.limit(design, form).coef) < EXACT
-    assert oracle.error(found.intercept, limes.limit(design, form).intercept) < EXACT
+            assert oracle.error(np.diff(surrogate.coef), np.diff(least[1:])) < EXACT
+    assert oracle.error(surrogate.coef, limes.limit(design, form).coef) < EXACT
+    assert oracle.error(surrogate.intercept, limes.limit(design, form).intercept) < EXACT
 
 
 @pytest.mark.parametrize("size", [1e160, 1e300, 1.7e308])

@@ -63,11 +63,11 @@ def test_a_probability_is_its_sum_of_exponentials_within_the_stated_error(period
 
 
 def assert_exact(design, form, outputs, columns, cells):
-    found = limes.limit(design, form)
+    surrogate = limes.limit(design, form)
     for k, f in enumerate(outputs):
         truth = oracle.truth(columns, f, cells)
-        assert oracle.error(found.coef[:, k], truth.coef, truth.size) < EXACT
-        assert oracle.error(found.intercept[k], truth.intercept, truth.size) < EXACT
+        assert oracle.error(surrogate.coef[:, k], truth.coef, truth.size) < EXACT
+        assert oracle.error(surrogate.intercept[k], truth.intercept, truth.size) < EXACT
 
 
 @settings(max_examples=examples(60))
@@ -108,9 +108,9 @@ def test_margins_of_curves_and_mixed_outputs(stated, rng):
     columns = stated.columns([b for _, b in chosen], resolution=1.0)
     outputs = [lambda x, k=k: f(x)[:, k] for k in range(2)]
     assert_exact(stated.design(), form, outputs, columns, stated.cells)
-    found = limes.limit(stated.design(), form.select(1))
+    surrogate = limes.limit(stated.design(), form.select(1))
     truth = oracle.truth(columns, outputs[1], stated.cells)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
 
 
 @settings(max_examples=examples(15))
@@ -173,10 +173,10 @@ def test_enumeration_of_eleven_columns(seed):
     shift = float(rng.choice([0.0, 5.0])) * rng.normal(size=3)
     mean, contrast = enumerated(tables, shift, laws, row)
     moments = SoftmaxExpectation(tables_form(tables, shift)).moments(design)
-    found = moments.gamma / design.variance[:, None]
+    result = moments.gamma / design.variance[:, None]
     allowed = EXACT * (mean + np.abs(contrast).max(axis=0))
     assert (np.abs(moments.mean - mean) <= allowed).all()
-    assert (np.abs(found - contrast) <= allowed).all()
+    assert (np.abs(result - contrast) <= allowed).all()
     assert abs(moments.mean.sum() - 1.0) < 1e-15
 
 
@@ -191,14 +191,14 @@ def test_tiny_probabilities_keep_their_digits(shift, bandwidth):
     tables = [rng.normal(size=(k, 3)) for k in levels]
     mean, contrast = enumerated(tables, shift, laws, row)
     moments = SoftmaxExpectation(tables_form(tables, shift)).moments(design)
-    found = moments.gamma / design.variance[:, None]
+    result = moments.gamma / design.variance[:, None]
     size = mean + np.abs(contrast).max(axis=0)
     assert (np.abs(moments.mean - mean) <= EXACT * size).all()
     tiny = mean < 1e-6
     assert tiny.any()
-    assert (np.abs(found - contrast)[:, tiny] <= EXACT * size[tiny]).all()
+    assert (np.abs(result - contrast)[:, tiny] <= EXACT * size[tiny]).all()
     # the likely class is the complement of the others: its contrasts are as good as theirs
-    assert np.abs(found.sum(axis=1)).max() <= 1e-15 * np.abs(found).max()
+    assert np.abs(result.sum(axis=1)).max() <= 1e-15 * np.abs(result).max()
 
 
 # -- batches, refusals ------------------------------------------------------------------------------------

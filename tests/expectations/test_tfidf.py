@@ -37,13 +37,13 @@ def check(kind, d, bandwidth, form):
     """The limit is least squares over every subset; each output against its own size."""
     values = form.predict(words.subsets(d))
     intercept, coef, _ = words.surrogate(words.law(kind, d, bandwidth), values)
-    found = limes.limit(MAKE[kind](d, bandwidth), form)
-    assert found.coef.shape == found.standard_errors.shape == coef.shape
+    explanation = limes.limit(MAKE[kind](d, bandwidth), form)
+    assert explanation.coef.shape == explanation.standard_errors.shape == coef.shape
     for q in np.ndindex(values.shape[1:]):
         size = np.abs(values[:, *q]).max()
-        assert oracle.error(found.coef[:, *q], coef[:, *q], size) < EXACT
-        assert oracle.error(found.intercept[q], intercept[q], size) < EXACT
-    assert not found.standard_errors.any()
+        assert oracle.error(explanation.coef[:, *q], coef[:, *q], size) < EXACT
+        assert oracle.error(explanation.intercept[q], intercept[q], size) < EXACT
+    assert not explanation.standard_errors.any()
 
 
 # -- every subset -----------------------------------------------------------------------------------------
@@ -85,24 +85,24 @@ def test_the_unit_of_the_weights_does_not_matter(scale):
 
 def test_texts_without_any_known_word_have_no_coefficients():
     form = forms.NormalizedLinear(np.zeros((5, 2)), np.zeros(5), intercept=[1.0, 2.0])
-    found = limes.limit(ExchangeableDesign.word_deletions(5), form)
-    assert not found.coef.any()
-    assert found.intercept.tolist() == [1.0, 2.0]
+    surrogate = limes.limit(ExchangeableDesign.word_deletions(5), form)
+    assert not surrogate.coef.any()
+    assert surrogate.intercept.tolist() == [1.0, 2.0]
 
 
 def test_one_known_word_is_a_presence():
     """c z / √(a z) is c/√a where the word is left."""
     form = forms.NormalizedLinear([0.0, 6.0, 0.0, 0.0], [0.0, 9.0, 0.0, 0.0])
-    found = limes.limit(ExchangeableDesign.word_deletions(4), form)
-    assert oracle.error(found.coef, [0.0, 2.0, 0.0, 0.0]) < EXACT
+    surrogate = limes.limit(ExchangeableDesign.word_deletions(4), form)
+    assert oracle.error(surrogate.coef, [0.0, 2.0, 0.0, 0.0]) < EXACT
 
 
 @pytest.mark.parametrize("kind", words.KINDS)
 def test_a_single_word(kind):
     form = forms.NormalizedLinear([3.0], [9.0], intercept=1.0)
-    found = limes.limit(MAKE[kind](1, 0.25), form)
-    assert found.coef == pytest.approx(1.0)
-    assert found.intercept == pytest.approx(1.0)
+    surrogate = limes.limit(MAKE[kind](1, 0.25), form)
+    assert surrogate.coef == pytest.approx(1.0)
+    assert surrogate.intercept == pytest.approx(1.0)
 
 
 # -- words that share columns -----------------------------------------------------------------------------
@@ -187,9 +187,9 @@ def test_groups_of_equal_words(sizes, kind, bandwidth):
     for norm, power in (("l2", 0.5), ("l1", 1.0)):
         form = forms.NormalizedLinear(np.array(c)[place], np.array(a)[place], norm)
         intercept, coef = of_groups(design.counts.law, sizes, c, a, power)
-        found = limes.limit(design, form)
-        assert oracle.error(found.coef, coef[place]) < EXACT
-        assert oracle.error(found.intercept, intercept, 1.0) < EXACT
+        surrogate = limes.limit(design, form)
+        assert oracle.error(surrogate.coef, coef[place]) < EXACT
+        assert oracle.error(surrogate.intercept, intercept, 1.0) < EXACT
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_spellings_that_share_a_column_among_many_words(sizes, kind, bandwidth):
         np.array(c)[place], np.array(a)[place], shared=shared_words(csr_array(rows))
     )
     intercept, coef = of_groups(design.counts.law, sizes, c, a, 0.5, together=load**2)
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, coef[place]) < EXACT
-    assert oracle.error(found.intercept, intercept, 1.0) < EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, coef[place]) < EXACT
+    assert oracle.error(surrogate.intercept, intercept, 1.0) < EXACT
 
 
 @pytest.mark.parametrize("kind", words.KINDS)
@@ -217,7 +217,7 @@ def test_equal_words_share_one_slope(kind, bandwidth):
     """f = √r: each word has the slope of √r on r; between 399 and 398 words where ν → 0, ten digits of it."""
     d = 400
     design = MAKE[kind](d, bandwidth)
-    found = limes.limit(design, forms.NormalizedLinear(np.ones(d), np.ones(d)))
+    surrogate = limes.limit(design, forms.NormalizedLinear(np.ones(d), np.ones(d)))
     law, kept = design.counts.law.astype(np.longdouble), np.arange(d, -1, -1).astype(np.longdouble)
     if bandwidth == 1e-200:
         # only the two likeliest numbers of kept words count
@@ -225,7 +225,7 @@ def test_equal_words_share_one_slope(kind, bandwidth):
         law = np.where((kept == top) | (kept == top - 1), np.longdouble(0.5), 0)
     offset = kept - law @ kept
     slope = (law * offset) @ np.sqrt(kept) / (law @ offset**2)
-    assert oracle.error(found.coef, np.full(d, slope)) < EXACT
+    assert oracle.error(surrogate.coef, np.full(d, slope)) < EXACT
 
 
 def test_order_of_words_does_not_matter():
@@ -269,8 +269,8 @@ def test_any_number_of_threads_gives_the_same_digits(monkeypatch):
 def test_nodes_give_the_power_everywhere(power, smallest):
     t, weights = word_expectations.nodes(power, smallest)
     y = np.append(np.exp(np.linspace(np.log(smallest), 0, 2000)), [smallest, 1.0])
-    found = np.exp(-np.outer(y, t)) @ weights
-    assert np.abs(found * y**power - 1).max() < 1e-12
+    result = np.exp(-np.outer(y, t)) @ weights
+    assert np.abs(result * y**power - 1).max() < 1e-12
     assert len(t) < 45 + 4 * np.log(1 / smallest)
 
 
@@ -301,9 +301,11 @@ def test_proposition_15(d):
     ej, ejk = one @ root, two @ root
     phi, c = 1 / np.sqrt(d), np.zeros(d)
     c[0] = 1.0
-    found = limes.limit(ExchangeableDesign.word_deletions(d, np.inf), forms.NormalizedLinear(c, np.ones(d)))
-    assert abs(found.coef[0] / phi - (3 * ej - 2 * ejk)) < 10 / d
-    assert abs(found.coef[1] / phi - (2 * ejk - 2 * ejk)) < 10 / d
+    surrogate = limes.limit(
+        ExchangeableDesign.word_deletions(d, np.inf), forms.NormalizedLinear(c, np.ones(d))
+    )
+    assert abs(surrogate.coef[0] / phi - (3 * ej - 2 * ejk)) < 10 / d
+    assert abs(surrogate.coef[1] / phi - (2 * ejk - 2 * ejk)) < 10 / d
     # errata: the intercept has 2 E_j where 5 E_j is printed
-    assert abs(found.intercept / phi - (2 * ej - 2 * ejk)) < 10 / d
-    assert abs(found.intercept / phi - (5 * ej - 2 * ejk)) > 1
+    assert abs(surrogate.intercept / phi - (2 * ej - 2 * ejk)) < 10 / d
+    assert abs(surrogate.intercept / phi - (5 * ej - 2 * ejk)) > 1

@@ -71,9 +71,9 @@ def test_batches_workers_and_order_change_nothing(diabetes, network):
     for size in (37, 256):
         other = limes.TabularExplainer(network.predict, X, **options(batch_size=size))
         for workers in (1, 2):
-            found = other(rows, workers=workers)
-            assert found.values == pytest.approx(whole.values, rel=1e-9, abs=1e-9)
-            assert found.standard_errors == pytest.approx(whole.standard_errors, rel=1e-9, abs=1e-9)
+            explanation = other(rows, workers=workers)
+            assert explanation.values == pytest.approx(whole.values, rel=1e-9, abs=1e-9)
+            assert explanation.standard_errors == pytest.approx(whole.standard_errors, rel=1e-9, abs=1e-9)
     backwards = limes.TabularExplainer(network.predict, X, **options(batch_size=4096))(rows.iloc[::-1])
     assert np.array_equal(backwards.values[::-1], whole.values)
     one = limes.TabularExplainer(network.predict, X, **options(max_calls=64, batch_size=1))(rows.iloc[:1])
@@ -125,10 +125,10 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     assert not any("stopped after" in text for text in partial.row_warnings[0])
     assert "stopped after" in partial.row_warnings[1][0]
     calls = len(model.batches)
-    found = explainer(X.iloc[:3], progress=False)
+    result = explainer(X.iloc[:3], progress=False)
     clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:3], progress=False)
-    assert np.array_equal(found.values, clean.values)
-    assert np.array_equal(found.values[0], partial.values[0])
+    assert np.array_equal(result.values, clean.values)
+    assert np.array_equal(result.values[0], partial.values[0])
     # the rows themselves, three of six batches of the second row, six of the third
     assert len(model.batches) - calls == 1 + 3 + 6
 
@@ -142,10 +142,10 @@ def test_retries_are_the_users_to_decide(diabetes, network):
         return 0.0 if attempt < 3 else None
 
     model = Counted(network, fails_at(7, times=2))
-    found = limes.TabularExplainer(model, X, retry=patient, **options())(X.iloc[:1])
+    result = limes.TabularExplainer(model, X, retry=patient, **options())(X.iloc[:1])
     assert seen == [(ConnectionError, 1), (ConnectionError, 2)]
     clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:1])
-    assert np.array_equal(found.values, clean.values)
+    assert np.array_equal(result.values, clean.values)
     seen.clear()
     gone = Counted(network, fails_at(7, times=100))
     with pytest.raises(ModelError, match="ConnectionError"):
@@ -186,9 +186,9 @@ def test_interrupted_by_the_user(diabetes, network, workers):
         explainer(X.iloc[:4], progress=False, workers=workers)
     assert isinstance(stop.value, Interrupted)
     assert stop.value.partial is not None
-    found = explainer(X.iloc[:4], progress=False)
+    result = explainer(X.iloc[:4], progress=False)
     clean = limes.TabularExplainer(network.predict, X, **options())(X.iloc[:4], progress=False)
-    assert np.array_equal(found.values, clean.values)
+    assert np.array_equal(result.values, clean.values)
     # ten rows at the start, the four rows twice; and at most the interrupted batch was asked for twice
     assert sum(map(len, model.batches)) <= 10 + 4 + 4 + 4 * 512 + 100
 
@@ -261,8 +261,8 @@ def test_ties_are_named():
         moments, refusals = MOMENTS, {}
 
     Fitted.surrogate = surrogate
-    found = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
-    assert found[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
+    result = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
+    assert result[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
 
 
 @pytest.mark.parametrize(("tied", "named"), [(3, True), (4, True), (5, False)])

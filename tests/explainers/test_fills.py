@@ -49,16 +49,16 @@ def enumerated(fills, bandwidth=0.25):
 
 def test_the_average_is_the_surrogate_of_a_fill_drawn_at_random():
     fills = [0, [200, 100, 30], IMAGE[::-1].copy()]
-    found = explained([np.zeros(()), np.array(fills[1]), fills[2]])
+    explanation = explained([np.zeros(()), np.array(fills[1]), fills[2]])
     beta, share = enumerated(fills)
-    assert found.method == "exact"
-    assert found.values[0] == pytest.approx(beta[1:], rel=1e-9, abs=1e-12)
-    assert found.intercepts[0] == pytest.approx(beta[0], rel=1e-9)
-    assert found.fidelity[0] == pytest.approx(share, rel=1e-9)
-    assert found.fidelity_errors[0] == 0
-    parts = np.array(list(found.provenance["by_fill"].values()))
-    assert parts.mean(axis=0) == pytest.approx(found.values[0])
-    assert parts.std(axis=0, ddof=1) == pytest.approx(found.provenance["fill_spread"])
+    assert explanation.method == "exact"
+    assert explanation.values[0] == pytest.approx(beta[1:], rel=1e-9, abs=1e-12)
+    assert explanation.intercepts[0] == pytest.approx(beta[0], rel=1e-9)
+    assert explanation.fidelity[0] == pytest.approx(share, rel=1e-9)
+    assert explanation.fidelity_errors[0] == 0
+    parts = np.array(list(explanation.provenance["by_fill"].values()))
+    assert parts.mean(axis=0) == pytest.approx(explanation.values[0])
+    assert parts.std(axis=0, ddof=1) == pytest.approx(explanation.provenance["fill_spread"])
 
 
 def test_errors_of_sampled_averages_cover():
@@ -67,33 +67,36 @@ def test_errors_of_sampled_averages_cover():
     assert truth.method == "exact"
     inside = []
     for seed in range(8):
-        found = limes.ImageExplainer(rough, fill=["mean", "blur"], rng=seed, **options)(IMAGE)
-        assert found.method == "sampled"
-        assert found.model_calls <= 400 + CHECK_CALLS
-        inside.append(np.abs(found.values - truth.values) <= 3 * found.standard_errors)
+        explanation = limes.ImageExplainer(rough, fill=["mean", "blur"], rng=seed, **options)(IMAGE)
+        assert explanation.method == "sampled"
+        assert explanation.model_calls <= 400 + CHECK_CALLS
+        inside.append(np.abs(explanation.values - truth.values) <= 3 * explanation.standard_errors)
     assert np.mean(inside) > 0.95
 
 
 def test_fills_that_do_not_agree_are_named():
-    found = limes.ImageExplainer(
+    explanation = limes.ImageExplainer(
         lambda images: np.asarray(images, dtype=float)[:, 0, 0, 0],
         segments="grid",
         segment_options=GRID,
         fill=[np.array(0), np.array(255)],
     )(np.full((4, 4, 3), 100, dtype=np.uint8))
-    assert "the fills do not agree whether these raise or lower the answer: superpixel 0" in found.warnings[0]
-    assert "by_fill" not in found.to_html()
+    assert (
+        "the fills do not agree whether these raise or lower the answer: superpixel 0"
+        in explanation.warnings[0]
+    )
+    assert "by_fill" not in explanation.to_html()
 
 
 def test_superpixels_about_which_fills_do_not_agree_are_named_for_each_output():
-    found = limes.ImageExplainer(
+    explanation = limes.ImageExplainer(
         lambda images: np.asarray(images, dtype=float)[:, [0, 0, -1], [0, 0, -1], 0] * [1.0, 0.0, 2.0],
         segments="grid",
         segment_options=GRID,
         fill=[np.array(0), np.array(255)],
         labels=["first", "none", "last"],
     )(np.full((4, 4, 3), 100, dtype=np.uint8))
-    named = [text for text in found.warnings if "do not agree" in text]
+    named = [text for text in explanation.warnings if "do not agree" in text]
     assert [text.rsplit(": ", 1)[1] for text in named] == [
         "superpixel 0 (output first)",
         "superpixel 3 (output last)",
@@ -102,10 +105,10 @@ def test_superpixels_about_which_fills_do_not_agree_are_named_for_each_output():
 
 def test_colours_with_transparency_have_their_numbers_as_names():
     image = RNG.integers(0, 256, (4, 4, 4)).astype(np.uint8)
-    found = limes.ImageExplainer(
+    result = limes.ImageExplainer(
         rough, segments="grid", segment_options=GRID, fill=["mean", [0, 10, 20, 255]]
     )(np.tile(image, (2, 2, 1)))
-    assert [*found.provenance["by_fill"]] == ["mean", "[0, 10, 20, 255]"]
+    assert [*result.provenance["by_fill"]] == ["mean", "[0, 10, 20, 255]"]
 
 
 def test_lists_of_images_and_json(tmp_path):

@@ -33,23 +33,23 @@ def brightness(images):
 
 def filled(image, labels):
     """Means of the segments, as the image's own numbers, the slow way."""
-    found = image.astype(float)
+    result = image.astype(float)
     for label in np.unique(labels):
-        found[labels == label] = image[labels == label].mean(axis=0)
-    return np.rint(found).astype(image.dtype) if image.dtype.kind in "iu" else found.astype(image.dtype)
+        result[labels == label] = image[labels == label].mean(axis=0)
+    return np.rint(result).astype(image.dtype) if image.dtype.kind in "iu" else result.astype(image.dtype)
 
 
 def perturbed(image, labels, fill=None):
     """Every subset of the superpixels, in the order of their labels."""
     fill = filled(image, labels) if fill is None else fill
     known = np.unique(labels)
-    found = []
+    result = []
     for z in words.subsets(known.size):
         one = fill.copy()
         for label, kept in zip(known, z, strict=True):
             one[labels == label] = image[labels == label] if kept else fill[labels == label]
-        found.append(one)
-    return np.stack(found)
+        result.append(one)
+    return np.stack(result)
 
 
 assert_exact = partial(words.assert_exact, kind="superpixels")
@@ -291,8 +291,8 @@ def test_classes_of_estimators_by_name_and_names_that_occur_twice(tmp_path):
     explanation = ImageExplainer(model, segments=LABELS, output="light")(IMAGE)
     assert explanation.output_names == ("light",)
     (tmp_path / "labels.txt").write_text("crane\ndog\ncrane\nfish\n")
-    found = ImageExplainer(classes, segments=LABELS, labels=tmp_path / "labels.txt", top=4)(IMAGE)
-    assert set(found.output_names) == {"crane (0)", "dog", "crane (2)", "fish"}
+    result = ImageExplainer(classes, segments=LABELS, labels=tmp_path / "labels.txt", top=4)(IMAGE)
+    assert set(result.output_names) == {"crane (0)", "dog", "crane (2)", "fish"}
 
 
 # -- sampled -------------------------------------------------------------------------------------------------
@@ -450,10 +450,10 @@ def test_an_onnx_session_says_its_own_layout_and_size():
     with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and gets \(6, 8, 4\)"):
         ImageExplainer(session, segments=LABELS)(np.zeros((6, 8, 4), np.uint8))
     larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)
-    found = ImageExplainer(
+    result = ImageExplainer(
         session, segments="grid", preprocess=Preprocess(channels="last", size=(6, 8)), output=0, top=1
     )(larger)
-    assert found.mask().shape == (6, 8)
+    assert result.mask().shape == (6, 8)
 
 
 def test_a_torch_module_is_composed_on_its_own_device():

@@ -142,12 +142,12 @@ def test_errors_cover_the_population():
     inside, ratios = [], []
     for _ in range(repeats(300, 150)):
         sample = population[rng.choice(len(population), 250)]
-        found = limes.TabularExplainer(model, sample, law="joint", bins=edges, bandwidth=1.5)(
+        explanation = limes.TabularExplainer(model, sample, law="joint", bins=edges, bandwidth=1.5)(
             row, progress=False
         )
-        error = found.standard_errors[0]
-        inside.append(np.abs(found.values[0] - truth) <= 1.96 * error)
-        ratios.append((found.values[0] - truth) / error)
+        error = explanation.standard_errors[0]
+        inside.append(np.abs(explanation.values[0] - truth) <= 1.96 * error)
+        ratios.append((explanation.values[0] - truth) / error)
     assert 0.93 <= np.mean(inside) <= 0.985
     assert np.mean(inside, axis=0).min() >= 0.9
     # no wider than need be

@@ -61,8 +61,8 @@ def test_errors_with_the_thorough_control_cover():
         a = np.column_stack([np.ones(len(z)), z])
         truth.append(np.linalg.solve(a.T @ a, a.T @ corners(drawn))[1:])
     inside = [
-        np.abs(found.values - np.array(truth)) <= 1.96 * np.hypot(found.standard_errors, 0.003)
-        for found in (
+        np.abs(explanation.values - np.array(truth)) <= 1.96 * np.hypot(explanation.standard_errors, 0.003)
+        for explanation in (
             limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows)
             for seed in range(repeats(12, 3))
         )

@@ -97,12 +97,12 @@ def test_so_are_samples_and_the_predictions_beside_them():
 @pytest.mark.parametrize("name", ["forest", "combination"])
 def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, monkeypatch):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
-    found = []
+    result = []
     monkeypatch.setattr(forest_expectation, "_WORTH_SHARING", 1)
     explainer = limes.TabularExplainer(MODELS[name].fit(X, y), X, **OPTIONS[options])
     for cores in (1, 5):
         monkeypatch.setattr(_threads, "WORKERS", cores)
-        found.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
-    assert np.array_equal(found[0][0], found[1][0])
+        result.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
+    assert np.array_equal(result[0][0], result[1][0])
     # trees in a sum with others always are
-    assert np.array_equal(found[0][1], found[1][1]) == (name == "combination")
+    assert np.array_equal(result[0][1], result[1][1]) == (name == "combination")

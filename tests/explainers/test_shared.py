@@ -63,8 +63,8 @@ def test_sampled_rows_are_those_of_one_thread(background):
 def test_single_sampled_rows_are_those_of_one_thread(background):
     explainer = limes.TabularExplainer(bent, background, max_calls=64, control="none")
     alone = explainer(background[:8], progress=False).values
-    found = in_threads(lambda _: [explainer(row, progress=False).values[0] for row in background[:8]])
-    assert all(np.array_equal(one, alone) for one in found)
+    result = in_threads(lambda _: [explainer(row, progress=False).values[0] for row in background[:8]])
+    assert all(np.array_equal(one, alone) for one in result)
 
 
 def forest(X):
@@ -118,11 +118,11 @@ def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
     explainer(background[1:2], progress=False)
     failing[0] = False
     asked.clear()
-    found = explainer(rows, progress=False)
+    result = explainer(rows, progress=False)
     # the rows themselves, and the second one's 64 perturbed rows: the first one is kept
     assert sum(asked) <= 2 + 64
     clean = limes.TabularExplainer(bent, background, max_calls=64, control="none", bandwidth=0.5)(rows)
-    assert np.array_equal(found.values, clean.values)
+    assert np.array_equal(result.values, clean.values)
     asked.clear()
     explainer(rows[:1], progress=False)
     assert sum(asked) > 2, "rows that are finished are not kept for ever"
@@ -137,9 +137,9 @@ def test_equal_rows_of_a_call_are_sampled_once(background):
 
     explainer = limes.TabularExplainer(model, background, max_calls=64, control="none")
     asked.clear()
-    found = explainer(background[[3, 3, 3]], progress=False, workers=2)
+    result = explainer(background[[3, 3, 3]], progress=False, workers=2)
     assert sum(asked) <= 3 + 64
-    assert np.array_equal(found.values[0], found.values[2])
+    assert np.array_equal(result.values[0], result.values[2])
 
 
 @pytest.mark.usefixtures("hurried")

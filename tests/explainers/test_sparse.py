@@ -137,10 +137,10 @@ def test_error_bars_of_sampled_weights_cover():
     exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).values[0]
     scores = []
     for seed in range(repeats(100, 25)):
-        found = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
-        on = found.values[0] != 0
+        explanation = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
+        on = explanation.values[0] != 0
         assert np.array_equal(on, exact != 0)
-        scores.append((found.values[0, on] - exact[on]) / found.standard_errors[0, on])
+        scores.append((explanation.values[0, on] - exact[on]) / explanation.standard_errors[0, on])
     covered = (np.abs(scores) < 1.96).mean()
     assert covered >= 0.9
     assert 0.7 < np.std(scores) < 1.3
@@ -407,10 +407,10 @@ def test_batches_retries_and_workers_change_no_number():
     explainer = limes.SparseExplainer(
         model, k=2, batch_size=300, retry=lambda error, attempt: waited.append(attempt) or 0.0
     )
-    found = explainer(rows, progress=False, workers=1)
+    result = explainer(rows, progress=False, workers=1)
     assert max(sizes) == 300
     assert set(waited) == {1}
-    assert np.array_equal(found.values, whole.values)
+    assert np.array_equal(result.values, whole.values)
     threads = limes.SparseExplainer(lambda x: np.tanh(x[:, 0] + x[:, 1] * x[:, 2]), k=2)
     together = threads(rows, progress=False, workers=3)
     assert np.array_equal(together.values, whole.values)
@@ -452,8 +452,8 @@ def test_the_explainer_classes_need_no_heavy_library():
     heavy = ("matplotlib", "pandas", "sklearn", "jinja2", "rich", "cvxpy", "lime", "shap")
     names = "limes.SparseExplainer; limes.Literals; limes.MapleExplainer"
     code = f"import limes, sys; {names}; print([m for m in {heavy} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 def test_answers_beyond_the_range_seen_are_told():

@@ -162,8 +162,8 @@ def test_backgrounds_of_any_kind_give_the_same(diabetes, kind):
 
     options = {"max_calls": 256, "control": "additive"}
     expected = limes.TabularExplainer(predict, X, **options)(X.iloc[:1])
-    found = limes.TabularExplainer(predict, kind(X), **options)(X.iloc[:1])
-    np.testing.assert_array_equal(found.values, expected.values)
+    result = limes.TabularExplainer(predict, kind(X), **options)(X.iloc[:1])
+    np.testing.assert_array_equal(result.values, expected.values)
 
 
 def test_the_model_gets_the_table_it_was_fitted_on(mixed):
@@ -227,8 +227,8 @@ def test_sampled_values_equal_enumeration_over_the_background_cells(mixed):
     values += np.where(grid["age"] == -1, 3.0, -1.0) * (1 + grid["member"]) * grid["job"].map(worth)
     _, coef = oracle.least_squares(z.astype(float), values.to_numpy(dtype=float), weights)
     columns = [X.columns.get_loc(c) for c in cells]
-    found, error = e.values[0, columns], e.standard_errors[0, columns]
-    assert (np.abs(found - coef) < 4.5 * error).all()
+    result, error = e.values[0, columns], e.standard_errors[0, columns]
+    assert (np.abs(result - coef) < 4.5 * error).all()
     assert (error < 0.05).all()
     assert (np.abs(np.delete(e.values[0], columns)) < 0.05).all()  # neither income nor region is read
 

@@ -125,8 +125,8 @@ def test_log_odds_of_naive_bayes(bayes, target, vectorizer):
     model = make_pipeline(vectorizer, bayes).fit(TRAINING, target)
 
     def margin(texts):
-        found = model[-1].predict_joint_log_proba(model[0].transform(texts))
-        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+        result = model[-1].predict_joint_log_proba(model[0].transform(texts))
+        return result[:, 1] - result[:, 0] if result.shape[1] == 2 else result
 
     assert_exact(TextExplainer(model, output="margin")(TEXT), margin)
 
@@ -317,19 +317,19 @@ def places(explanation, text):
 
 
 def test_words_that_the_vectorizer_merges_are_one_word(exact):
-    found = places(exact(TEXT), TEXT)
-    assert found["food"] == ["FOOD", "food"]
-    assert found["bad"] == ["bad"] * 3
-    assert found["Good"] == ["Good"]
-    assert list(found) == ["Good", "food", "bad", "the", "café", "zyzzyva", "was", "slow"]
+    result = places(exact(TEXT), TEXT)
+    assert result["food"] == ["FOOD", "food"]
+    assert result["bad"] == ["bad"] * 3
+    assert result["Good"] == ["Good"]
+    assert list(result) == ["Good", "food", "bad", "the", "café", "zyzzyva", "was", "slow"]
 
 
 def test_spellings_can_be_told_apart(model):
-    found = TextExplainer(model, output="margin", bag="spelling")("Good food, good food: FOOD")
-    assert found.feature_names == ("Good", "food", "good", "FOOD")
-    assert found.data[0].tolist() == [1, 2, 1, 1]
-    assert found.method == "exact"
-    assert_exact(found, model.decision_function, text="Good food, good food: FOOD")
+    explanation = TextExplainer(model, output="margin", bag="spelling")("Good food, good food: FOOD")
+    assert explanation.feature_names == ("Good", "food", "good", "FOOD")
+    assert explanation.data[0].tolist() == [1, 2, 1, 1]
+    assert explanation.method == "exact"
+    assert_exact(explanation, model.decision_function, text="Good food, good food: FOOD")
 
 
 def test_without_a_bag_each_place_has_a_word(model):
@@ -458,10 +458,10 @@ def as_lime_fits(ask, d, bandwidth, rows=400):
         row[rng.choice(d, rng.integers(1, d + 1), replace=False)] = 0.0
     distance = 1.0 - np.sqrt(z.mean(axis=1))
     root = np.exp(-((distance / bandwidth) ** 2) / 4.0)
-    found, *_ = np.linalg.lstsq(
+    result, *_ = np.linalg.lstsq(
         np.column_stack([np.ones(rows), z]) * root[:, None], ask(z) * root, rcond=None
     )
-    return found
+    return result
 
 
 @pytest.mark.parametrize("text", ["good", "Good! Good"])
@@ -479,24 +479,24 @@ def test_a_text_of_one_word_is_explained_by_its_absence(model, text, bandwidth, 
         if kind == "callable"
         else TextExplainer(model, bandwidth=bandwidth, **margin, **options)
     )
-    found = explainer(text)
+    explanation = explainer(text)
     left = re.sub("(?i)good", options.get("mask", ""), text)
     expected = as_lime_fits(lambda z: np.where(z[:, 0] == 1, *ask([text, left])), 1, bandwidth)
-    assert found.method == "exact"
-    assert found.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
-    assert found.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
+    assert explanation.method == "exact"
+    assert explanation.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
+    assert explanation.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
     whole, nothing = ask([text, left])
-    assert found.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
-    assert any("one word" in warning for warning in found.warnings)
+    assert explanation.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
+    assert any("one word" in warning for warning in explanation.warnings)
 
 
 def test_the_ridge_of_one_word_is_lime_s(model):
     """5000 rows: one with the word, the others without it, and a penalty of 1."""
-    found = TextExplainer(model, ridge=1.0, output="margin")("good")
+    result = TextExplainer(model, ridge=1.0, output="margin")("good")
     whole, nothing = model.decision_function(["good", ""])
     gone = 4999 * np.exp(-8.0)
     gram = gone / (1.0 + gone)
-    assert found.values[0, 0] == pytest.approx((whole - nothing) * gram / (gram + 1.0), rel=1e-9)
+    assert result.values[0, 0] == pytest.approx((whole - nothing) * gram / (gram + 1.0), rel=1e-9)
 
 
 def test_one_word_has_one_coefficient_at_all_bandwidths(model):
@@ -576,9 +576,9 @@ def test_ten_thousand_words():
 
 def test_a_list_gives_an_explanation_each(exact):
     texts = [TEXT, "good food", "bad"]
-    found = exact(texts, progress=False)
-    assert [len(e.feature_names) for e in found] == [8, 2, 1]
-    for text, explanation in zip(texts, found, strict=True):
+    result = exact(texts, progress=False)
+    assert [len(e.feature_names) for e in result] == [8, 2, 1]
+    for text, explanation in zip(texts, result, strict=True):
         np.testing.assert_array_equal(explanation.values, exact(text).values)
     assert exact([]) == []
 
@@ -690,8 +690,10 @@ def test_calls_before_a_failure_are_kept(model):
     with pytest.raises(ModelError, match="gone") as caught:
         explainer([LONG], progress=False)
     assert caught.value.partial == []
-    found = explainer([LONG], progress=False)[0]
-    np.testing.assert_array_equal(found.values, TextExplainer(ask, max_calls=256, batch_size=64)(LONG).values)
+    result = explainer([LONG], progress=False)[0]
+    np.testing.assert_array_equal(
+        result.values, TextExplainer(ask, max_calls=256, batch_size=64)(LONG).values
+    )
     assert sum(asked) <= 256 + 4
 
 

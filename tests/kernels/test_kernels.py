@@ -738,11 +738,11 @@ def test_sums_of_errors_are_those_of_each_row(d, kind):
     rng = np.random.default_rng(d)
     arguments = errors_of(rng, *pool(rng, d, kind))
     kernels.pool_errors(*arguments)
-    cells, instances, weights, answers, residuals, differs, limits, coef, center, *found = arguments
+    cells, instances, weights, answers, residuals, differs, limits, coef, center, *result = arguments
     for i, k in product(range(2), range(2)):
         columns = (answers[:, k], residuals[:, k], differs[:, k], limits[:, k], coef[i, k], center[i, k])
         expected = plain.pool_errors(cells, instances[i], weights[i], *columns, 4)
-        for actual, exact in zip([*(sums[i, k] for sums in found[:3]), found[3][i]], expected, strict=True):
+        for actual, exact in zip([*(sums[i, k] for sums in result[:3]), result[3][i]], expected, strict=True):
             np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12 * np.abs(exact).max())
 
 

@@ -85,10 +85,10 @@ def test_outputs_are_mapped(kind, outputs):
     for new in ((), (2,)):
         matrix = rng.normal(size=(*outputs, *new))
         expected = np.tensordot(form.predict(x), matrix, axes=len(outputs))
-        found = map_outputs(form, matrix)
-        assert type(found) is type(form)
-        assert found.predict(x).shape == expected.shape
-        assert oracle.error(found.predict(x), expected) < ROUNDING
+        result = map_outputs(form, matrix)
+        assert type(result) is type(form)
+        assert result.predict(x).shape == expected.shape
+        assert oracle.error(result.predict(x), expected) < ROUNDING
         nested = map_outputs(forms.Combination([form, form], [2.0, -0.5], rng.normal(size=outputs)), matrix)
         assert nested.predict(x).shape == expected.shape
 
@@ -98,9 +98,9 @@ def test_outputs_are_mapped(kind, outputs):
 def test_forms_read_other_columns(kind, outputs):
     rng = np.random.default_rng(1)
     form, x = random_form(kind, rng, 3, outputs), rows(rng, 5)
-    found = on_columns(form, [4, 0, 2], 5)
-    assert found.size == 5
-    assert oracle.error(found.predict(x), form.predict(x[:, [4, 0, 2]])) < ROUNDING
+    result = on_columns(form, [4, 0, 2], 5)
+    assert result.size == 5
+    assert oracle.error(result.predict(x), form.predict(x[:, [4, 0, 2]])) < ROUNDING
     both = forms.Combination([form, form], [2.0, -0.5], np.ones(outputs))
     assert oracle.error(on_columns(both, [4, 0, 2], 5).predict(x), both.predict(x[:, [4, 0, 2]])) < ROUNDING
 
@@ -111,9 +111,9 @@ def test_forms_read_a_column_twice(kind, outputs):
     rng = np.random.default_rng(2)
     form, x = random_form(kind, rng, 4, outputs), rows(rng, 3)
     columns = [1, 0, 1, 1]
-    found = on_columns(form, columns, 3)
-    assert oracle.error(found.predict(x), form.predict(x[:, columns])) < ROUNDING
-    assert oracle.error(found.reduce().predict(x), form.predict(x[:, columns])) < ROUNDING
+    result = on_columns(form, columns, 3)
+    assert oracle.error(result.predict(x), form.predict(x[:, columns])) < ROUNDING
+    assert oracle.error(result.reduce().predict(x), form.predict(x[:, columns])) < ROUNDING
 
 
 @pytest.mark.parametrize("kind", ["Boxes", "Reduced"])
@@ -214,9 +214,9 @@ def test_limits(stated, rng, outputs):
     form = combine(parts, rng.normal(size=7), intercept=rng.normal(size=outputs))
     breaks = [[-2.0, -1.0, 0.0, 0.5, 1.0, 2.0]] * stated.size
     truth = oracle.truth(stated.columns(breaks, resolution=4.0), form.predict, stated.cells)
-    found = limes.limit(stated.design(), form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 @settings(max_examples=examples(20))
@@ -244,9 +244,9 @@ def test_a_scale_a_column(stated, rng, outputs):
     assert oracle.error(form.predict(x), f(x)) < ROUNDING
     assert oracle.error(form.reduce().predict(x), f(x)) < ROUNDING
     truth = oracle.truth(stated.columns(resolution=4 * scale.min()), f, stated.cells)
-    found = limes.limit(stated.design(), form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 def test_a_scale_for_all_is_the_same_scale_for_each():
@@ -294,8 +294,8 @@ def test_moments_of_pieces(mean, std):
         assert oracle.error(pieces.expect(power)[:, piece], expected) < 1e-11
         centred = np.array([law @ ((x - origin[piece]) * x**k) for k in (2, 0, 1)])
         size = float(np.abs(law * (x - origin[piece])).sum()) * 49
-        found = pieces.centred(origin).expect(power)[:, piece]
-        assert np.abs(found - centred).max() < 1e-11 * size
+        result = pieces.centred(origin).expect(power)[:, piece]
+        assert np.abs(result - centred).max() < 1e-11 * size
 
 
 def test_powers_of_atoms():

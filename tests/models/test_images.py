@@ -14,11 +14,11 @@ TYPES = (np.uint8, np.int16, np.float16, np.float32, np.float64, np.bool_)
 
 def plain(shown, fill, labels, z):
     """Pixel by pixel, in Python."""
-    found = np.empty((len(z), *shown.shape), shown.dtype)
+    result = np.empty((len(z), *shown.shape), shown.dtype)
     for i, row in enumerate(z):
         for at in np.ndindex(labels.shape):
-            found[(i, *at)] = (shown if row[labels[at]] else fill)[at]
-    return found
+            result[(i, *at)] = (shown if row[labels[at]] else fill)[at]
+    return result
 
 
 @given(
@@ -40,8 +40,8 @@ def test_every_pixel_is_chosen(seed, kind, channels, height, width, d):
     np.testing.assert_array_equal(image.images(z), expected)
     if channels is not None:
         moved = (np.moveaxis(a, -1, 0) for a in (shown, fill))
-        found = Composer(*moved, labels, channels_first=True)(z)
-        np.testing.assert_array_equal(np.moveaxis(found, 1, -1), expected)
+        result = Composer(*moved, labels, channels_first=True)(z)
+        np.testing.assert_array_equal(np.moveaxis(result, 1, -1), expected)
 
 
 def test_a_buffer_is_used_again_and_grows_only_where_it_must():
@@ -65,9 +65,9 @@ def test_tensors_are_the_same(first, kind):
     moved = [np.moveaxis(a, -1, 0) if first else a for a in (shown, fill)]
     like = torch.zeros(1, dtype=getattr(torch, kind))
     compose = TensorComposer(*moved, labels, channels_first=first, like=like)
-    found = compose(z)
-    assert found.dtype == like.dtype
-    assert found.device == like.device
+    result = compose(z)
+    assert result.dtype == like.dtype
+    assert result.device == like.device
     expected = Composer(*moved, labels, channels_first=first)(z)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-2 if kind == "float16" else 1e-6)
-    assert compose(z[:2]).data_ptr() == found.data_ptr()
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-2 if kind == "float16" else 1e-6)
+    assert compose(z[:2]).data_ptr() == result.data_ptr()

@@ -34,11 +34,11 @@ def test_the_reason_names_column_and_cell():
 
 
 def test_whole_numbers_widen_where_that_is_allowed():
-    found, reasons = cast([b"1", b"1.5", b"x"], pa.int64(), loose=["x"])
-    assert found.to_pylist() == [1.0, 1.5, None]
+    result, reasons = cast([b"1", b"1.5", b"x"], pa.int64(), loose=["x"])
+    assert result.to_pylist() == [1.0, 1.5, None]
     assert reasons.keys() == {2}
-    found, reasons = cast([b"1", b"1.5"], pa.int64())
-    assert found.to_pylist() == [1, None]
+    result, reasons = cast([b"1", b"1.5"], pa.int64())
+    assert result.to_pylist() == [1, None]
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_whole_numbers_widen_where_that_is_allowed():
     ],
 )
 def test_files_may_differ_in_types_that_mean_the_same(cells, kind):
-    found, reasons = cast(cells, kind)
-    assert found.type == kind
+    result, reasons = cast(cells, kind)
+    assert result.type == kind
     assert reasons == {}
 
 
 def test_what_cannot_be_cast_at_all_is_the_trouble_of_every_row():
-    found, reasons = cast(pa.array([[1], [2]]), pa.float64())
-    assert found.to_pylist() == [None, None]
+    result, reasons = cast(pa.array([[1], [2]]), pa.float64())
+    assert result.to_pylist() == [None, None]
     assert reasons.keys() == {0, 1}

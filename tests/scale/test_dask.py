@@ -59,9 +59,9 @@ def test_samples_are_the_same_by_row(table, tmp_path, cluster):
     source = Source.of(tmp_path / "in.parquet")
     explain(source, explainer, tmp_path / "a", cluster.scheduler_address, rows_per_part=4)
     explain(source, explainer, tmp_path / "b", None, rows_per_part=24, engine="local", cluster=Cluster())
-    found = read(tmp_path / "a")
-    assert (found["se_age"] > 0).all()
-    same(found, read(tmp_path / "b"))
+    result = read(tmp_path / "a")
+    assert (result["se_age"] > 0).all()
+    same(result, read(tmp_path / "b"))
 
 
 def test_a_long_part_of_a_csv_file_is_no_cause_for_a_warning(table, explainer, tmp_path, cluster):
@@ -196,12 +196,12 @@ def test_a_dask_dataframe_is_explained_by_partitions(table, explainer, layout, p
     rows = dd.from_pandas(table[0], npartitions=partitions)
     lazy = engine.explain(rows, explainer, layout, keys=["id"])
     expected = limes.scale.explain_frame(rows.compute(), explainer, layout, keys=["id"])
-    found = lazy.compute(scheduler="threads")
+    result = lazy.compute(scheduler="threads")
     assert [*lazy.columns] == [*expected.columns]
     assert lazy.npartitions == partitions
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    pd.testing.assert_frame_equal(result, expected, check_exact=True)
     for name, kind in lazy.dtypes.items():
-        assert found[name].dtype == kind, name
+        assert result[name].dtype == kind, name
 
 
 def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
@@ -209,8 +209,8 @@ def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
     lazy = engine.explain(rows, explainer, keys=["id"])
     expected = limes.scale.explain_frame(rows.compute(), explainer, keys=["id"])
     with distributed.Client(cluster):
-        found = lazy.compute().reset_index(drop=True)
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        result = lazy.compute().reset_index(drop=True)
+    pd.testing.assert_frame_equal(result, expected, check_exact=True)
 
 
 def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
@@ -234,9 +234,9 @@ def test_a_dask_dataframe_joins_with_its_explanations(table, explainer, start):
     assert lazy.divisions == rows.divisions
     assert lazy.compute(scheduler="sync").index.equals(frame.index)
     for paired in (rows.join(lazy[["prediction"]]), rows.assign(prediction=lazy["prediction"])):
-        found = paired.compute(scheduler="sync")
-        assert np.array_equal(found["prediction"], expected["prediction"])
-        assert found["id"].tolist() == expected["id"].tolist()
+        result = paired.compute(scheduler="sync")
+        assert np.array_equal(result["prediction"], expected["prediction"])
+        assert result["id"].tolist() == expected["id"].tolist()
     some = lazy.loc[start + 30 : start + 140].compute(scheduler="sync")
     assert some["id"].tolist() == frame["id"].iloc[30:141].tolist()
 
@@ -257,8 +257,8 @@ def test_rows_of_a_dask_dataframe_without_an_order_join_too(table, explainer):
     assert not rows.known_divisions
     lazy = engine.explain(rows, explainer, keys=["id"])
     assert not lazy.known_divisions
-    found = lazy.compute(scheduler="sync")
-    assert found.index.tolist() == found["id"].tolist() == frame.index.tolist()
+    result = lazy.compute(scheduler="sync")
+    assert result.index.tolist() == result["id"].tolist() == frame.index.tolist()
 
 
 def test_workers_start_beside_another_cluster_of_this_machine(source, explainer, whole, tmp_path):

@@ -81,11 +81,11 @@ def goes_on(driver, folder):
     assert len([*(folder / "out").glob("*.parquet")]) < ROWS / 2
     said = resumed(folder)
     assert 4 <= said.resumed < ROWS
-    found = read(folder / "out")
-    assert found["row"].tolist() == list(range(ROWS))
+    result = read(folder / "out")
+    assert result["row"].tolist() == list(range(ROWS))
     shutil.rmtree(folder / "out")
     assert resumed(folder).resumed == 0
-    same(read(folder / "out"), found)
+    same(read(folder / "out"), result)
 
 
 def killing(row, flag=None):
@@ -201,14 +201,14 @@ def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(source, explainer
     corrupt(source.files[0], 1)
     # the corrupt parts may be the first to end, and be most of the rows so far
     said = explain(source, explainer, tmp_path / "out", **carried, max_errors=1.0)
-    found = read(tmp_path / "out")
+    result = read(tmp_path / "out")
     assert said.errors == 100
     assert "row group 1" in said.reason
-    assert found["row"].tolist() == list(range(442))
-    lost = found["error"].notna()
+    assert result["row"].tolist() == list(range(442))
+    lost = result["error"].notna()
     assert np.flatnonzero(lost).tolist() == list(range(100, 200))
-    assert found.loc[lost, "error"].str.contains("row group 1 of in.parquet could not be read").all()
-    same(found[~lost], whole[~lost])
+    assert result.loc[lost, "error"].str.contains("row group 1 of in.parquet could not be read").all()
+    same(result[~lost], whole[~lost])
 
 
 def test_cells_of_wrong_types_are_errors_of_their_rows(
@@ -229,19 +229,19 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     source = Source.of(tmp_path / "in.csv")
     monkeypatch.setattr(_cells, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
     said = explain(source, explainer, tmp_path / "out", **carried)
-    found = read(tmp_path / "out")
-    assert found["row"].tolist() == list(range(442))
-    errors = found["error"].dropna()
+    result = read(tmp_path / "out")
+    assert result["row"].tolist() == list(range(442))
+    errors = result["error"].dropna()
     assert errors.index.tolist() == [40, 70, 71, 200, 441]
     assert said.errors == 5
     assert "column 'age': 'forty' is no number" in errors[40]
-    assert found["id"][45] == "ten"  # a key is a text, whatever the others are
-    found.loc[45, "id"] = "45"
+    assert result["id"][45] == "ten"  # a key is a text, whatever the others are
+    result.loc[45, "id"] = "45"
     assert "2 cells in place of 6" in errors[70]
     assert "is missing" in errors[200]
     assert "is not finite" in errors[441]
-    good = found["error"].isna()
-    same(found[good].astype({"id": "int64"}), whole[good])
+    good = result["error"].isna()
+    same(result[good].astype({"id": "int64"}), whole[good])
 
 
 def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carried):
@@ -255,11 +255,11 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carr
     explainer = limes.TabularExplainer(refuses, young, law="joint")
     options = {"rows_per_part": 20, **carried}
     said = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
-    found = read(tmp_path / "out")
+    result = read(tmp_path / "out")
     old = (X["age"] > 0.07).to_numpy()
     assert 1 <= old.sum() <= 5
-    assert np.array_equal(found["error"].notna(), old)
-    assert found["id"].tolist() == list(range(160, 220))
+    assert np.array_equal(result["error"].notna(), old)
+    assert result["id"].tolist() == list(range(160, 220))
     assert "too old" in said.reason
 
 
@@ -359,12 +359,12 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table, engine):
     options = {"rows_per_part": repeats(4, 2), "engine": engine, "cluster": Cluster(repeats(2, 1), timeout=3)}
     summary = explain(source, explainer(hanging(hang)), tmp_path / "out", **options)
     assert (summary.rows, summary.errors) == (184 - first, len(hang))
-    found = read(tmp_path / "out")
-    late = found["error"].notna()
-    assert (found.loc[late, "row"] + first).tolist() == hang
-    assert found.loc[late, "error"].str.contains("the row alone takes longer than 3 seconds").all()
+    result = read(tmp_path / "out")
+    late = result["error"].notna()
+    assert (result.loc[late, "row"] + first).tolist() == hang
+    assert result.loc[late, "error"].str.contains("the row alone takes longer than 3 seconds").all()
     explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=4)
-    same(found[~late], read(tmp_path / "calm")[~late])
+    same(result[~late], read(tmp_path / "calm")[~late])
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 
 

@@ -45,14 +45,14 @@ def refuses_old(X):
 
 
 def test_wide_holds_what_the_explainer_says(table, explainer):
-    found, said = explain_frame(table[0], explainer), explainer(table[0])
-    assert np.array_equal(found[[f"value_{c}" for c in table[0]]], said.values)
-    assert np.array_equal(found[[f"se_{c}" for c in table[0]]], said.standard_errors)
-    assert np.array_equal(found["prediction"], said.predictions)
-    assert np.array_equal(found["intercept"], said.intercepts)
-    assert found["row"].tolist() == list(range(len(table[0])))
-    assert set(found["method"]) == {"exact"}
-    assert found["error"].isna().all()
+    result, said = explain_frame(table[0], explainer), explainer(table[0])
+    assert np.array_equal(result[[f"value_{c}" for c in table[0]]], said.values)
+    assert np.array_equal(result[[f"se_{c}" for c in table[0]]], said.standard_errors)
+    assert np.array_equal(result["prediction"], said.predictions)
+    assert np.array_equal(result["intercept"], said.intercepts)
+    assert result["row"].tolist() == list(range(len(table[0])))
+    assert set(result["method"]) == {"exact"}
+    assert result["error"].isna().all()
 
 
 def test_long_holds_the_same_with_several_outputs():
@@ -109,13 +109,13 @@ def test_a_row_that_cannot_be_explained_gets_its_error(table, explainer):
     broken = table[0].astype(object)
     broken.iloc[3, 0] = "forty"
     broken.iloc[200, 2] = np.inf
-    found = explain_frame(broken, explainer)
-    assert np.flatnonzero(found["error"].notna()).tolist() == [3, 200]
-    assert "age" in found["error"][3]
-    assert found.loc[[3, 200], ["prediction", "value_bmi", "output", "method"]].isna().all(axis=None)
+    result = explain_frame(broken, explainer)
+    assert np.flatnonzero(result["error"].notna()).tolist() == [3, 200]
+    assert "age" in result["error"][3]
+    assert result.loc[[3, 200], ["prediction", "value_bmi", "output", "method"]].isna().all(axis=None)
     whole = explain_frame(table[0], explainer)
-    good = found["error"].isna()
-    pd.testing.assert_frame_equal(found[good], whole[good], check_exact=True)
+    good = result["error"].isna()
+    pd.testing.assert_frame_equal(result[good], whole[good], check_exact=True)
 
 
 def test_bad_cells_are_found_at_once_and_said_the_same_however_cut(table, explainer, monkeypatch):
@@ -130,12 +130,12 @@ def test_bad_cells_are_found_at_once_and_said_the_same_however_cut(table, explai
         return call(self, X, **options)
 
     monkeypatch.setattr(limes.TabularExplainer, "__call__", counting)
-    found = explain_frame(broken, explainer)
+    result = explain_frame(broken, explainer)
     assert len(calls) == 3
-    assert np.flatnonzero(found["error"].notna()).tolist() == sorted({*range(0, 400, 7), 5})
-    assert found["error"][14].startswith("InputError: column 'age': 'forty-14' is not a number")
+    assert np.flatnonzero(result["error"].notna()).tolist() == sorted({*range(0, 400, 7), 5})
+    assert result["error"][14].startswith("InputError: column 'age': 'forty-14' is not a number")
     pd.testing.assert_frame_equal(
-        found, joined(broken, explainer, 7).assign(row=range(442)), check_exact=True
+        result, joined(broken, explainer, 7).assign(row=range(442)), check_exact=True
     )
 
 
@@ -143,28 +143,28 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(table):
     good = table[0][table[0]["age"] < 0.05]
     explainer = limes.TabularExplainer(refuses_old, good, method="sampled", max_calls=64, control="none")
     X = table[0].iloc[:80]
-    found = explain_frame(X, explainer)
-    assert found["row"].tolist() == list(range(80))
+    result = explain_frame(X, explainer)
+    assert result["row"].tolist() == list(range(80))
     bad = (X["age"] > 0.07).to_numpy()
     assert bad.any()
-    assert np.array_equal(found["error"].notna(), bad)
-    assert found.loc[bad, "error"].str.contains("too old").all()
+    assert np.array_equal(result["error"].notna(), bad)
+    assert result.loc[bad, "error"].str.contains("too old").all()
 
 
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
 def test_every_library_gets_its_own_frame(table, explainer, make):
-    found = explain_frame(make(table[0]), explainer)
-    assert type(found) is type(make(table[0]))
-    names = found.schema.names if isinstance(found, pa.Table) else found.columns
+    result = explain_frame(make(table[0]), explainer)
+    assert type(result) is type(make(table[0]))
+    names = result.schema.names if isinstance(result, pa.Table) else result.columns
     whole = explain_frame(table[0], explainer)
     assert [*names] == [*whole]
-    assert np.array_equal(found["value_bmi"].to_numpy(), whole["value_bmi"])
+    assert np.array_equal(result["value_bmi"].to_numpy(), whole["value_bmi"])
 
 
 def test_no_rows_are_no_lines(table, explainer):
-    found = explain_frame(table[0].iloc[:0], explainer)
-    assert len(found) == 0
-    assert found["value_bmi"].dtype == np.float64
+    result = explain_frame(table[0].iloc[:0], explainer)
+    assert len(result) == 0
+    assert result["value_bmi"].dtype == np.float64
 
 
 def test_what_is_wrong_with_the_frame_is_said(table, explainer):
@@ -191,18 +191,18 @@ def test_sums_do_not_depend_on_the_threads_of_blas(table):
     with threadpool_limits(2, user_api="blas"):
         if a @ b == alone:
             pytest.skip("this BLAS has one thread, or adds up in one order")
-        found = explain_frame(X, limes.TabularExplainer(model, X, max_calls=64, control="none"))
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        result = explain_frame(X, limes.TabularExplainer(model, X, max_calls=64, control="none"))
+    pd.testing.assert_frame_equal(result, expected, check_exact=True)
 
 
 @pytest.mark.parametrize("layout", ["wide", "long"])
 def test_lines_have_the_index_of_their_rows(table, explainer, layout):
     X = table[0].iloc[100:140].set_axis([f"case {i}" for i in range(40)])
     X.iloc[7, 0] = np.inf
-    found = explain_frame(X.sample(frac=1, random_state=0), explainer, layout)
+    result = explain_frame(X.sample(frac=1, random_state=0), explainer, layout)
     X = X.sample(frac=1, random_state=0)
-    assert found.index.equals(X.index.take(found["row"]))
-    assert found.index[found["error"].notna()].tolist() == ["case 7"]
+    assert result.index.equals(X.index.take(result["row"]))
+    assert result.index[result["error"].notna()].tolist() == ["case 7"]
     joined = X.join(explain_frame(X, explainer)[["prediction"]])
     assert np.array_equal(joined["prediction"].drop("case 7"), explainer(X.drop("case 7")).predictions[()])
 

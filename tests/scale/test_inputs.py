@@ -24,10 +24,10 @@ def read(source, columns):
     return pa.concat_tables(tables).to_pandas()
 
 
-def same_rows(found, expected):
-    columns = [*found.columns]
-    found, expected = (t[columns].sort_values("id", ignore_index=True) for t in (found, expected))
-    pd.testing.assert_frame_equal(found, expected.astype(found.dtypes), check_dtype=False)
+def same_rows(result, expected):
+    columns = [*result.columns]
+    result, expected = (t[columns].sort_values("id", ignore_index=True) for t in (result, expected))
+    pd.testing.assert_frame_equal(result, expected.astype(result.dtypes), check_dtype=False)
 
 
 def test_folders_with_keys_are_columns(tmp_path, rows, explainer):
@@ -39,8 +39,8 @@ def test_folders_with_keys_are_columns(tmp_path, rows, explainer):
     assert set(decimated(source, ["year"], 100)["year"].to_pylist()) == {2020, 2021}
     options = {"run": {}, "rows_per_part": 9, "progress": False}
     explain_files(source, explainer, tmp_path / "out", keys=["id", "year", "city"], **options)
-    found = pd.read_parquet(tmp_path / "out")
-    same_rows(found[["id", "year", "city"]], rows)
+    result = pd.read_parquet(tmp_path / "out")
+    same_rows(result[["id", "year", "city"]], rows)
     assert len({file.name for file in source.files}) >= 1
     some = Source.of(str(tmp_path / "t" / "year=2021" / "*" / "*.parquet"))
     assert "year" not in some.schema.names
@@ -52,9 +52,9 @@ def test_csv_in_folders_with_keys(tmp_path, rows):
         (tmp_path / f"year={year}").mkdir()
         some.drop(columns=["year", "city"]).to_csv(tmp_path / f"year={year}" / "0.csv.gz", index=False)
     source = Source.of(tmp_path)
-    found = read(source, ["year", "id"])
-    assert found["year"].tolist() == rows["year"].tolist()
-    assert [cell.decode() for cell in found["id"]] == rows["id"].tolist()
+    result = read(source, ["year", "id"])
+    assert result["year"].tolist() == rows["year"].tolist()
+    assert [cell.decode() for cell in result["id"]] == rows["id"].tolist()
 
 
 def test_texts_and_numbers_among_keys(tmp_path):

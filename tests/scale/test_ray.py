@@ -37,11 +37,11 @@ def test_batches_of_a_dataset_say_what_the_whole_frame_says(ray):
         batch_format="pyarrow",
         batch_size=16,
     )
-    found = result.to_pandas().sort_values("loan_id", ignore_index=True)
+    actual = result.to_pandas().sort_values("loan_id", ignore_index=True)
     expected = limes.scale.explain_frame(rows, explainer, keys=["loan_id"])
-    assert found["loan_id"].tolist() == list(range(60))
+    assert actual["loan_id"].tolist() == list(range(60))
     for name in expected:
-        one, other = found[name], expected[name]
+        one, other = actual[name], expected[name]
         assert one.isna().tolist() == other.isna().tolist()
         assert one.dropna().tolist() == other.dropna().tolist(), name
     assert expected["error"].notna().tolist() == [i == 7 for i in range(60)]

@@ -82,9 +82,9 @@ def test_a_background_skips_what_cannot_be_read(tmp_path, monkeypatch):
     lines = [f"{i},{i}.5" for i in range(100)]
     lines[40], lines[60] = "40,forty", "60"
     (tmp_path / "in.csv").write_text("a,b\n" + "\n".join(lines))
-    found = decimated(Source.of(tmp_path / "in.csv"), ["b"], 200)
-    assert found.schema.types == [pa.float64()]
-    assert found["b"].to_pylist() == [i + 0.5 for i in range(100) if i not in (40, 60)]
+    result = decimated(Source.of(tmp_path / "in.csv"), ["b"], 200)
+    assert result.schema.types == [pa.float64()]
+    assert result["b"].to_pylist() == [i + 0.5 for i in range(100) if i not in (40, 60)]
 
 
 def test_what_is_wrong_with_files_is_said(tmp_path):

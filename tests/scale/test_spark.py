@@ -116,10 +116,10 @@ def test_files_are_the_same_to_the_bit_as_one_process_makes_them(
 def test_a_data_frame_is_the_same_for_any_partitions(spark, table, explainer, partitions, layout):
     rows = pa.Table.from_pandas(table[0], preserve_index=False)
     df = spark.createDataFrame(rows).repartition(partitions)
-    found = explain(df, explainer, layout, keys=["id"]).toArrow()
+    result = explain(df, explainer, layout, keys=["id"]).toArrow()
     expected = explain_frame(rows, explainer, layout, keys=["id"])
     order = [("id", "ascending"), *([("feature", "ascending")] if layout == "long" else [])]
-    assert found.sort_by(order).to_pydict() == expected.sort_by(order).to_pydict()
+    assert result.sort_by(order).to_pydict() == expected.sort_by(order).to_pydict()
 
 
 def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
@@ -128,13 +128,13 @@ def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
     rows = rows.set_column(rows.column_names.index("id"), "id", pa.array([big, None, 3, 4], pa.int64()))
     rows = rows.set_column(0, "age", pa.array([0.01, 0.02, float("inf"), 0.03]))
     df = spark.createDataFrame(rows).coalesce(1)
-    found = explain(df, explainer, keys=["id"])
-    assert [f"{f.name}: {f.dataType.simpleString()}" for f in found.schema][:3] == [
+    result = explain(df, explainer, keys=["id"])
+    assert [f"{f.name}: {f.dataType.simpleString()}" for f in result.schema][:3] == [
         "id: bigint",
         "output: string",
         "prediction: double",
     ]
-    lines = found.toArrow().to_pydict()
+    lines = result.toArrow().to_pydict()
     assert lines["id"] == [big, None, 3, 4]
     assert [error is None for error in lines["error"]] == [True, True, False, True]
     assert lines["value_bmi"][2] is None
@@ -215,10 +215,10 @@ def test_parts_are_taken_as_they_are_needed(spark):
             taken.append(n)
             yield Part(n, n, ())
 
-    found = run(Answering(lambda part: part.number), parts(), TWO)
-    next(found)
+    result = run(Answering(lambda part: part.number), parts(), TWO)
+    next(result)
     assert len(taken) < 20
-    found.close()
+    result.close()
 
 
 def journal(out):
@@ -244,11 +244,11 @@ def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
     assert len([*out.glob("*.parquet")]) < 20
     said = subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True, text=True)
     assert 3 <= int(said.stdout.split()[1]) < 40
-    found = read(out)
-    assert found["row"].tolist() == list(range(40))
+    result = read(out)
+    assert result["row"].tolist() == list(range(40))
     shutil.rmtree(out)
     subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True)
-    pd.testing.assert_frame_equal(found, read(out), check_exact=True)
+    pd.testing.assert_frame_equal(result, read(out), check_exact=True)
 
 
 def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
@@ -283,8 +283,8 @@ def test_names_may_hold_points_blanks_and_backticks(spark, table):
         LinearRegression().fit(X.drop(columns="the.id"), y), X.drop(columns="the.id")
     )
     rows = pa.Table.from_pandas(X.iloc[:20], preserve_index=False)
-    found = explain(spark.createDataFrame(rows), explainer, keys=["the.id"]).toArrow()
-    assert found.sort_by("the.id").to_pydict() == explain_frame(rows, explainer, keys=["the.id"]).to_pydict()
+    result = explain(spark.createDataFrame(rows), explainer, keys=["the.id"]).toArrow()
+    assert result.sort_by("the.id").to_pydict() == explain_frame(rows, explainer, keys=["the.id"]).to_pydict()
 
 
 def test_a_stream_is_explained_as_it_comes(spark, table, explainer, tmp_path):
@@ -300,8 +300,8 @@ def test_a_stream_is_explained_as_it_comes(spark, table, explainer, tmp_path):
     options = {"path": str(tmp_path / "out"), "checkpointLocation": str(tmp_path / "checkpoint")}
     query = writer.options(**options).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
-    found = spark.read.parquet(str(tmp_path / "out")).toArrow().sort_by("id")
-    assert found.to_pydict() == explain_frame(rows, explainer, keys=["id"]).to_pydict()
+    result = spark.read.parquet(str(tmp_path / "out")).toArrow().sort_by("id")
+    assert result.to_pydict() == explain_frame(rows, explainer, keys=["id"]).to_pydict()
 
 
 CONNECT = """

@@ -73,9 +73,9 @@ def test_a_table_of_a_store_is_explained_into_a_store(bucket, table, explainer, 
     summary = explain(Source.of(url), explainer, bucket("out"), engine=engine, cluster=where)
     assert (summary.rows, summary.errors, summary.resumed, summary.repeated) == (442, 0, 0, "")
     same(read(bucket("out")), whole)
-    found = verify(bucket("out"), Source.of(url))
-    assert found.problems == ()
-    assert (found.parts, found.rows) == (7, 442)
+    result = verify(bucket("out"), Source.of(url))
+    assert result.problems == ()
+    assert (result.parts, result.rows) == (7, 442)
     assert explain(Source.of(url), explainer, bucket("out")).resumed == 442
 
 

@@ -58,9 +58,9 @@ def test_csv_and_folders_of_files_are_one_table(explainer, tmp_path, table, whol
 
 def test_long_has_a_line_a_column(source, explainer, tmp_path, whole):
     said = explain(source, explainer, tmp_path / "out", layout="long")
-    found = read(tmp_path / "out")
-    assert len(found) == 442 * 5
-    assert np.array_equal(found.loc[found["feature"] == "bp", "value"], whole["value_bp"])
+    result = read(tmp_path / "out")
+    assert len(result) == 442 * 5
+    assert np.array_equal(result.loc[result["feature"] == "bp", "value"], whole["value_bp"])
     assert said.mean_sizes["bp"] == pytest.approx(whole["value_bp"].abs().mean(), rel=1e-12)
 
 
@@ -77,15 +77,15 @@ TYPES = {
 def test_pandas_polars_and_duckdb_read_one_table_with_its_types(source, explainer, tmp_path, layout):
     out = tmp_path / "out"
     explain(source, explainer, out, layout=layout)
-    found = {
+    result = {
         "pandas": pd.read_parquet(out),
         "polars": pl.read_parquet(out / "*.parquet"),
         "duckdb": duckdb.sql(f"select * from '{out}/*.parquet'"),  # noqa: S608
     }
-    for library, table in found.items():
+    for library, table in result.items():
         assert [*table.dtypes] == [kind[library] for kind in TYPES[layout]], library
-    frame = found["pandas"].sort_values("row", kind="stable", ignore_index=True)
-    for other in (found["polars"].to_pandas(), found["duckdb"].df()):
+    frame = result["pandas"].sort_values("row", kind="stable", ignore_index=True)
+    for other in (result["polars"].to_pandas(), result["duckdb"].df()):
         other = other.sort_values("row", kind="stable", ignore_index=True)
         assert [*other] == [*frame]
         for name in other:
@@ -132,8 +132,8 @@ def test_what_is_whole_is_not_done_again_and_what_is_harmed_is(source, explainer
 
 
 def test_a_background_is_taken_evenly(source):
-    found = decimated(source, ["id"], 50)["id"].to_pylist()
-    assert found == [f"patient {i}" for i in range(0, 442, 8)]
+    result = decimated(source, ["id"], 50)["id"].to_pylist()
+    assert result == [f"patient {i}" for i in range(0, 442, 8)]
 
 
 def test_bad_input_is_said(source, explainer, tmp_path, table):

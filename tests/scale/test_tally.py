@@ -43,9 +43,9 @@ def test_few_distinct_explanations_are_counted_one_by_one(n):
 def test_many_are_known_to_a_few_per_cent(n):
     values = np.random.default_rng(n).normal(size=(n, 2))
     parts = map(tally, np.array_split(np.concatenate([values, values]), 5))
-    found, counted = reduce(add, parts, NOTHING).distinct
+    result, counted = reduce(add, parts, NOTHING).distinct
     assert not counted
-    assert found == pytest.approx(n, rel=4 / np.sqrt(1022))  # four standard errors
+    assert result == pytest.approx(n, rel=4 / np.sqrt(1022))  # four standard errors
 
 
 def test_minus_zero_is_zero():

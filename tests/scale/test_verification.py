@@ -30,9 +30,9 @@ def out(source, explainer, tmp_path):
 
 
 def test_a_folder_as_it_was_written_has_no_problem(out, source):
-    found = verify(out, source)
-    assert found.problems == ()
-    assert (found.parts, found.rows, found.errors) == (7, 442, 0)
+    result = verify(out, source)
+    assert result.problems == ()
+    assert (result.parts, result.rows, result.errors) == (7, 442, 0)
 
 
 def lose_line(out):
@@ -68,7 +68,7 @@ HARMS = {
 @pytest.mark.parametrize("problem", HARMS)
 def test_what_is_wrong_is_found(out, problem):
     HARMS[problem](out)
-    assert any(problem in found for found in verify(out).problems), verify(out).problems
+    assert any(problem in result for result in verify(out).problems), verify(out).problems
 
 
 def test_another_input_is_found(out, tmp_path, table):

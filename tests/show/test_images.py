@@ -80,18 +80,18 @@ def test_features_that_are_left_out_are_not_drawn(explanation):
 
 
 def test_pictures(explanation):
-    found = image_view(explanation, 0)
-    overlay = found.overlay().astype(int)
-    inner = ~found.edges
+    result = image_view(explanation, 0)
+    overlay = result.overlay().astype(int)
+    inner = ~result.edges
     red = overlay[..., 0] - overlay[..., 2]
     assert red[inner & (LABELS == 0)].min() > 30  # raises
     assert red[inner & (LABELS == 4)].max() < -30  # lowers
     assert np.abs(red[LABELS == 3]).max() <= 1
-    cutout = found.picture("cutout", 1, "+")
+    cutout = result.picture("cutout", 1, "+")
     assert np.array_equal(cutout[LABELS == 0], IMAGE[LABELS == 0])
     assert np.unique(cutout[LABELS != 0].reshape(-1, 3), axis=0).shape == (1, 3)
-    assert found.boundaries(5, "both").shape == IMAGE.shape
-    assert np.array_equal(found.picture("original", 1, "+"), IMAGE)
+    assert result.boundaries(5, "both").shape == IMAGE.shape
+    assert np.array_equal(result.picture("original", 1, "+"), IMAGE)
 
 
 def test_a_constant_model_has_no_colours():

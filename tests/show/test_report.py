@@ -248,8 +248,8 @@ def test_a_diagnosis_comes_along(of_iris):
     counts = data.array(findings["found"]["counts"])
     kinds = [[*dict.fromkeys(finding.kind for finding in row.findings)] for row in diagnosis.rows]
     assert counts.tolist() == [len(names) for names in kinds]
-    found = [findings["found"]["entries"][code] for code in data.array(findings["found"]["codes"])]
-    assert [kind for _, kind, _, _ in found] == [kind for names in kinds for kind in names]
+    result = [findings["found"]["entries"][code] for code in data.array(findings["found"]["codes"])]
+    assert [kind for _, kind, _, _ in result] == [kind for names in kinds for kind in names]
     assert report(of_iris[:3], diagnosis=True) == report(of_iris[:3], diagnosis=diagnosis)
 
 

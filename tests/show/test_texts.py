@@ -54,16 +54,16 @@ def of_text(text=TEXT, k=None, **options):
 
 
 def test_pieces_are_the_text_with_coefficients():
-    found = pieces(of_text(), 0, 0)
-    assert "".join(p.text for p in found) == TEXT.replace("\x1b", " ")
-    assert [(p.text, p.value, p.strength) for p in found if p.strength] == [
+    result = pieces(of_text(), 0, 0)
+    assert "".join(p.text for p in result) == TEXT.replace("\x1b", " ")
+    assert [(p.text, p.value, p.strength) for p in result if p.strength] == [
         ("Bad", -2.0, 1.0),
         ("food", 1.0, 0.5),
         ("bad", -2.0, 1.0),
     ]
-    assert {p.feature for p in found if np.isnan(p.value)} == {-1}
+    assert {p.feature for p in result if np.isnan(p.value)} == {-1}
     names = of_text().feature_names
-    assert all(p.text.lower() == names[p.feature].lower() for p in found if p.feature >= 0)
+    assert all(p.text.lower() == names[p.feature].lower() for p in result if p.feature >= 0)
 
 
 def test_fewer_words_colour_fewer_places():

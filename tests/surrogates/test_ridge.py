@@ -56,9 +56,9 @@ def test_the_mean_of_many_fits(bandwidth, penalty):
     samples = 20_000
     fits = simulated(bandwidth, penalty, samples, 60)
     product = design(bandwidth)
-    found = ridge(product, moments(product), FORM.predict(ROW[None])[0], penalty=penalty, samples=samples)
+    surrogate = ridge(product, moments(product), FORM.predict(ROW[None])[0], penalty=penalty, samples=samples)
     errors = fits.std(axis=0, ddof=1) / np.sqrt(len(fits))
-    z = (fits.mean(axis=0) - np.append(found.intercept, found.coef)) / errors
+    z = (fits.mean(axis=0) - np.append(surrogate.intercept, surrogate.coef)) / errors
     assert np.abs(z).max() < oracle.Z_LIMIT, z
 
 
@@ -66,13 +66,13 @@ def test_a_narrow_bandwidth_is_ruled_by_the_instance():
     """ν = 0.2: only rows in the instance's own cell weigh anything, and the ridge sees next to nothing."""
     product, samples = design(0.2), 5000
     f_row = FORM.predict(ROW[None])[0]
-    found = ridge(product, moments(product), f_row, samples=samples)
+    surrogate = ridge(product, moments(product), f_row, samples=samples)
     fits = simulated(0.2, 1.0, samples, 60)
     errors = fits.std(axis=0, ddof=1) / np.sqrt(len(fits))
-    z = (fits.mean(axis=0) - np.append(found.intercept, found.coef)) / errors
+    z = (fits.mean(axis=0) - np.append(surrogate.intercept, surrogate.coef)) / errors
     assert np.abs(z).max() < oracle.Z_LIMIT, z
     limit = limes.limit(product, FORM)
-    assert np.abs(found.coef).max() < 0.05 * np.abs(limit.coef).max()
+    assert np.abs(surrogate.coef).max() < 0.05 * np.abs(limit.coef).max()
 
 
 def test_no_penalty_and_many_rows_are_least_squares():
@@ -80,9 +80,11 @@ def test_no_penalty_and_many_rows_are_least_squares():
     full = least_squares(product, moments(product))
     # the instance is one row of many
     for samples, tolerance in ((10**6, 1e-4), (10**9, 1e-7), (10**12, 1e-10)):
-        found = ridge(product, moments(product), FORM.predict(ROW[None])[0], penalty=1e-12, samples=samples)
-        assert np.abs(found.coef - full.coef).max() < tolerance
-        assert np.abs(found.intercept - full.intercept) < tolerance
+        surrogate = ridge(
+            product, moments(product), FORM.predict(ROW[None])[0], penalty=1e-12, samples=samples
+        )
+        assert np.abs(surrogate.coef - full.coef).max() < tolerance
+        assert np.abs(surrogate.intercept - full.intercept) < tolerance
 
 
 def test_the_expected_sums_themselves():
@@ -99,28 +101,28 @@ def test_the_expected_sums_themselves():
     gram, right = gram + np.outer(ones, ones), right + ones * f_row
     gram[np.arange(1, D + 1), np.arange(1, D + 1)] += penalty
     expected = np.linalg.solve(gram, right)
-    found = ridge(product, m, f_row, penalty=penalty, samples=n)
-    assert oracle.error(np.append(found.intercept, found.coef), expected) < oracle.NORMAL_EQUATIONS
+    surrogate = ridge(product, m, f_row, penalty=penalty, samples=n)
+    assert oracle.error(np.append(surrogate.intercept, surrogate.coef), expected) < oracle.NORMAL_EQUATIONS
 
 
 def test_a_large_penalty_leaves_the_mean():
     product = design(1.0)
-    found = ridge(product, moments(product), np.array(0.5), penalty=1e15)
-    assert np.abs(found.coef).max() < 1e-10
+    surrogate = ridge(product, moments(product), np.array(0.5), penalty=1e15)
+    assert np.abs(surrogate.coef).max() < 1e-10
     drawn = 4999 * np.exp(product.log_weight)
-    assert found.intercept == pytest.approx((drawn * moments(product).mean + 0.5) / (drawn + 1))
+    assert surrogate.intercept == pytest.approx((drawn * moments(product).mean + 0.5) / (drawn + 1))
 
 
 def test_shrinking_is_the_same_for_every_output():
     product = design(1.0)
     several = forms.Boxes(FORM.lower, FORM.upper, np.column_stack([FORM.value, -2 * FORM.value]))
     f_row = several.predict(ROW[None])[0]
-    found = ridge(product, moments(product, several), f_row)
+    explanation = ridge(product, moments(product, several), f_row)
     one = ridge(product, moments(product), f_row[0])
-    assert found.coef.shape == found.standard_errors.shape == (D, 2)
-    assert found.intercept.shape == found.fidelity.shape == (2,)
-    assert oracle.error(found.coef, np.column_stack([one.coef, -2 * one.coef])) < oracle.ROUNDING
-    assert np.isnan(found.fidelity).all()
+    assert explanation.coef.shape == explanation.standard_errors.shape == (D, 2)
+    assert explanation.intercept.shape == explanation.fidelity.shape == (2,)
+    assert oracle.error(explanation.coef, np.column_stack([one.coef, -2 * one.coef])) < oracle.ROUNDING
+    assert np.isnan(explanation.fidelity).all()
 
 
 def test_a_column_that_cannot_vary_has_no_coefficient():
@@ -128,9 +130,9 @@ def test_a_column_that_cannot_vary_has_no_coefficient():
         [EDGES, [0, 1]], [EDGES[:-1] + 0.5, [0.5]], [[FLAT] * 4, [1]], [0.5, 0.5], 1.0
     )
     form = forms.Boxes([[0.2, 0.2]], [[2.0, 0.7]], [1.0])
-    found = ridge(product, moments(product, form), np.array(1.0))
-    assert found.coef[1] == 0.0
-    assert found.coef[0] != 0.0
+    surrogate = ridge(product, moments(product, form), np.array(1.0))
+    assert surrogate.coef[1] == 0.0
+    assert surrogate.coef[0] != 0.0
 
 
 def test_standard_errors_shrink_as_the_coefficients_do():
@@ -139,9 +141,9 @@ def test_standard_errors_shrink_as_the_coefficients_do():
     import dataclasses
 
     unsure = dataclasses.replace(known, coef_errors=np.full(D, 0.01))
-    full, found = least_squares(product, unsure), ridge(product, unsure, np.array(0.5), penalty=1000.0)
-    assert (found.standard_errors < full.standard_errors).all()
-    assert (found.standard_errors > 0).all()
+    full, explanation = least_squares(product, unsure), ridge(product, unsure, np.array(0.5), penalty=1000.0)
+    assert (explanation.standard_errors < full.standard_errors).all()
+    assert (explanation.standard_errors > 0).all()
 
 
 @pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
@@ -160,9 +162,9 @@ def test_features_that_are_not_independent(make, d, bandwidth, penalty):
     expected = oracle.least_squares(
         np.vstack([z, np.ones(d)]), np.vstack([values, f_row]), np.append(total * weights, 1.0), penalty
     )
-    found = ridge(text, Moments.exact(mean, gamma), f_row, penalty=penalty, samples=samples)
-    assert oracle.error(found.coef, expected[1]) < EXACT
-    assert oracle.error(found.intercept, expected[0], 1.0) < EXACT
+    surrogate = ridge(text, Moments.exact(mean, gamma), f_row, penalty=penalty, samples=samples)
+    assert oracle.error(surrogate.coef, expected[1]) < EXACT
+    assert oracle.error(surrogate.intercept, expected[0], 1.0) < EXACT
 
 
 def test_one_penalty_for_all_words():

@@ -115,9 +115,9 @@ def test_projection_is_the_best_of_all_supports(rng, d, target, scale, shift, ti
         u = project(v, target, k)
         assert np.count_nonzero(u) <= k
         assert u.sum() == pytest.approx(target, abs=oracle.ROUNDING * max(1.0, np.abs(v).max()))
-        found, expected = distance(u, v), nearest(v, target, k)
+        result, expected = distance(u, v), nearest(v, target, k)
         rounding = oracle.ROUNDING * max(1.0, np.abs(v).max()) ** 2
-        assert float(found) == pytest.approx(float(expected), rel=oracle.EXACT, abs=rounding)
+        assert float(result) == pytest.approx(float(expected), rel=oracle.EXACT, abs=rounding)
 
 
 @given(strategies.rngs, st.integers(2, 9), st.sampled_from([0.0, 0.5, 1.0, 3.0]))
@@ -141,12 +141,12 @@ def test_the_population_optimum_is_the_least_squares_of_all_rows(rng, d, spread)
         part = weighted.signs[:, chosen]
         u, _ = summing_to(problem.target, part.T @ part / len(part), part.T @ weighted.values / len(part))
         least = min(least, np.mean((part @ u - weighted.values) ** 2))
-    found = projection(problem, k)
-    assert found.objective == pytest.approx(least, rel=oracle.EXACT)
-    assert weighted.objective(found.w) == pytest.approx(least, rel=oracle.EXACT)
-    assert found.proved
-    assert found.gap == 0.0
-    assert inside(found)
+    solution = projection(problem, k)
+    assert solution.objective == pytest.approx(least, rel=oracle.EXACT)
+    assert weighted.objective(solution.w) == pytest.approx(least, rel=oracle.EXACT)
+    assert solution.proved
+    assert solution.gap == 0.0
+    assert inside(solution)
 
 
 def oracle_rows(d):
@@ -194,13 +194,13 @@ def test_the_population_optimum_with_a_constant_is_the_least_squares_of_all_rows
         away = root[:, None] * (rows[:, support] - 1.0)
         u, *_ = np.linalg.lstsq(away, root * (values - target), rcond=None)
         least = min(least, ((away @ u - root * (values - target)) ** 2).sum())
-    found = projection(problem, k)
+    surrogate = projection(problem, k)
     rounding = oracle.ROUNDING * (1 + base) ** 2
-    assert found.objective == pytest.approx(least, rel=oracle.EXACT, abs=rounding)
-    assert found.intercept + found.w.sum() == pytest.approx(target, abs=oracle.ROUNDING * (1 + base))
-    errors = found.intercept + rows @ found.w - values
+    assert surrogate.objective == pytest.approx(least, rel=oracle.EXACT, abs=rounding)
+    assert surrogate.intercept + surrogate.w.sum() == pytest.approx(target, abs=oracle.ROUNDING * (1 + base))
+    errors = surrogate.intercept + rows @ surrogate.w - values
     assert probability @ errors**2 == pytest.approx(least, rel=oracle.EXACT, abs=rounding)
-    assert found.proved
+    assert surrogate.proved
 
 
 def test_a_common_shift_moves_no_projection():
@@ -225,12 +225,12 @@ def test_branch_and_bound_is_the_best_of_all_supports():
             repeated=seed % 5 == 0,
             target=0.0 if seed % 7 == 0 else None,
         )
-        found = branch_and_bound(problem, k)
-        if not inside(found):
+        solution = branch_and_bound(problem, k)
+        if not inside(solution):
             continue  # the box is a problem of its own, below
         expected = best_objective(problem, k)
-        assert found.objective == pytest.approx(expected, rel=oracle.EXACT), seed
-        assert found.proved, seed
+        assert solution.objective == pytest.approx(expected, rel=oracle.EXACT), seed
+        assert solution.proved, seed
         assert perspective_bound(problem, k) <= expected * (1 + oracle.EXACT), seed
 
 
@@ -252,11 +252,11 @@ def test_branch_and_bound_with_a_constant_is_the_best_of_all_supports():
         problem = replace(problem, values=problem.values + rng.choice([0.0, 0.5, 30.0]))
         if seed % 6 == 0:
             problem.signs[:, 1] = 1.0
-        found, expected = branch_and_bound(problem, k), best_objective(problem, k)
+        surrogate, expected = branch_and_bound(problem, k), best_objective(problem, k)
         rounding = oracle.ROUNDING * problem.square
-        assert found.objective == pytest.approx(expected, rel=oracle.EXACT, abs=rounding), seed
-        assert found.proved, seed
-        assert found.intercept + found.w @ problem.instance == pytest.approx(problem.target), seed
+        assert surrogate.objective == pytest.approx(expected, rel=oracle.EXACT, abs=rounding), seed
+        assert surrogate.proved, seed
+        assert surrogate.intercept + surrogate.w @ problem.instance == pytest.approx(problem.target), seed
         assert perspective_bound(problem, k) <= expected * (1 + oracle.EXACT) + rounding, seed
 
 
@@ -272,12 +272,12 @@ def test_branch_and_bound_closes_a_sample_of_ordinary_size(seed):
     signs = np.where(rng.random((1000, 200)) < FlipLaw(200, 1.0).flip, -1.0, 1.0)
     values = np.tanh(signs @ rng.normal(size=200) * 0.1)
     problem = SampleProblem(rng.choice([-1.0, 1.0], 200), float(np.tanh(0.3)), signs, values)
-    found = branch_and_bound(problem, 7, time_limit=30.0)
-    assert found.proved
-    assert found.gap == 0.0
-    assert found.support.size == 7
-    assert found.w @ problem.instance == pytest.approx(problem.target, abs=oracle.ROUNDING)
-    assert found.objective <= hard_thresholding(problem, 7).objective * (1 + oracle.EXACT)
+    solution = branch_and_bound(problem, 7, time_limit=30.0)
+    assert solution.proved
+    assert solution.gap == 0.0
+    assert solution.support.size == 7
+    assert solution.w @ problem.instance == pytest.approx(problem.target, abs=oracle.ROUNDING)
+    assert solution.objective <= hard_thresholding(problem, 7).objective * (1 + oracle.EXACT)
 
 
 def hard_instance():
@@ -405,13 +405,15 @@ def test_fifteen_of_many_literals_are_proved_in_few_nodes():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_literals_are_proved_by_the_perspective_search(intercept):
     problem = replace(uncrowded_instance(), intercept=intercept)
-    found = branch_and_bound(problem, 14, time_limit=60.0)
+    solution = branch_and_bound(problem, 14, time_limit=60.0)
     alone = PerspectiveSearch(problem, 14, np.inf, np.arange(14), cutoff(0.0, 0.0))
     *_, lower = alone.run(np.inf)
-    assert found.proved is True
-    json.dumps([found.proved, found.gap, found.lower_bound, found.objective])  # numbers of Python's own
-    assert alone.best == pytest.approx(found.objective, rel=oracle.EXACT)
-    assert lower == pytest.approx(found.objective, rel=oracle.EXACT)
+    assert solution.proved is True
+    json.dumps(
+        [solution.proved, solution.gap, solution.lower_bound, solution.objective]
+    )  # numbers of Python's own
+    assert alone.best == pytest.approx(solution.objective, rel=oracle.EXACT)
+    assert lower == pytest.approx(solution.objective, rel=oracle.EXACT)
 
 
 def test_a_root_that_cannot_be_solved_in_time_is_not_begun():
@@ -459,10 +461,10 @@ def test_threads_prove_the_same_optimum():
 
 
 def test_threads_end_with_the_time():
-    found = branch_and_bound(hard_instance(), 7, time_limit=0.5, threads=2)
-    assert not found.proved
-    assert 0.0 <= found.lower_bound < found.objective
-    assert found.seconds < 3.0
+    solution = branch_and_bound(hard_instance(), 7, time_limit=0.5, threads=2)
+    assert not solution.proved
+    assert 0.0 <= solution.lower_bound < solution.objective
+    assert solution.seconds < 3.0
 
 
 def test_an_error_in_one_thread_ends_the_search(monkeypatch):
@@ -477,10 +479,10 @@ def test_an_error_in_one_thread_ends_the_search(monkeypatch):
 def test_a_search_reports_progress():
     steps = []
     problem = sample(np.random.default_rng(5), d=40, m=60, correlation=0.3)
-    found = branch_and_bound(problem, 6, on_progress=lambda *step: steps.append(step))
-    assert found.proved
+    solution = branch_and_bound(problem, 6, on_progress=lambda *step: steps.append(step))
+    assert solution.proved
     seconds, lower, best = np.array(steps).T
-    assert len(steps) == found.nodes - 1
+    assert len(steps) == solution.nodes - 1
     assert (np.diff(seconds) >= 0).all()
     assert (np.diff(best) <= 0).all()
     assert (lower <= best).all()
@@ -513,9 +515,11 @@ def test_branch_and_bound_agrees_with_scip(seed):
     pyscipopt = pytest.importorskip("pyscipopt", reason="pip install pyscipopt")
     rng = np.random.default_rng(seed)
     problem, k = sample(rng, d=20, m=100), 2 + seed % 2
-    found = branch_and_bound(problem, k)
-    assert inside(found)
-    assert found.objective == pytest.approx(by_scip(pyscipopt, problem, k), rel=1e-5)  # SCIP's own tolerance
+    solution = branch_and_bound(problem, k)
+    assert inside(solution)
+    assert solution.objective == pytest.approx(
+        by_scip(pyscipopt, problem, k), rel=1e-5
+    )  # SCIP's own tolerance
 
 
 def by_scip(pyscipopt, problem, k):
@@ -550,12 +554,12 @@ def by_scip(pyscipopt, problem, k):
 @settings(max_examples=examples(30))
 def test_hard_thresholding_is_feasible_and_no_better_than_the_optimum(rng, intercept):
     problem = sample(rng, d=8, m=200, intercept=intercept)
-    found = hard_thresholding(problem, 3)
-    assert np.count_nonzero(found.w) <= 3
-    total = found.intercept + found.w @ problem.instance
+    surrogate = hard_thresholding(problem, 3)
+    assert np.count_nonzero(surrogate.w) <= 3
+    total = surrogate.intercept + surrogate.w @ problem.instance
     assert total == pytest.approx(problem.target, abs=oracle.ROUNDING)
-    if inside(found):
-        assert found.objective >= best_objective(problem, 3) * (1 - oracle.EXACT)
+    if inside(surrogate):
+        assert surrogate.objective >= best_objective(problem, 3) * (1 - oracle.EXACT)
 
 
 @pytest.mark.parametrize("base", [0.0, 7.0])
@@ -565,9 +569,9 @@ def test_hard_thresholding_with_a_constant_recovers_a_sparse_truth(base):
     weights = np.zeros(50)
     weights[[3, 20, 41]] = 0.5, -0.3, 0.2
     problem = SampleProblem(np.ones(50), base + 0.4, signs, base + signs @ weights, intercept=True)
-    found = hard_thresholding(problem, 3)
-    assert found.w == pytest.approx(weights, abs=1e-9)
-    assert found.intercept == pytest.approx(base, abs=1e-9)
+    surrogate = hard_thresholding(problem, 3)
+    assert surrogate.w == pytest.approx(weights, abs=1e-9)
+    assert surrogate.intercept == pytest.approx(base, abs=1e-9)
 
 
 def test_hard_thresholding_finds_a_sparse_truth():
@@ -576,9 +580,9 @@ def test_hard_thresholding_finds_a_sparse_truth():
     weights = np.zeros(50)
     weights[[3, 20, 41]] = 0.5, -0.3, 0.2
     problem = SampleProblem(np.ones(50), 0.4, signs, signs @ weights)
-    found = hard_thresholding(problem, 3)
-    assert found.w == pytest.approx(weights, abs=1e-9)
-    assert not found.proved or found.objective == pytest.approx(0.0, abs=1e-20)
+    solution = hard_thresholding(problem, 3)
+    assert solution.w == pytest.approx(weights, abs=1e-9)
+    assert not solution.proved or solution.objective == pytest.approx(0.0, abs=1e-20)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -625,9 +629,9 @@ def test_a_constant_model_needs_nothing_but_its_value(name):
     signs = np.where(law.flips(np.random.default_rng(0), 300), -1.0, 1.0)
     whole = SampleProblem(np.ones(6), 0.0, signs, np.zeros(300))
     none = PopulationProblem(np.ones(6), 0.0, law, np.zeros(6), 0.0, 0.0)
-    found = solver.solve(whole if solver.needs is SampleProblem else none, 3)
-    assert found.objective == pytest.approx(0.0, abs=1e-20)
-    assert found.w == pytest.approx(np.zeros(6), abs=1e-12)
+    solution = solver.solve(whole if solver.needs is SampleProblem else none, 3)
+    assert solution.objective == pytest.approx(0.0, abs=1e-20)
+    assert solution.w == pytest.approx(np.zeros(6), abs=1e-12)
 
 
 # -- the box ----------------------------------------------------------------------------------------------
@@ -655,11 +659,11 @@ def test_a_coefficient_that_leaves_the_box_is_brought_back():
     signs = rng.choice([-1.0, 1.0], (200, 6))
     problem = SampleProblem(np.ones(6), 0.5, signs, 3.0 * signs[:, 0] - 2.5 * signs[:, 1])
     for name in ("hard_thresholding", "branch_and_bound"):
-        found = SOLVERS[name].solve(problem, 2)
-        assert np.abs(found.w).max() <= 1.0
-        assert found.w.sum() == pytest.approx(0.5)
-        assert not found.proved
-        assert found.lower_bound <= found.objective
+        solution = SOLVERS[name].solve(problem, 2)
+        assert np.abs(solution.w).max() <= 1.0
+        assert solution.w.sum() == pytest.approx(0.5)
+        assert not solution.proved
+        assert solution.lower_bound <= solution.objective
 
 
 def test_a_population_optimum_outside_the_box_is_fitted_again_inside():

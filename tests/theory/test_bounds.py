@@ -25,11 +25,11 @@ def test_no_model_moves_an_explanation_farther(stated, rng):
     design = stated.design()
     bound = robustness(design)
     tree = strategies.random_tree(rng, strategies.cuts(rng, stated, 3), 3)
-    found = limes.limit(design, strategies.as_forest([tree], stated.size))
+    surrogate = limes.limit(design, strategies.as_forest([tree], stated.size))
     largest = max(abs(node[-1]) for node in tree if node[0] < 0) * (1 + EXACT)
-    assert (np.abs(found.coef) <= bound.coef * largest).all()
-    assert abs(found.intercept) <= bound.intercept * largest
-    assert np.hypot(found.intercept, np.linalg.norm(found.coef)) <= bound.norm * largest
+    assert (np.abs(surrogate.coef) <= bound.coef * largest).all()
+    assert abs(surrogate.intercept) <= bound.intercept * largest
+    assert np.hypot(surrogate.intercept, np.linalg.norm(surrogate.coef)) <= bound.norm * largest
 
 
 @pytest.mark.parametrize("bandwidth", [0.5, np.inf])
@@ -38,9 +38,9 @@ def test_the_bound_of_a_coefficient_is_reached(bandwidth):
         [[0, 1, 2]] * 2, [[0.5, 1.5]] * 2, [[0.3, 0.3]] * 2, [0.2, 0.2], bandwidth
     )
     sign = forms.Boxes([[-np.inf, -np.inf]], [[1.0, np.inf]], [2.0], intercept=-1.0)
-    found = limes.limit(design, sign)
+    surrogate = limes.limit(design, sign)
     bound = robustness(design)
-    assert found.coef[0] == pytest.approx(bound.coef[0])
+    assert surrogate.coef[0] == pytest.approx(bound.coef[0])
     assert bound.intercept == pytest.approx(1 + 2 * design.inclusion.sum())
 
 

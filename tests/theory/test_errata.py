@@ -15,8 +15,8 @@ from oracle import EXACT
 from paper import IDENTITY, Paper, paper
 
 
-def close(found, expected):
-    return oracle.error(found, expected) < EXACT
+def close(result, expected):
+    return oracle.error(result, expected) < EXACT
 
 
 # -- 2020, Theorem 3.1: σ̃ is printed as its square ----------------------------------------------------------
@@ -118,8 +118,8 @@ def printed_robustness(d, p, bandwidth):
 def farthest(design, place):
     """Norm of (β₀, β) of the model that is 1 in the instance's bin and -1 elsewhere; |f| ≤ 1."""
     form = forms.Boxes([[place[0]]], [[place[1]]], [2.0], intercept=-1.0)
-    found = limes.limit(design, form)
-    return float(np.hypot(found.intercept, found.coef[0]))
+    surrogate = limes.limit(design, form)
+    return float(np.hypot(surrogate.intercept, surrogate.coef[0]))
 
 
 @pytest.mark.parametrize("p", [2, 4, 20, 1000])

@@ -25,8 +25,8 @@ WEIGHTS = pytest.mark.parametrize("weights", ["bins", "euclidean"])
 SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
-def close(found, expected):
-    assert oracle.error(found, expected) < EXACT
+def close(result, expected):
+    assert oracle.error(result, expected) < EXACT
 
 
 def both(case, form, f, formula):
@@ -143,10 +143,10 @@ def test_propositions_9_and_29_features_that_the_model_does_not_use(weights):
     case = paper(1, d=3, weights=weights)
     form = forms.Multiplicative([np.sin, lambda x: 1 + 0 * x, np.cos])
     truth = case.truth(lambda x: np.sin(x[:, 0]) * np.cos(x[:, 2]))
-    found = limes.limit(case.design(), form).coef
+    result = limes.limit(case.design(), form).coef
     assert abs(truth[2]) < EXACT
-    assert abs(found[1]) < EXACT
-    assert min(abs(found[0]), abs(found[2])) > 1e-3
+    assert abs(result[1]) < EXACT
+    assert min(abs(result[0]), abs(result[2])) > 1e-3
 
 
 # -- sums -------------------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ def test_corollary_4_means_of_bins(seed):
     own = mean[np.arange(2), case.own]
     for bandwidth in (0.05, 1.0, np.inf):
         again = Paper(case.edges, case.means, case.stds, case.instance, bandwidth)
-        found = limes.limit(again.design(), forms.Linear(SLOPES, 0.7)).coef
-        close(found, SLOPES * (own[:, None] - mean).sum(axis=1) / (case.p - 1))
+        result = limes.limit(again.design(), forms.Linear(SLOPES, 0.7)).coef
+        close(result, SLOPES * (own[:, None] - mean).sum(axis=1) / (case.p - 1))
 
 
 # -- products ---------------------------------------------------------------------------------------------
@@ -314,10 +314,10 @@ def stepped(case, boxes):
         ).collapsed(places[j])
         for j in range(case.d)
     ]
-    found = oracle.truth(
+    surrogate = oracle.truth(
         columns, lambda x: sum(v * ((lo < x) & (x <= up)).all(axis=1) for lo, up, v in boxes), case.own
     )
-    return np.append(found.intercept, found.coef)
+    return np.append(surrogate.intercept, surrogate.coef)
 
 
 def test_proposition_6_needs_the_box_inside_one_cell():
@@ -355,14 +355,14 @@ def test_theorem_3_1_and_corollary_3_1(rng):
     bandwidth = float(rng.choice([0.5, 1.0, 3.0]))
     instance = mean + std * rng.normal(size=d) * 0.8
     slopes = rng.normal(size=d)
-    found = smooth_limit(slopes, 0.3, instance, mean=mean, std=std, bandwidth=bandwidth, bins=bins)
+    surrogate = smooth_limit(slopes, 0.3, instance, mean=mean, std=std, bandwidth=bandwidth, bins=bins)
     edges, means, stds = gaussian_bins(mean, std, bins=bins)
     case = Paper(np.array(edges), np.array(means), np.array(stds), instance, bandwidth, "euclidean")
     form = forms.Linear(slopes, 0.3)
-    both(case, form, lambda x: x @ slopes + 0.3, np.append(found.intercept, found.coef))
-    close(found.inclusion, case.design().inclusion)
-    assert found.local_error == pytest.approx(
-        found.intercept + found.coef.sum() - (slopes @ instance + 0.3), rel=EXACT, abs=EXACT
+    both(case, form, lambda x: x @ slopes + 0.3, np.append(surrogate.intercept, surrogate.coef))
+    close(surrogate.inclusion, case.design().inclusion)
+    assert surrogate.local_error == pytest.approx(
+        surrogate.intercept + surrogate.coef.sum() - (slopes @ instance + 0.3), rel=EXACT, abs=EXACT
     )
 
 
@@ -376,8 +376,10 @@ def test_equation_4_1_the_bandwidth_that_switches_off(bins):
     # elsewhere the coefficient keeps its sign at every bandwidth
     signs = []
     for bandwidth in np.geomspace(0.1, 100, 60):
-        found = smooth_limit(np.ones(200), 0.0, instance, mean=mean, std=0.9, bandwidth=bandwidth, bins=bins)
-        signs.append(np.sign(found.coef))
+        surrogate = smooth_limit(
+            np.ones(200), 0.0, instance, mean=mean, std=0.9, bandwidth=bandwidth, bins=bins
+        )
+        signs.append(np.sign(surrogate.coef))
     assert (np.ptp(signs, axis=0)[~some] == 0).all()
     for j in np.flatnonzero(some):
         at = {
@@ -400,5 +402,5 @@ def test_the_closed_form_against_adaptive_quadrature_that_knows_nothing():
     inside = integral(lambda x: x, lower, upper) / integral(ONE, lower, upper)
     rest = integral(lambda x: x, -9, lower) + integral(lambda x: x, upper, 9)
     outside = rest / (integral(ONE, -9, lower) + integral(ONE, upper, 9))
-    found = smooth_limit([3.0], 0.0, [xi], mean=[0.0], std=1.0, bandwidth=nu)
-    assert found.coef[0] == pytest.approx(3 * (inside - outside), rel=1e-9)
+    surrogate = smooth_limit([3.0], 0.0, [xi], mean=[0.0], std=1.0, bandwidth=nu)
+    assert surrogate.coef[0] == pytest.approx(3 * (inside - outside), rel=1e-9)

@@ -26,8 +26,8 @@ TEXT = "good soup and a friendly night"
 def interpret():
     from interpret.blackbox import LimeTabular
 
-    found = LimeTabular(MODEL, X, feature_names=NAMES, random_state=0).explain_local(X[:2], Y[:2])
-    data = found.data(0)
+    result = LimeTabular(MODEL, X, feature_names=NAMES, random_state=0).explain_local(X[:2], Y[:2])
+    data = result.data(0)
     return sorted(data), len(data["names"]), dict(zip(data["names"], data["scores"], strict=True))
 
 
@@ -37,16 +37,16 @@ def dalex():
     frame = pd.DataFrame(X, columns=NAMES)
     model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(frame, Y)
     explainer = dalex.Explainer(model, frame, Y, verbose=False)
-    found = explainer.predict_surrogate(frame.iloc[[0]])
-    return type(found).__name__, sorted(found.result.columns), len(found.result)
+    result = explainer.predict_surrogate(frame.iloc[[0]])
+    return type(result).__name__, sorted(result.result.columns), len(result.result)
 
 
 def dianna():
     from dianna.methods.lime_tabular import LIMETabular
 
     explainer = LIMETabular(X, feature_names=NAMES, class_names=["no", "yes"], random_state=0)
-    found = explainer.explain(MODEL.predict_proba, X[0], labels=[1])
-    return np.shape(found), found
+    result = explainer.explain(MODEL.predict_proba, X[0], labels=[1])
+    return np.shape(result), result
 
 
 def aix360():
@@ -63,18 +63,18 @@ def aix360():
 def shap():
     from shap.explainers.other import LimeTabular
 
-    found = LimeTabular(MODEL.predict_proba, X, mode="classification").attributions(X[:2])
-    return [np.shape(one) for one in found], found[0]
+    result = LimeTabular(MODEL.predict_proba, X, mode="classification").attributions(X[:2])
+    return [np.shape(one) for one in result], result[0]
 
 
 def lime_stability():
     from lime_stability.stability import LimeTabularExplainerOvr
 
     explainer = LimeTabularExplainerOvr(X, feature_names=NAMES, random_state=0, discretize_continuous=False)
-    found = explainer.check_stability(
+    result = explainer.check_stability(
         X[0], MODEL.predict_proba, n_calls=3, num_features=3, num_samples=1000, labels=(1,), verbose=False
     )
-    return [float(index) for index in found]
+    return [float(index) for index in result]
 
 
 CALLS = {call.__name__: call for call in (interpret, dalex, dianna, aix360, shap, lime_stability)}

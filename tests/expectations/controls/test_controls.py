@@ -156,8 +156,8 @@ def test_the_margin_behind_a_probability():
     control = MarginControl(form.predict, ForestExpectation(form))
     x, _ = design.draw(np.random.default_rng(1).random((2000, 4)))
     probability = 1 / (1 + np.exp(-0.3 * form.predict(x)))
-    found = control(design, x[:1000], probability[:1000, None])
-    left = (probability - found.predict(x)[:, 0])[1000:].var()
+    result = control(design, x[:1000], probability[:1000, None])
+    left = (probability - result.predict(x)[:, 0])[1000:].var()
     plain = CONTROLS["additive"](design, x[:1000], probability[:1000, None])
     assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
     # its exact part is the margin's, scaled, and what an additive model adds

@@ -31,21 +31,21 @@ def margins(z):
     return 5.0 + 7.0 * z[:, :1] * z[:, 1:2] - 2.0 * z[:, 2:3]
 
 
-def covariance(z, c, found):
+def covariance(z, c, result):
     """k, one pair of rows at a time."""
     signs, differs = (2 * z - 1) * (2 * c - 1), z != c
     return (
         0.5
-        + found.slope * (found.relevance * signs).sum()
-        + found.rough * np.exp(-found.relevance[differs].sum())
+        + result.slope * (result.relevance * signs).sum()
+        + result.rough * np.exp(-result.relevance[differs].sum())
     )
 
 
 def test_the_covariance_is_the_formula():
-    z, c, found = rows(5), rows(4, seed=1), Covariance.from_parameters(PARAMETERS)
-    expected = [[covariance(a, b, found) for b in c] for a in z]
-    np.testing.assert_allclose(found.between(z, c), expected, rtol=EXACT)
-    single = found.between(z.astype(np.float32), c.astype(np.float32))
+    z, c, result = rows(5), rows(4, seed=1), Covariance.from_parameters(PARAMETERS)
+    expected = [[covariance(a, b, result) for b in c] for a in z]
+    np.testing.assert_allclose(result.between(z, c), expected, rtol=EXACT)
+    single = result.between(z.astype(np.float32), c.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(
         single, expected, rtol=0, atol=8 * np.finfo(np.float32).eps * np.abs(expected).max()
@@ -53,9 +53,9 @@ def test_the_covariance_is_the_formula():
 
 
 def test_the_likelihood_is_the_normal_density():
-    z, found = rows(12), Covariance.from_parameters(PARAMETERS)
+    z, result = rows(12), Covariance.from_parameters(PARAMETERS)
     t = np.random.default_rng(0).normal(size=(12, 2))
-    gram = found.between(z, z) + found.noise * np.eye(12)
+    gram = result.between(z, z) + result.noise * np.eye(12)
 
     def expected(parameters):
         own = Covariance.from_parameters(parameters)
@@ -85,8 +85,8 @@ def test_its_slope_is_its_derivative():
 def test_it_finds_the_switches_that_matter():
     z = rows(200)
     p = probabilities(z)
-    found = switches.Covariance.fit(z, (p - p.mean(axis=0)) / p.std(axis=0))
-    assert found.relevance[:3].min() > 3 * found.relevance[3:].max()
+    result = switches.Covariance.fit(z, (p - p.mean(axis=0)) / p.std(axis=0))
+    assert result.relevance[:3].min() > 3 * result.relevance[3:].max()
 
 
 @pytest.mark.parametrize("answers", [probabilities, margins])
@@ -118,9 +118,9 @@ def test_what_it_says_of_itself_is_true_within_its_errors(answers):
 
 def test_probabilities_stay_probabilities():
     z = rows(64)
-    found = gaussian_process(DESIGN, z, np.round(probabilities(z))).predict(rows(500, seed=1))
-    assert found.min() >= 0
-    assert found.max() <= 1
+    result = gaussian_process(DESIGN, z, np.round(probabilities(z))).predict(rows(500, seed=1))
+    assert result.min() >= 0
+    assert result.max() <= 1
 
 
 def test_few_rows_constant_answers_and_a_constant_output():

@@ -21,6 +21,8 @@ def test_leave_one_out_errors_are_those_of_refits():
             own = gram[np.ix_(others, others)] + penalty * np.eye(len(x) - 1)
             errors.append(f[i] - gram[i, others] @ np.linalg.solve(own, f[others]))
         expected.append((np.array(errors) ** 2).mean())
-    found = leave_one_out_errors(gram, f)
-    assert oracle.relative_errors(found, np.array(expected)).max() < EXACT * 1e3  # of a gram matrix near 1e-5
-    assert int(np.argmin(found)) == int(np.argmin(expected))
+    result = leave_one_out_errors(gram, f)
+    assert (
+        oracle.relative_errors(result, np.array(expected)).max() < EXACT * 1e3
+    )  # of a gram matrix near 1e-5
+    assert int(np.argmin(result)) == int(np.argmin(expected))

@@ -102,11 +102,11 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
         assert effect.current == current[j]
         assert not effect.standard_errors.any()
         additive[:, k] += effect.values[cells[:, j]]
-    for found, errors, rest in (
+    for result, errors, rest in (
         (explanation.fidelity, explanation.fidelity_errors, left),
         (explanation.additive_fidelity, explanation.additive_fidelity_errors, f - additive),
     ):
-        gap = np.abs(found[0] - (1 - (w @ rest**2) / variance))
+        gap = np.abs(result[0] - (1 - (w @ rest**2) / variance))
         allowed = EXACT + (0 if name in CLOSED else oracle.Z_LIMIT * errors[0])
         assert (gap <= allowed).all()
         assert errors.any() == (name not in CLOSED and bool(rest.any()))
@@ -278,9 +278,9 @@ def test_no_row_depends_on_the_rows_beside_it_and_threads_get_the_bits_of_one():
     explainer = limes.TabularExplainer(model, X)
     together = explainer(X[:12], progress=False)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: together.fidelity, range(8)))
+        result = list(pool.map(lambda _: together.fidelity, range(8)))
         curves = list(pool.map(lambda i: together[i % 3].effects[2].values, range(12)))
-    assert all(np.array_equal(one, found[0]) for one in found)
+    assert all(np.array_equal(one, result[0]) for one in result)
     again = limes.TabularExplainer(model, X)
     for i in (0, 5, 11):
         alone = again(X[[i]], progress=False)
@@ -329,8 +329,8 @@ def test_answers_whose_squares_overflow_have_a_fidelity():
         model = Ridge().fit(X, Y)
         model.coef_, model.intercept_ = model.coef_ * size, model.intercept_ * size
         small = limes.TabularExplainer(Ridge().fit(X, Y), X)(X[:1], progress=False)
-        found = limes.TabularExplainer(model, X)(X[:1], progress=False)
-        assert found.fidelity == pytest.approx(small.fidelity, rel=1e-12)
+        explanation = limes.TabularExplainer(model, X)(X[:1], progress=False)
+        assert explanation.fidelity == pytest.approx(small.fidelity, rel=1e-12)
 
 
 def test_sampled_effects_cover_and_cost_no_calls():

@@ -68,20 +68,22 @@ def test_held_columns_are_those_of_enumeration(name, options):
     model.fit(LEVELS, y)
     predict = model.predict_proba if hasattr(model, "predict_proba") else model.predict
     explainer = limes.TabularExplainer(model, LEVELS, categorical=EVERY, hold=HELD, **options)
-    found = explainer(LEVELS[:5], progress=False)
-    assert found.method == "exact"
+    explanation = explainer(LEVELS[:5], progress=False)
+    assert explanation.method == "exact"
     for i, row in enumerate(LEVELS[:5]):
         intercept, coef, r2 = enumerated(predict, row, **options)
-        values, size = found.values[i].reshape(4, -1), np.abs(coef).max()
+        values, size = explanation.values[i].reshape(4, -1), np.abs(coef).max()
         np.testing.assert_allclose(values, coef, rtol=0, atol=oracle.EXACT * max(size, 1.0))
         assert not values[HELD].any()
         np.testing.assert_allclose(
-            np.reshape(found.intercepts[i], -1), intercept, rtol=0, atol=oracle.EXACT * max(size, 1.0)
+            np.reshape(explanation.intercepts[i], -1), intercept, rtol=0, atol=oracle.EXACT * max(size, 1.0)
         )
-        gap = np.abs(np.reshape(found.fidelity[i], -1) - r2)
-        assert (gap <= 1e-9 + oracle.Z_LIMIT * np.reshape(found.fidelity_errors[i], -1)).all()
-        np.testing.assert_allclose(found.predictions[i], predict(row[None])[0], rtol=oracle.EXACT, atol=1e-12)
-        effects = found[i].effects
+        gap = np.abs(np.reshape(explanation.fidelity[i], -1) - r2)
+        assert (gap <= 1e-9 + oracle.Z_LIMIT * np.reshape(explanation.fidelity_errors[i], -1)).all()
+        np.testing.assert_allclose(
+            explanation.predictions[i], predict(row[None])[0], rtol=oracle.EXACT, atol=1e-12
+        )
+        effects = explanation[i].effects
         assert [len(effects[j].cells) for j in HELD] == [1, 1]
         assert all(effects[j].values == pytest.approx(0.0, abs=1e-12) for j in HELD)
 
@@ -96,12 +98,12 @@ def test_a_black_box_is_sampled_around_the_held_values():
         explainer = limes.TabularExplainer(
             model, LEVELS, categorical=EVERY, hold=HELD, rng=seed, max_calls=256, control="none"
         )
-        found = explainer(LEVELS[:1], progress=False)
-        assert found.method == "sampled"
+        explanation = explainer(LEVELS[:1], progress=False)
+        assert explanation.method == "sampled"
         _, coef, _ = enumerated(model, LEVELS[0])
-        free = found.standard_errors[0] > 0
+        free = explanation.standard_errors[0] > 0
         assert free.tolist() == [True, False, False, True]
-        z += ((found.values[0] - coef[:, 0])[free] / found.standard_errors[0][free]).tolist()
+        z += ((explanation.values[0] - coef[:, 0])[free] / explanation.standard_errors[0][free]).tolist()
     assert np.abs(z).max() < oracle.Z_LIMIT
 
 
@@ -114,14 +116,14 @@ def test_a_black_box_is_sampled_around_the_held_values():
 def test_holding_a_number_is_a_background_that_has_its_value_alone(model, options):
     X = rng.normal(size=(150, 3))
     model.fit(X, X[:, 0] * X[:, 1] + X[:, 2])
-    found = limes.TabularExplainer(model, X, hold=[1], **options)(X[:3], progress=False)
+    explanation = limes.TabularExplainer(model, X, hold=[1], **options)(X[:3], progress=False)
     for i in range(3):
         same = X.copy()
         same[:, 1] = X[i, 1]
         expected = limes.TabularExplainer(model, same, **options)(X[[i]], progress=False)
-        np.testing.assert_allclose(found.values[i], expected.values[0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(found.intercepts[i], expected.intercepts[0], rtol=1e-9)
-        assert found.conditions[i][1] == f"x1 = {X[i, 1]:.6g}"
+        np.testing.assert_allclose(explanation.values[i], expected.values[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(explanation.intercepts[i], expected.intercepts[0], rtol=1e-9)
+        assert explanation.conditions[i][1] == f"x1 = {X[i, 1]:.6g}"
 
 
 def test_held_columns_go_by_name_and_are_stated():
@@ -134,14 +136,14 @@ def test_held_columns_go_by_name_and_are_stated():
         return model.predict(table[list("abcd")]) + (table["sex"] == "m")
 
     explainer = limes.TabularExplainer(predict, frame, hold=["sex", "b"], max_calls=256)
-    found = explainer(frame[:2], progress=False)
-    assert found.provenance["hold"] == ["b", "sex"]
-    assert found.conditions[0][4] == f"sex = {frame.sex[0]}"
-    assert found.conditions[0][1] == f"b = {frame.b[0]:g}"
-    assert not found[:, ["sex", "b"]].values.any()
-    assert not found[:, ["sex", "b"]].standard_errors.any()
-    limes.diagnose(found)
-    assert found.to_html()
+    explanation = explainer(frame[:2], progress=False)
+    assert explanation.provenance["hold"] == ["b", "sex"]
+    assert explanation.conditions[0][4] == f"sex = {frame.sex[0]}"
+    assert explanation.conditions[0][1] == f"b = {frame.b[0]:g}"
+    assert not explanation[:, ["sex", "b"]].values.any()
+    assert not explanation[:, ["sex", "b"]].standard_errors.any()
+    limes.diagnose(explanation)
+    assert explanation.to_html()
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ def test_statistics_of_bins_give_the_design_of_these_statistics():
         frequencies=[GIVEN[0].frequencies, [0.5, 0.5]],
     )
     told = limes.limit(design, limes.models.read(TREE))
-    found = limes.TabularExplainer(TREE, X, bins=list(GIVEN), bandwidth=0.7)(row)
-    np.testing.assert_allclose(found.values[0], told.coef, rtol=EXACT)
-    np.testing.assert_allclose(found.intercepts[0], told.intercept, rtol=EXACT)
-    assert found.conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
+    explanation = limes.TabularExplainer(TREE, X, bins=list(GIVEN), bandwidth=0.7)(row)
+    np.testing.assert_allclose(explanation.values[0], told.coef, rtol=EXACT)
+    np.testing.assert_allclose(explanation.intercepts[0], told.intercept, rtol=EXACT)
+    assert explanation.conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
 
 
 def test_given_and_learnt_columns_side_by_side():
@@ -64,10 +64,10 @@ def test_statistics_that_do_not_fit(given, background, says):
 @pytest.mark.parametrize("bins", ["quartile", None])
 def test_the_design_at_a_row_explains_it(bins):
     explainer = limes.TabularExplainer(TREE, X, bins=bins)
-    found, design = explainer(X[3]), explainer.design(X[3])
+    explanation, design = explainer(X[3]), explainer.design(X[3])
     told = limes.limit(design, limes.models.read(TREE))
-    np.testing.assert_allclose(found.values[0], told.coef, rtol=EXACT)
-    mean = found.intercepts[0] + found.values[0] @ design.inclusion
+    np.testing.assert_allclose(explanation.values[0], told.coef, rtol=EXACT)
+    mean = explanation.intercepts[0] + explanation.values[0] @ design.inclusion
     rows, features = design.draw(np.random.default_rng(0).random((20_000, 2)))
     # four standard errors of a mean of 20,000
     np.testing.assert_allclose(TREE.predict(rows).mean(), mean, atol=4 * TREE.predict(rows).std() / 141)
@@ -79,10 +79,10 @@ def test_the_design_at_a_row_explains_it(bins):
 @pytest.mark.parametrize("bins", ["quartile", None])
 def test_features_of_many_rows_are_those_of_their_designs(bins):
     explainer = limes.TabularExplainer(TREE, X, bins=bins)
-    found = explainer.features(X[:5])
+    result = explainer.features(X[:5])
     for name in ("inclusion", "variance", "at_instance", "log_weight"):
         told = [getattr(explainer.design(row), name) for row in X[:5]]
-        np.testing.assert_allclose(getattr(found, name), told, rtol=EXACT)
+        np.testing.assert_allclose(getattr(result, name), told, rtol=EXACT)
 
 
 @pytest.mark.parametrize(

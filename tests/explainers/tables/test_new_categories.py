@@ -61,16 +61,22 @@ def enumerated(predict, row):
 def test_a_new_category_is_explained_as_the_model_treats_it(model, encoder):
     model = pipeline(model, encoder)
     explainer = limes.TabularExplainer(model, TABLE)
-    found = explainer(ROWS, progress=False)
-    assert (found.method, found.conditions[1][0], found.data[1][0]) == ("exact", "race = Martian", "Martian")
+    explanation = explainer(ROWS, progress=False)
+    assert (explanation.method, explanation.conditions[1][0], explanation.data[1][0]) == (
+        "exact",
+        "race = Martian",
+        "Martian",
+    )
     expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=oracle.EXACT)
-    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=oracle.EXACT)
+    np.testing.assert_allclose(explanation.predictions, model.predict(ROWS), rtol=oracle.EXACT)
     # other rows are explained as without it
     others = explainer(ROWS.iloc[[0, 2, 3]], progress=False)
-    np.testing.assert_allclose(found[[0, 2, 3]].values, others.values, rtol=oracle.EXACT, atol=oracle.EXACT)
-    assert limes.diagnose(found, progress=False)
-    assert "Martian" in found.to_html()
+    np.testing.assert_allclose(
+        explanation[[0, 2, 3]].values, others.values, rtol=oracle.EXACT, atol=oracle.EXACT
+    )
+    assert limes.diagnose(explanation, progress=False)
+    assert "Martian" in explanation.to_html()
 
 
 def test_classes_and_other_kinds_of_tables():
@@ -79,14 +85,14 @@ def test_classes_and_other_kinds_of_tables():
     assert expected.method == "exact"
 
     for kind in (pl.from_pandas, lambda frame: frame.astype("string")):
-        found = limes.TabularExplainer(model, kind(TABLE))(kind(ROWS), progress=False)
-        np.testing.assert_allclose(found.values, expected.values, rtol=1e-9, atol=1e-12)
+        explanation = limes.TabularExplainer(model, kind(TABLE))(kind(ROWS), progress=False)
+        np.testing.assert_allclose(explanation.values, expected.values, rtol=1e-9, atol=1e-12)
     missing = TABLE.copy()
     missing.loc[5, "race"] = None
     model = make_pipeline(make_column_transformer((IGNORES, [*TABLE])), Ridge()).fit(missing, ANSWERS)
-    found = limes.TabularExplainer(model, missing)(ROWS, progress=False)
-    assert found.conditions[1][0] == "race = Martian"
-    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+    explanation = limes.TabularExplainer(model, missing)(ROWS, progress=False)
+    assert explanation.conditions[1][0] == "race = Martian"
+    np.testing.assert_allclose(explanation.predictions, model.predict(ROWS), rtol=oracle.EXACT)
 
 
 REFUSALS = {
@@ -102,15 +108,15 @@ def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
     model = make()
     with pytest.raises(CellError, match="row 1, column 'race': 'Martian' does not occur in the background"):
         limes.TabularExplainer(model, background, max_calls=256)(ROWS, progress=False)
-    found = limes.TabularExplainer(model, background, max_calls=256, errors="row")(ROWS, progress=False)
-    assert (found.ids, [row for row, _ in found.errors]) == ((0, 2, 3), [1])
+    result = limes.TabularExplainer(model, background, max_calls=256, errors="row")(ROWS, progress=False)
+    assert (result.ids, [row for row, _ in result.errors]) == ((0, 2, 3), [1])
 
 
 def test_a_new_category_costs_no_row_and_another_bad_cell_its_own():
     rows = ROWS.copy()
     rows.loc[2, "sex"] = None
-    found = limes.TabularExplainer(pipeline(Ridge()), TABLE, errors="row")(rows, progress=False)
-    assert (found.ids, [row for row, _ in found.errors]) == ((0, 1, 3), [2])
+    result = limes.TabularExplainer(pipeline(Ridge()), TABLE, errors="row")(rows, progress=False)
+    assert (result.ids, [row for row, _ in result.errors]) == ((0, 1, 3), [2])
     with pytest.raises(CellError, match="row 2, column 'sex'"):
         limes.TabularExplainer(pipeline(Ridge()), TABLE)(rows, progress=False)
 
@@ -120,7 +126,7 @@ def test_a_model_that_is_fitted_again_is_read_again():
     explainer = limes.TabularExplainer(model, TABLE)
     explainer(ROWS, progress=False)
     model.fit(TABLE, -ANSWERS)
-    found = explainer(ROWS, progress=False)
-    np.testing.assert_allclose(found.predictions, model.predict(ROWS), rtol=oracle.EXACT)
+    result = explainer(ROWS, progress=False)
+    np.testing.assert_allclose(result.predictions, model.predict(ROWS), rtol=oracle.EXACT)
     expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=oracle.EXACT)
+    np.testing.assert_allclose(result.values, expected, rtol=0, atol=oracle.EXACT)

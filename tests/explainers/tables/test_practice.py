@@ -19,8 +19,8 @@ def test_no_advice_is_to_take_finer_bins():
     product = limes.TabularExplainer(
         lambda x: np.sign(x[:, 0]) * np.sign(x[:, 1]), X.to_numpy()[:, :2], max_calls=1024, rng=0
     )
-    found = limes.diagnose(product(X.to_numpy()[:1, :2], progress=False), progress=False).findings
-    poor = [finding for finding in found if finding.kind == "fidelity"]
+    result = limes.diagnose(product(X.to_numpy()[:1, :2], progress=False), progress=False).findings
+    poor = [finding for finding in result if finding.kind == "fidelity"]
     assert poor
     assert not any("finer" in finding.advice for finding in poor)
 

@@ -236,9 +236,9 @@ def test_few_whole_numbers_are_a_warning(name):
     explainer = limes.TabularExplainer(model, X, **QUICK)
     for rows in (ROW, X.iloc[:3]):
         explanation = explainer(rows)
-        found = [text for text in explanation.warnings if "explained as amounts" in text]
-        assert len(found) == (words is not None)
-        assert words is None or words in found[0]
+        result = [text for text in explanation.warnings if "explained as amounts" in text]
+        assert len(result) == (words is not None)
+        assert words is None or words in result[0]
 
 
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(max_depth=2), RandomForestRegressor(1, max_depth=2)])

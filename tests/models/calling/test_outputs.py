@@ -41,8 +41,8 @@ REGRESSOR = LinearRegression().fit(*load_diabetes(return_X_y=True))
     ],
 )
 def test_options(model, output, method, columns, labels):
-    found = resolve(model, output)
-    assert (found.method, found.columns, found.labels) == (method, columns, labels)
+    result = resolve(model, output)
+    assert (result.method, result.columns, result.labels) == (method, columns, labels)
 
 
 def test_margins_are_named_by_class_and_a_margin_of_two_by_the_second():
@@ -119,9 +119,9 @@ def ask(model, output=None, rows=3, decode=np.asarray):
     ],
 )
 def test_any_table_of_numbers_is_an_answer(answer, shape):
-    found = ask(answer)
-    assert found.shape == shape
-    assert found.dtype == np.float64
+    result = ask(answer)
+    assert result.shape == shape
+    assert result.dtype == np.float64
 
 
 def test_the_wanted_columns_are_picked():

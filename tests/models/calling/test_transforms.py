@@ -121,11 +121,11 @@ def test_an_explainer_takes_them():
         seen.append(np.shape(images))
         return np.asarray(images, dtype=float).mean(axis=(1, 2, 3))
 
-    found = limes.ImageExplainer(
+    result = limes.ImageExplainer(
         first, segments="grid", segment_options={"rows": 2, "columns": 2}, preprocess=preset()
     )(PHOTO)
     assert seen[0][1:] == (3, 15, 15)
-    assert found.mask(of="image").shape == (60, 80)
+    assert result.mask(of="image").shape == (60, 80)
 
 
 @pytest.mark.parametrize(

@@ -154,8 +154,8 @@ def test_one_column_read_as_number_and_as_category(closed):
     tree = strategies.as_forest([strategies.random_tree(rng, [np.array([-0.5, 0.5, 2.0])] * 3, 5)], 3)
     compare(tree, columns, x)
     linear = Linear(np.array([1.0, -2.0, 0.0]), 0.5)
-    found = compare(linear, columns, x[~np.isnan(x).any(axis=1)])
-    assert isinstance(found.reduce().functions[0], Lookup if closed else Stacked)
+    result = compare(linear, columns, x[~np.isnan(x).any(axis=1)])
+    assert isinstance(result.reduce().functions[0], Lookup if closed else Stacked)
 
 
 def test_copies_of_subtrees_are_kept_small_or_refused(monkeypatch):
@@ -251,15 +251,15 @@ def assert_limit(folded, f):
     edges, means, stds = edges + one[0], means + one[1], stds + one[2]
     design = limes.designs.ProductDesign.from_bins(edges, means, stds, [0.5, -0.3, 0.5], 0.8)
     terms = folded.reduce()
-    found = limes.limit(design, folded)
+    surrogate = limes.limit(design, folded)
     breaks = [breaks_of(function) for function in terms.functions]
     columns = [
         oracle.bin_weighted(oracle.binned_column(e, m, s, breaks=b, resolution=0.5), oracle.bin_of(e, i), 0.8)
         for e, m, s, b, i in zip(edges, means, stds, breaks, [0.5, -0.3, 0.5], strict=True)
     ]
     truth = oracle.truth(columns, f, [1, 0, 0])
-    assert oracle.error(found.coef, truth.coef, truth.size) < oracle.EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < oracle.EXACT
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < oracle.EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < oracle.EXACT
 
 
 def breaks_of(function):
@@ -267,10 +267,10 @@ def breaks_of(function):
     inner = getattr(function, "families", ()) or (
         (function.function,) if hasattr(function, "function") else ()
     )
-    found = [p for f in inner for p in breaks_of(f)]
+    result = [p for f in inner for p in breaks_of(f)]
     for name in ("cuts", "lower", "upper", "breaks", "center" if isinstance(function, Decay) else ""):
-        found += np.asarray(getattr(function, name, [])).tolist()
-    return [p for p in found if np.isfinite(p)]
+        result += np.asarray(getattr(function, name, [])).tolist()
+    return [p for p in result if np.isfinite(p)]
 
 
 @pytest.mark.parametrize("kind", [Power, Polynomial, Bump, Interval, Step, Decay])

@@ -195,9 +195,9 @@ def test_trees_and_boxes_over_counts_are_presence_products(rng, d, outputs):
     values, z = rng.integers(1, 4, d).astype(float), words.subsets(d)
     expected = forest.predict(counts_of(z, columns, values, size))
     for form in (forest, strategies.leaf_boxes(forest)):
-        found = over_words(form, columns, values)
-        assert found.size == d
-        assert oracle.error(found.predict(z), expected, 1.0) < oracle.ROUNDING
+        result = over_words(form, columns, values)
+        assert result.size == d
+        assert oracle.error(result.predict(z), expected, 1.0) < oracle.ROUNDING
 
 
 def test_each_column_is_its_word_if_nothing_is_said():

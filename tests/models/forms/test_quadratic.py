@@ -55,9 +55,9 @@ def test_values(rng, d, outputs):
 def test_limit(stated, rng, outputs):
     form = random_quadratic(rng, stated.size, outputs)
     truth = oracle.truth(stated.columns(), term_by_term(form), stated.cells)
-    found = limes.limit(stated.design(), form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 @settings(max_examples=examples(20))
@@ -71,9 +71,9 @@ def test_slopes(rng, d, outputs):
 def test_the_slope_of_a_square_is_twice_the_mean():
     """A normal law: Cov(x, x²) = 2 m Var x."""
     design, columns = slopes.normal_columns(np.random.default_rng(3), 1)
-    found = limes.limit(design, forms.Quadratic([[1.0]], [0.0]))
+    surrogate = limes.limit(design, forms.Quadratic([[1.0]], [0.0]))
     mean = columns()[0].law() @ columns()[0].x
-    assert found.coef[0] == pytest.approx(2 * float(mean), rel=EXACT)
+    assert surrogate.coef[0] == pytest.approx(2 * float(mean), rel=EXACT)
 
 
 def test_products_of_columns_that_do_not_vary_with_each_other():
@@ -93,8 +93,8 @@ def test_products_of_columns_that_do_not_vary_with_each_other():
 def test_after_a_scaler(rng, outputs):
     form, x = random_quadratic(rng, 3, outputs), rng.normal(size=(20, 3))
     scale, shift = rng.normal(size=3), rng.normal(size=3)
-    found = form.affine(scale, shift).predict(x)
-    assert oracle.error(found, form.predict(scale * x + shift)) < ROUNDING
+    result = form.affine(scale, shift).predict(x)
+    assert oracle.error(result, form.predict(scale * x + shift)) < ROUNDING
     assert oracle.error(form.affine(2.0, -1.0).predict(x), form.predict(2 * x - 1)) < ROUNDING
 
 
@@ -122,9 +122,9 @@ def test_without_terms_it_is_a_constant():
     form = from_polynomial_features(np.zeros((1, 2)), [4.0], 1.0)
     assert form.predict(np.ones((3, 2))).tolist() == [5.0] * 3
     design, _ = slopes.normal_columns(np.random.default_rng(0), 2)
-    found = limes.limit(design, form)
-    assert found.intercept == 5.0
-    assert not found.coef.any()
+    surrogate = limes.limit(design, form)
+    assert surrogate.intercept == 5.0
+    assert not surrogate.coef.any()
 
 
 def test_a_missing_value_has_no_square():

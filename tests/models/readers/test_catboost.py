@@ -127,8 +127,8 @@ def test_coefficients(policy):
     x, y = X[:40], Y[:40]
     boosters.assert_coefficients(make(grow_policy=policy, nan_mode="Max").fit(x, y), x)
     model = make("CatBoostClassifier", grow_policy=policy).fit(x, np.digitize(y, [-1, 1]))
-    found = boosters.assert_coefficients(model, x, output="margin")
-    assert found.output_names == ("0", "1", "2")
+    explanation = boosters.assert_coefficients(model, x, output="margin")
+    assert explanation.output_names == ("0", "1", "2")
 
 
 # -- categories -------------------------------------------------------------------------------------------
@@ -241,9 +241,9 @@ def test_damaged_dumps_and_tests_that_are_not_known(tmp_path):
     assert reader.booster(Dump(stored), "predict", None).size == 3
 
     def refusal():
-        with pytest.raises(CannotRead) as found:
+        with pytest.raises(CannotRead) as result:
             reader.booster(Dump(stored), "predict", None)
-        return str(found.value)
+        return str(result.value)
 
     tree = stored["oblivious_trees"][0]
     del tree["leaf_values"][0]

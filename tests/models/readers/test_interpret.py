@@ -60,7 +60,7 @@ def rows(model, sample=X):
     wild = sample.copy()
     wild[:20, 2], wild[20:30, 0], wild[30:40, 0], wild[40:50, 3] = np.nan, 1e300, -0.0, np.nan
     wild[50:55, 0], wild[55:60, 3], wild[60:65, 3] = 5e-324, 99.0, 1.5
-    found = [wild]
+    result = [wild]
     for j, levels in enumerate(model.bins_):
         for cuts in levels:
             if not isinstance(cuts, dict) and len(cuts):
@@ -68,8 +68,8 @@ def rows(model, sample=X):
                 values = np.concatenate([*near, cuts.astype(np.float32).astype(float)])
                 at = sample[RNG.integers(0, len(sample), len(values))].copy()
                 at[:, j] = values
-                found.append(at)
-    return np.concatenate(found)
+                result.append(at)
+    return np.concatenate(result)
 
 
 def assert_read(model, schema=None):
@@ -241,9 +241,9 @@ def test_limits(seed, several, weights):
     stated = strategies.Stated(*lists, instance=rng.normal(size=2), bandwidth=0.7, weights=weights)
     ask = getattr(model, method_of(model))
     truth = oracle.truth(stated.steps(cuts_of(model)), ask, stated.cells)
-    found = limes.limit(stated.design(), read_form(model, method_of(model), None))
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), read_form(model, method_of(model), None))
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -160,8 +160,8 @@ def test_coefficients():
     boosters.assert_coefficients(make().fit(x, y), x)
     boosters.assert_coefficients(make(zero_as_missing=True).fit(x, y), x)
     model = make("LGBMClassifier").fit(x, np.digitize(y, [-1, 1]))
-    found = boosters.assert_coefficients(model, x, output="margin")
-    assert found.output_names == ("0", "1", "2")
+    explanation = boosters.assert_coefficients(model, x, output="margin")
+    assert explanation.output_names == ("0", "1", "2")
 
 
 def test_a_constant_model_explains_nothing():
@@ -295,12 +295,12 @@ def test_pandas_categories_that_are_whole_numbers(levels, bare):
     assert not isinstance(form, limes.models.forms.BlackBox), form.reason
     x = np.column_stack([RNG.choice(column, 1500) for column in table.matrix.T])
     boosters.assert_same(form, model.predict(table.decode(x)), x, 1e-12)
-    found = limes.TabularExplainer(model, frame[:40], method="exact", law="empirical")(frame[:2])
+    result = limes.TabularExplainer(model, frame[:40], method="exact", law="empirical")(frame[:2])
     small = Table.fit(frame[:40])
     codes = small.matrix
     for i in range(2):
         truth = boosters.enumerated(codes, codes[i], lambda x: model.predict(small.decode(x)), (1, 2, 3, 4))
-        assert oracle.error(found.values[i], truth.coef, truth.size) < oracle.EXACT
+        assert oracle.error(result.values[i], truth.coef, truth.size) < oracle.EXACT
 
 
 def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):

@@ -69,7 +69,7 @@ def _each(part):
 def rows(model):
     """Far and near, and on every threshold, one ulp beside it, and at its neighbours in float32."""
     rng = np.random.default_rng(1)
-    found = [3 * rng.normal(size=(1000, 3)), rng.normal(size=(50, 3)) * 1e6, X]
+    result = [3 * rng.normal(size=(1000, 3)), rng.normal(size=(50, 3)) * 1e6, X]
     for tree in trees_of(model):
         cut = tree.tree_.threshold[tree.tree_.feature >= 0]
         near = np.float32(cut)
@@ -82,8 +82,8 @@ def rows(model):
             np.nextafter(near, np.float32(np.inf)),
             0.5 * (near.astype(float) + np.nextafter(near, np.float32(np.inf))),
         )
-        found += [np.repeat(value.astype(float)[:, None], 3, axis=1) for value in places]
-    return np.concatenate(found)
+        result += [np.repeat(value.astype(float)[:, None], 3, axis=1) for value in places]
+    return np.concatenate(result)
 
 
 def assert_read(model, method="predict", kind=None):
@@ -315,9 +315,9 @@ def assert_limit(stated, model, method="predict"):
     cuts = [np.unique([*oracle_cuts(model, j), 0.0]) for j in range(stated.size)]
     ask = getattr(model, method)
     truth = oracle.truth(stated.columns(cuts, resolution=2.0), ask, stated.cells)
-    found = limes.limit(stated.design(), read_form(model, method, None))
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), read_form(model, method, None))
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 def oracle_cuts(model, column):

@@ -90,7 +90,7 @@ LINEAR = {
 def bends(step, rows):
     """Points of each column where a fitted step is not smooth, read off its own attributes."""
     parts = [part for _, part in getattr(step, "steps", [("", step)])]
-    found = []
+    result = []
     for j in range(rows.shape[1]):
         points = []
         for place, part in enumerate(parts):
@@ -101,8 +101,8 @@ def bends(step, rows):
                 inverse = before.inverse_transform if hasattr(before, "scale_") else np.sinh
                 own = np.asarray(inverse(grid))[:, j]
             points += np.asarray(own).tolist()
-        found.append(sorted(set(points)))
-    return found
+        result.append(sorted(set(points)))
+    return result
 
 
 def _own_bends(part, j):
@@ -162,9 +162,9 @@ def assert_bins(form, f, points, *, shift=0.0, bandwidth=0.7):
         columns.append(oracle.bin_weighted(column, cells[-1], bandwidth))
     truth = oracle.truth(columns, f, cells)
     design = limes.designs.ProductDesign.from_bins(edges, means, stds, row, bandwidth)
-    found = limes.limit(design, form)
-    assert oracle.error(found.coef, truth.coef, truth.size) < oracle.EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < oracle.EXACT
+    surrogate = limes.limit(design, form)
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < oracle.EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < oracle.EXACT
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -311,12 +311,12 @@ def test_principal_components_of_images():
     model = make_pipeline(PCA(5), Ridge()).fit(flat, flat[:, :6].sum(axis=1))
     labels = np.arange(36).reshape(6, 6) // 12
     explainer = limes.ImageExplainer(model, segments=lambda image: labels, fill=0.0, method="exact")
-    found = explainer(images[0])
+    result = explainer(images[0])
     z = np.array(np.meshgrid(*[[0, 1]] * 3)).reshape(3, -1).T
     answers = model.predict((images[0] * z[:, labels]).reshape(8, -1))
     expected = [answers[z[:, j] == 1].mean() - answers[z[:, j] == 0].mean() for j in range(3)]
-    assert found.method == "exact"
-    np.testing.assert_allclose(np.ravel(found.values), expected, rtol=1e-9, atol=1e-12)
+    assert result.method == "exact"
+    np.testing.assert_allclose(np.ravel(result.values), expected, rtol=1e-9, atol=1e-12)
 
 
 # -- where the model raises -------------------------------------------------------------------------------

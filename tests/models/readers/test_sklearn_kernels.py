@@ -186,9 +186,9 @@ MODELS = st.sampled_from(
 def test_limits(stated, rng, build):
     model = small(rng, stated.size, build)
     truth = oracle.truth(stated.columns(resolution=1.5), model.predict, stated.cells)
-    found = limes.limit(stated.design(), limes.models.read(model))
-    assert oracle.error(found.coef, truth.coef, truth.size) < EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < EXACT
+    surrogate = limes.limit(stated.design(), limes.models.read(model))
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < EXACT
 
 
 @settings(max_examples=examples(15))

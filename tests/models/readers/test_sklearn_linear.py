@@ -86,9 +86,9 @@ CLASSIFIERS = {
 
 def named(name):
     for home in (linear, cross_decomposition, {"LinearSVR": LinearSVR, "LinearSVC": LinearSVC}):
-        found = home.get(name) if isinstance(home, dict) else getattr(home, name, None)
-        if found is not None:
-            return found
+        result = home.get(name) if isinstance(home, dict) else getattr(home, name, None)
+        if result is not None:
+            return result
     return LinearDiscriminantAnalysis
 
 
@@ -116,11 +116,11 @@ def rows_like(X, count=1000):
 
 
 def assert_same(form, expected, x):
-    found = form.predict(x)
-    assert found.shape == expected.shape
+    result = form.predict(x)
+    assert result.shape == expected.shape
     # each row against its own size: a row of 1e6 must not hide the others
     size = np.abs(expected).reshape(len(x), -1).max(axis=1) + np.abs(x).max(axis=1)
-    gap = np.abs(found - expected).reshape(len(x), -1).max(axis=1)
+    gap = np.abs(result - expected).reshape(len(x), -1).max(axis=1)
     assert (gap <= SAME * size * max(1.0, np.abs(getattr(form, "coef", np.ones(1))).max())).all()
 
 
@@ -202,8 +202,8 @@ def test_sparsified_coefficients(make):
     X, y = load_iris(return_X_y=True)
     model = fitted(make(), X, y).sparsify()
     answer = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
-    found = limes.models.read(model, "margin" if hasattr(model, "classes_") else None)
-    assert np.allclose(found.predict(X), answer, rtol=1e-9)
+    result = limes.models.read(model, "margin" if hasattr(model, "classes_") else None)
+    assert np.allclose(result.predict(X), answer, rtol=1e-9)
 
 
 def test_sparse_coefficients_of_one_row():
@@ -235,14 +235,14 @@ def test_coefficients_of_partial_least_squares(columns):
     X, y = load_diabetes(return_X_y=True, scaled=False)
     target = np.column_stack([y, y**2])[:, :columns]
     model = cross_decomposition.PLSRegression(4).fit(X, target)
-    found = limes.TabularExplainer(model, X, law="empirical")(X[:3])
+    result = limes.TabularExplainer(model, X, law="empirical")(X[:3])
     slope = (model.predict(X + 1e6 * np.eye(10)[2]) - model.predict(X)) / 1e6
     for i, row in enumerate(X[:3]):
         edges = np.percentile(X[:, 2], [25, 50, 75])
         own = np.searchsorted(edges, X[:, 2]) == np.searchsorted(edges, row[2])
         gap = X[own, 2].mean() - X[~own, 2].mean()
-        assert found.method == "exact"
-        assert np.allclose(found.values[i, 2], slope[0] * gap, rtol=1e-8)
+        assert result.method == "exact"
+        assert np.allclose(result.values[i, 2], slope[0] * gap, rtol=1e-8)
 
 
 def test_every_linear_class_is_tested():

@@ -53,9 +53,9 @@ def assert_margin(model, expected, kind=None, x=X):
     said = ModelCaller(model, resolve(model, "margin"), np.asarray)(table)
     assert oracle.error(said, expected(table)) < SAME
     assert oracle.error(form.predict(table), expected(table)) < SAME
-    found = boosters.assert_coefficients(model, x, output="margin")
-    assert found.method == "exact"
-    return found
+    result = boosters.assert_coefficients(model, x, output="margin")
+    assert result.method == "exact"
+    return result
 
 
 # -- generalised linear models ----------------------------------------------------------------------------
@@ -90,13 +90,13 @@ def test_the_identity_link_predicts_its_margin(options):
 
 def test_coefficients_of_a_log_link_are_differences_of_means_of_the_column():
     model = PoissonRegressor(alpha=0.1).fit(X, POSITIVE)
-    found = limes.TabularExplainer(model, X, output="margin", law="empirical")(X[:5])
+    result = limes.TabularExplainer(model, X, output="margin", law="empirical")(X[:5])
     for i, row in enumerate(X[:5]):
         for j in range(3):
             edges = np.unique(np.percentile(X[:, j], [25, 50, 75]))
             own = np.searchsorted(edges, X[:, j]) == np.searchsorted(edges, row[j])
             gap = X[own, j].mean() - X[~own, j].mean()
-            assert found.values[i, j] == pytest.approx(model.coef_[j] * gap, rel=oracle.EXACT)
+            assert result.values[i, j] == pytest.approx(model.coef_[j] * gap, rel=oracle.EXACT)
 
 
 def test_a_prediction_of_zero_has_no_logarithm():
@@ -152,8 +152,8 @@ def test_margins_of_classifiers(model, kind, labels):
         if prior is not None:
             model.set_params(**{name: [0.4, 0.6] if labels is TWO else [0.2, 0.3, 0.5]})
     model.fit(X, labels)
-    found = assert_margin(model, lambda x: joint(model, x), kind)
-    assert found.output_names == (("yes",) if labels is TWO else ("0", "5", "10"))
+    explanation = assert_margin(model, lambda x: joint(model, x), kind)
+    assert explanation.output_names == (("yes",) if labels is TWO else ("0", "5", "10"))
     if kind is not forms.Quadratic:
         form = limes.models.read(model)
         assert isinstance(form, forms.Linked if labels is TWO else forms.Softmax)
@@ -169,9 +169,9 @@ def test_margins_differ_as_log_probabilities_do(model, kind):
     """The constant that joint log-likelihoods leave out is the same for all classes."""
     model.fit(X, THREE)
     form, table = limes.models.read(model, "margin"), rows()
-    found, logs = form.predict(table), model.predict_log_proba(table)
-    gap = (found[:, 1:] - found[:, :1]) - (logs[:, 1:] - logs[:, :1])
-    assert np.abs(gap).max() < 1e-10 * np.abs(found).max()
+    result, logs = form.predict(table), model.predict_log_proba(table)
+    gap = (result[:, 1:] - result[:, :1]) - (logs[:, 1:] - logs[:, :1])
+    assert np.abs(gap).max() < 1e-10 * np.abs(result).max()
 
 
 def test_bernoulli_without_a_threshold_takes_numbers_as_they_are():
@@ -185,9 +185,9 @@ def test_values_on_the_threshold_are_not_above_it():
     model = BernoulliNB(binarize=0.5).fit(X, TWO)
     beside = [np.nextafter(0.5, -np.inf), 0.5, np.nextafter(0.5, np.inf)]
     table = np.array([[a, b, c] for a in beside for b in beside for c in beside])
-    found = limes.models.read(model, "margin").predict(table)
-    assert np.allclose(found, joint(model, table), rtol=1e-12)
-    assert np.unique(np.round(found, 12)).size == 8
+    result = limes.models.read(model, "margin").predict(table)
+    assert np.allclose(result, joint(model, table), rtol=1e-12)
+    assert np.unique(np.round(result, 12)).size == 8
 
 
 def test_a_class_that_is_impossible_is_left_to_sampling():
@@ -218,12 +218,12 @@ FAR_AWAY = [
 @pytest.mark.parametrize("model", FAR_AWAY, ids=str)
 def test_numbers_far_from_zero(model):
     """Squares about 0 cancel digits: the pipeline's coefficients were off by 6e-5 of the largest here."""
-    found = [
+    result = [
         limes.TabularExplainer(one, table, output=output, method="exact")(table[:5]).values
         for one, table, output in far_away(model)
     ]
     # the sums that the models are fitted by round at the sixteenth digit of 3e6
-    assert oracle.error(found[1], found[0]) < 1e-9
+    assert oracle.error(result[1], result[0]) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -259,15 +259,15 @@ def test_margins_behind_wrappers(model, wrap):
     wrapped = wrap(model).fit(X, target)
     boosters.assert_coefficients(wrapped, X, output="margin")
     frozen = FrozenEstimator(wrapped)
-    found = boosters.assert_coefficients(frozen, X, output="margin")
-    assert found.method == "exact"
+    result = boosters.assert_coefficients(frozen, X, output="margin")
+    assert result.method == "exact"
 
 
 def test_columns_of_a_frame_keep_their_names():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for model, target in ((GaussianNB(), TWO), (PoissonRegressor(), POSITIVE), (MultinomialNB(), TWO)):
-        found = limes.TabularExplainer(model.fit(frame, target), frame, output="margin")(frame[:1])
-        assert found.method == "exact"
+        result = limes.TabularExplainer(model.fit(frame, target), frame, output="margin")(frame[:1])
+        assert result.method == "exact"
 
 
 # -- default probabilities --------------------------------------------------------------------------------
@@ -319,6 +319,6 @@ def test_texts_of_bernoulli_and_frozen_models_are_read():
     texts = ["good food", "bad food", "good service", "slow bad service"] * 3
     model = make_pipeline(CountVectorizer(), BernoulliNB()).fit(texts, [1, 0, 1, 0] * 3)
     for each in (model, FrozenEstimator(model), GridSearchCV(model, {}, cv=2).fit(texts, [1, 0, 1, 0] * 3)):
-        found = limes.TextExplainer(each, output="margin")("good but slow food, unknown words here")
-        assert found.method == "exact"
-        assert found.reason == ""
+        result = limes.TextExplainer(each, output="margin")("good but slow food, unknown words here")
+        assert result.method == "exact"
+        assert result.reason == ""

@@ -102,7 +102,7 @@ def edges_of(form, j):
 def adversarial(form, matrix, *, rows, keep=(), low=-1e6, rng=0):
     """Rows with columns drawn on their own; numbers at edges, a few ulps beside, in float32, far away."""
     rng = np.random.default_rng(rng)
-    found = np.stack([rng.choice(column, rows) for column in matrix.T], axis=1)
+    result = np.stack([rng.choice(column, rows) for column in matrix.T], axis=1)
     for j in set(range(matrix.shape[1])) - set(keep):
         edges = edges_of(form, j)
         edges = edges[np.isfinite(edges)]
@@ -113,8 +113,8 @@ def adversarial(form, matrix, *, rows, keep=(), low=-1e6, rng=0):
         near += [s.astype(float) for s in (single, np.nextafter(single, np.float32(np.inf)))]
         pool = np.concatenate([*near, [1e6, low, max(low, -0.3), 0.7]])
         pool = pool[pool >= low]
-        found[:, j] = np.where(rng.random(rows) < 0.5, rng.choice(pool, rows), found[:, j])
-    return found
+        result[:, j] = np.where(rng.random(rows) < 0.5, rng.choice(pool, rows), result[:, j])
+    return result
 
 
 def check(model, frame=FRAME, method="predict", *, keep=None, rows=1200, low=-1e6):
@@ -577,13 +577,13 @@ def test_explanations_equal_enumeration(last, bandwidth):
     options = {"method": "exact", "law": "empirical", "bandwidth": bandwidth, "categorical": ["code"]}
     output = "margin" if method == "decision_function" else None
     explainer = limes.TabularExplainer(model, SMALL, bins=[*EDGES, None, None], output=output, **options)
-    found = explainer(SMALL.iloc[:3])
-    assert found.method == "exact"
+    explanation = explainer(SMALL.iloc[:3])
+    assert explanation.method == "exact"
     table = Table.fit(SMALL, categorical=["code"])
     for i, row in enumerate(table.matrix[:3]):
         truth = enumerated(table, getattr(model, method), row, bandwidth)
-        assert oracle.error(found.values[i], truth.coef, truth.size) < oracle.EXACT
-        assert oracle.error(found.intercepts[i], truth.intercept, truth.size) < oracle.EXACT
+        assert oracle.error(explanation.values[i], truth.coef, truth.size) < oracle.EXACT
+        assert oracle.error(explanation.intercepts[i], truth.intercept, truth.size) < oracle.EXACT
 
 
 @pytest.mark.parametrize(
@@ -609,15 +609,15 @@ def test_explanations_equal_quadrature(steps, breaks):
         [np.array([0.2, 1.5, 2.6])] * 2,
         [np.array([0.4, 0.5, 0.6])] * 2,
     )
-    found = limes.limit(limes.designs.ProductDesign.from_bins(*bins, [0.4, 2.5], 0.7), form)
+    surrogate = limes.limit(limes.designs.ProductDesign.from_bins(*bins, [0.4, 2.5], 0.7), form)
     columns = []
     for j in range(2):
         cuts = edges_of(form, j).tolist() if breaks is None else breaks
         column = oracle.binned_column(*(part[j] for part in bins), breaks=cuts, resolution=0.3)
         columns.append(oracle.bin_weighted(column, (0, 2)[j], 0.7))
     truth = oracle.truth(columns, model.predict, [0, 2])
-    assert oracle.error(found.coef, truth.coef, truth.size) < oracle.EXACT
-    assert oracle.error(found.intercept, truth.intercept, truth.size) < oracle.EXACT
+    assert oracle.error(surrogate.coef, truth.coef, truth.size) < oracle.EXACT
+    assert oracle.error(surrogate.intercept, truth.intercept, truth.size) < oracle.EXACT
 
 
 def test_a_scaled_pipeline_explains_as_the_bare_model():
@@ -628,9 +628,9 @@ def test_a_scaled_pipeline_explains_as_the_bare_model():
         make_pipeline(StandardScaler(), LinearRegression()),
     )
     scaled.fit(numbers, TARGET)
-    found = [limes.TabularExplainer(m, numbers, bins=None)(numbers.iloc[:2]).values for m in (bare, scaled)]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
-    np.testing.assert_allclose(found[0][0], bare.coef_, rtol=1e-9)
+    result = [limes.TabularExplainer(m, numbers, bins=None)(numbers.iloc[:2]).values for m in (bare, scaled)]
+    np.testing.assert_allclose(result[0], result[1], rtol=1e-9)
+    np.testing.assert_allclose(result[0][0], bare.coef_, rtol=1e-9)
 
 
 # -- what is not read -------------------------------------------------------------------------------------

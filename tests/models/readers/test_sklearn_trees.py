@@ -103,9 +103,9 @@ def edge_rows(model, X, count=1000):
 
 
 def assert_same(form, expected, x):
-    found = form.predict(x)
-    assert found.shape == expected.shape
-    assert np.abs(found - expected).max() <= SAME * max(1.0, np.abs(expected).max())
+    result = form.predict(x)
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= SAME * max(1.0, np.abs(expected).max())
 
 
 @pytest.mark.parametrize(("name", "options"), cases(TREES))

@@ -99,9 +99,9 @@ PARTS = [LogisticRegression(), LinearSVC(random_state=0), GradientBoostingClassi
 @pytest.mark.parametrize("part", PARTS, ids=str)
 def test_margins_of_one_against_the_rest(part, labels):
     model = OneVsRestClassifier(part).fit(X, labels)
-    found = assert_read(model, model.decision_function(FAR), output="margin")
+    explanation = assert_read(model, model.decision_function(FAR), output="margin")
     outputs = model.decision_function(X).shape[1:]
-    assert len(found.output_names) == (outputs[0] if outputs else 1)
+    assert len(explanation.output_names) == (outputs[0] if outputs else 1)
 
 
 def test_probabilities_of_two_classes_and_of_labels_are_those_of_the_parts():
@@ -126,15 +126,15 @@ def test_labels_that_all_rows_have_and_none_has():
             oracle.error(form.predict(FAR), ModelCaller(model, resolve(model, output), np.asarray)(FAR))
             < SAME
         )
-        found = limes.TabularExplainer(model, X, output=output)(X[:2])
-        assert found.method == "exact"
-        assert not found.values[:, :, 3:].any()
+        result = limes.TabularExplainer(model, X, output=output)(X[:2])
+        assert result.method == "exact"
+        assert not result.values[:, :, 3:].any()
 
 
 def test_two_labels_of_a_ridge_classifier_have_two_margins():
     model = RidgeClassifier().fit(X, LABELS[:, :2])
-    found = assert_read(model, model.decision_function(FAR))
-    assert found.output_names == ("0", "1")
+    explanation = assert_read(model, model.decision_function(FAR))
+    assert explanation.output_names == ("0", "1")
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ SEVERAL = [
 def test_probabilities_of_several_targets(model):
     model.fit(X, PAIR)
     answers = model.predict_proba(FAR)
-    found = assert_read(model, np.concatenate(answers, axis=1))
-    assert found.output_names == ("0: no", "0: yes", "1: a", "1: b", "1: c")
+    explanation = assert_read(model, np.concatenate(answers, axis=1))
+    assert explanation.output_names == ("0: no", "0: yes", "1: a", "1: b", "1: c")
     one = assert_read(model, answers[1][:, 2], output=(1, "c"))
     assert one.output_names == ("1: c",)
     two = assert_read(
@@ -190,9 +190,9 @@ def test_probabilities_of_several_targets(model):
 
 def test_several_targets_that_are_sampled():
     model = KNeighborsClassifier().fit(X, PAIR)
-    found = limes.TabularExplainer(model, X, output=(0, "yes"), max_calls=256, control="none")(X[:1])
-    assert found.method == "sampled"
-    assert np.allclose(found.predictions[0], model.predict_proba(X[:1])[0][0, 1])
+    result = limes.TabularExplainer(model, X, output=(0, "yes"), max_calls=256, control="none")(X[:1])
+    assert result.method == "sampled"
+    assert np.allclose(result.predictions[0], model.predict_proba(X[:1])[0][0, 1])
 
 
 def test_labels_of_targets_are_found_by_value_or_text():
@@ -244,9 +244,9 @@ def test_an_answer_that_is_not_one_array_a_target():
 )
 def test_constant_predictions(options):
     model = DummyRegressor(**options).fit(X, Y)
-    found = assert_read(model, model.predict(FAR))
-    assert not found.values.any()
-    assert np.allclose(found.intercepts, model.predict(X[:2]))
+    explanation = assert_read(model, model.predict(FAR))
+    assert not explanation.values.any()
+    assert np.allclose(explanation.intercepts, model.predict(X[:2]))
 
 
 def test_constant_predictions_of_several_targets():
@@ -258,8 +258,8 @@ def test_constant_predictions_of_several_targets():
 @pytest.mark.parametrize("strategy", ["prior", "most_frequent", "uniform", "constant"])
 def test_constant_probabilities(strategy):
     model = DummyClassifier(strategy=strategy, constant="yes").fit(X, TWO)
-    found = assert_read(model, model.predict_proba(FAR))
-    assert not found.values.any()
+    result = assert_read(model, model.predict_proba(FAR))
+    assert not result.values.any()
 
 
 def test_a_dummy_that_draws_lots_is_sampled():
@@ -270,9 +270,9 @@ def test_constants_of_any_table():
     """Dummies look at nothing: texts and missing values are columns like others."""
     frame = pd.DataFrame({"a": X[:, 0], "b": TWO})
     frame.loc[::7, "a"] = np.nan
-    found = limes.TabularExplainer(DummyRegressor().fit(frame, Y), frame)(frame[:3])
-    assert found.method == "exact"
-    assert not found.values.any()
+    result = limes.TabularExplainer(DummyRegressor().fit(frame, Y), frame)(frame[:3])
+    assert result.method == "exact"
+    assert not result.values.any()
 
 
 # -- answers that are labels only -------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_labels_only_can_be_asked_as_a_callable():
     model = OutputCodeClassifier(LogisticRegression(), random_state=0).fit(X, THREE)
     with pytest.raises(InputError, match=r"labels only.*lambda X: model.predict\(X\) == label"):
         resolve(model, "margin")
-    found = limes.TabularExplainer(lambda table: model.predict(table) == 5, X, max_calls=128, control="none")(
-        X[:1]
-    )
-    assert found.method == "sampled"
+    result = limes.TabularExplainer(
+        lambda table: model.predict(table) == 5, X, max_calls=128, control="none"
+    )(X[:1])
+    assert result.method == "sampled"

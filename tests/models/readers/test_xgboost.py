@@ -213,8 +213,8 @@ def test_coefficients():
     boosters.assert_limit(form, model.predict, tolerance=10 * SINGLE)
     boosters.assert_coefficients(model, X[:40], tolerance=10 * SINGLE)
     model = make("XGBClassifier", n_estimators=3).fit(X, np.digitize(Y, [-1, 1]))
-    found = boosters.assert_coefficients(model, X[:40], output="margin", tolerance=10 * SINGLE)
-    assert found.output_names == ("0", "1", "2")
+    explanation = boosters.assert_coefficients(model, X[:40], output="margin", tolerance=10 * SINGLE)
+    assert explanation.output_names == ("0", "1", "2")
 
 
 def test_a_constant_model_explains_nothing():
@@ -395,9 +395,9 @@ def test_unknown_objectives_boosters_and_damaged_dumps():
     learner = stored["learner"]
 
     def refusal(**changed):
-        with pytest.raises(CannotRead) as found:
+        with pytest.raises(CannotRead) as result:
             reader.booster(Dump({"learner": learner | changed}), "predict", None)
-        return str(found.value)
+        return str(result.value)
 
     assert "'reg:new'" in refusal(objective={"name": "reg:new"})
     assert "'gbforest'" in refusal(gradient_booster={"name": "gbforest"})
