@@ -27,7 +27,7 @@ class Counting:
 
 
 def check(cache, patterns, counting):
-    cached = cache.moments(patterns, counting.of(patterns))
+    cached = cache.get(patterns, counting.of(patterns))
     expected = Counting().of(patterns)(np.arange(len(patterns)))
     assert np.array_equal(cached.mean, expected.mean)
     assert np.array_equal(cached.gamma, expected.gamma)
@@ -61,6 +61,6 @@ def test_an_error_leaves_it_as_it_was():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        cache.moments(patterns, fails)
+        cache.get(patterns, fails)
     check(cache, patterns, counting)
     assert len(counting.computed) == 5

@@ -165,7 +165,7 @@ def test_effects_of_cells_have_the_moments_of_any_function(bandwidth):
             coordinate = column.select(np.array([b]))
             (mean,), (contrast,) = coordinate.mixed(coordinate.basis_of_cells(effects[j].T))
             assert oracle.error(table.mean[j, b], mean) < EXACT
-            if coordinate.moments.variance > 0:
+            if coordinate.feature_moments.variance > 0:
                 assert oracle.error(table.contrast[j, b], contrast) < EXACT
 
 

@@ -94,7 +94,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         base: Floats = np.broadcast_to(form.intercept, (len(index), *form.intercept.shape)).copy()
         rest, contrast = np.zeros(base.shape), np.zeros((*index.shape, *form.intercept.shape))
         for margin, coef in zip(tables, form.coef, strict=True):
-            linked = margin.moments(index)
+            linked = margin.expect(index)
             # the bases are added first: 1 less a probability of almost 1 is then exact
             base += linked.base.reshape(-1, *ones) * coef
             rest += linked.rest.reshape(-1, *ones) * coef
@@ -201,7 +201,7 @@ class _Margin:
         self._cached: dict[int, _Rule] = {}
 
     @np.errstate(over="ignore", invalid="ignore")  # overflows are refused later
-    def moments(self, index: Ints) -> _Values:
+    def expect(self, index: Ints) -> _Values:
         """E link(S) and its contrasts for rows, given the law of each column, (n, d)."""
         level, largest = self._levels(index)
         base, rest, contrast = np.zeros(len(index)), np.zeros(len(index)), np.zeros(index.shape)
@@ -210,7 +210,7 @@ class _Margin:
         for tilt in np.union1d(for_mean, for_contrast).tolist():
             chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
             for rule, rows, patterns in self._rules(tilt, chosen, index):
-                total, differences = rule.moments(patterns)
+                total, differences = rule.expect(patterns)
                 value = np.abs(rule.sum.base + rule.sum.rest + total)
                 mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
                 base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
@@ -337,7 +337,7 @@ class _Rule:
         parts = np.conj(contrasts / scale[:, None]).view(np.float64)
         return _Scaled(means / scale, parts, np.log(length) + offsets[..., self._first])
 
-    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the law of each column."""
         n = len(index)
         total, contrast = np.zeros(n), np.zeros(index.shape)

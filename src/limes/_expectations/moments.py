@@ -177,7 +177,7 @@ class MomentCache:
         # replaced as a whole: threads may compute a pattern twice, but never see a partial update
         self._entries: tuple[Mapping[bytes, int], Moments | None] = ({}, None)
 
-    def moments(self, patterns: Ints, compute: Callable[[Ints], Moments]) -> Moments:
+    def get(self, patterns: Ints, compute: Callable[[Ints], Moments]) -> Moments:
         """Moments of patterns (n, d), n >= 1; ``compute`` those at the positions that are not cached."""
         positions, cached = self._entries
         keys = [pattern.tobytes() for pattern in patterns]
@@ -336,7 +336,7 @@ class CachedExpectation(ProductExpectation):
     def at(self, rows: Rows) -> Moments:
         if not rows.by_cell:
             return self._expectation.at(rows)
-        return self._cache.moments(rows.cells, lambda new: self._expectation.at(rows.take(new)))
+        return self._cache.get(rows.cells, lambda new: self._expectation.at(rows.take(new)))
 
 
 def explain_rows(

@@ -68,7 +68,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
         coef = self._form.coef
         assert coef is not None  # noqa: S101 - set by __post_init__
-        values = tables.moments(index)
+        values = tables.expect(index)
         # the bases are added first: 1 less a probability of almost 1 is then exact
         base = self._form.intercept + values.base @ coef
         mean, contrast, bound = base + values.rest @ coef, values.contrast @ coef, values.bound @ np.abs(coef)
@@ -124,7 +124,7 @@ class _Classes:
         ]
         self._rules: dict[tuple[int, int], _Rule] = {}
 
-    def moments(self, index: Ints) -> _Values:
+    def expect(self, index: Ints) -> _Values:
         """E p and its contrasts for rows, given the law of each column, (n, d)."""
         levels = self._levels(index)
         n, d = index.shape
@@ -140,7 +140,7 @@ class _Classes:
                     if (c, r) not in self._rules:
                         self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
                     rule = self._rules[c, r]
-                    rest[rows, c], contrast[rows, :, c] = rule.moments(index[rows])
+                    rest[rows, c], contrast[rows, :, c] = rule.expect(index[rows])
                     bound[rows, c] = rule.bound(levels[rows])
         rows = np.arange(n)
         base = np.zeros((n, CLASSES))
@@ -268,12 +268,12 @@ class _Rule:
         numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
         return np.log(scale[:, 0]) + offset, numbers
 
-    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Return E p_c (n,) and its contrasts (n, d), given the law of each column."""
         level = self._start + np.zeros(len(index))
         for place, log in zip(self._places, self._logs, strict=True):
             level = level + log[index[:, place]]
-        mean, contrast = self._products.moments(index)
+        mean, contrast = self._products.expect(index)
         return mean[:, 0] * np.exp(level), contrast[:, :, 0] * np.exp(level)[:, None]
 
     def bound(self, levels: Floats) -> Floats:

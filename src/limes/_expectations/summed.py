@@ -90,7 +90,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         return _Network.of(self._form, columns) if halves is None else halves
 
     def _moments(self, tables: _Network | Halves, index: Ints, variance: Floats) -> Moments:
-        mean, contrast = tables.moments(index)
+        mean, contrast = tables.expect(index)
         size = np.abs(mean) + np.abs(contrast).max(axis=1, initial=0.0)
         wrong = ~(tables.error <= TOLERANCE * size)
         if wrong.any():
@@ -144,9 +144,9 @@ class _Network:
             errors @ np.abs(coef),
         )
 
-    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
-        mean, contrast = self.products.moments(index)
+        mean, contrast = self.products.expect(index)
         mean += self.constant
         for place, of_mean, of_contrast in self.lines:
             mean += of_mean[index[:, place]]
@@ -404,7 +404,7 @@ class Halves:
             ),
         )
 
-    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
         patterns, which = np.unique(index, axis=0, return_inverse=True)
         mean = np.empty((len(patterns), self._constant.size))

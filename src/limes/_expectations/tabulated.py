@@ -302,7 +302,7 @@ class NodeProducts:
         self._places, self._tables = places, tables
         self._weights = in_parts(weights)
 
-    def moments(self, index: Ints) -> tuple[Floats, Floats]:
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
         n, outputs = len(index), len(self._weights)
         mean, contrast = np.zeros((n, outputs)), np.zeros((*index.shape, outputs))
         if not self._tables:

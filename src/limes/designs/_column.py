@@ -87,7 +87,7 @@ class Column(ABC):
 
     @property
     @abstractmethod
-    def moments(self) -> FeatureMoments: ...
+    def feature_moments(self) -> FeatureMoments: ...
 
     @property
     @abstractmethod
@@ -104,7 +104,7 @@ class Column(ABC):
 
     @property
     def size(self) -> int:
-        return len(self.moments.center)
+        return len(self.feature_moments.center)
 
     def functionals(self, function: Function) -> tuple[Any, Any]:
         """Return mean(g) and contrast(g) of m functions for the feature h / unit, (V, m) each."""
@@ -210,7 +210,7 @@ class IndicatorColumn(ColumnOfLaws):
         return IndicatorColumn(self.law, self.cell[at], *masses, self.log_weight[at])
 
     @cached_property
-    def moments(self) -> FeatureMoments:
+    def feature_moments(self) -> FeatureMoments:
         one, none = np.ones(self.cell.size), np.zeros(self.cell.size, dtype=np.bool_)
         variance = self.inclusion * self.exclusion
         return FeatureMoments(self.inclusion, variance, one, one, self.log_weight, none, none)
@@ -265,7 +265,7 @@ class SlopeColumn(ColumnOfLaws):
     x: Floats  # (V,)
 
     @cached_property
-    def moments(self) -> FeatureMoments:
+    def feature_moments(self) -> FeatureMoments:
         rows, weights = np.ones(self.x.size, dtype=np.bool_), self._weights
         one_value = weights is None or weights.shape[1] == 1
         return FeatureMoments(
@@ -431,8 +431,10 @@ class JoinedColumn(Column):
     parts: Sequence[Column]
 
     @cached_property
-    def moments(self) -> FeatureMoments:
-        return FeatureMoments(*map(np.concatenate, zip(*(part.moments for part in self.parts), strict=True)))
+    def feature_moments(self) -> FeatureMoments:
+        return FeatureMoments(
+            *map(np.concatenate, zip(*(part.feature_moments for part in self.parts), strict=True))
+        )
 
     @property
     def mixing(self) -> Floats:

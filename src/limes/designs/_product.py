@@ -253,7 +253,7 @@ class Rows:
             blocks = self.blocks(rows_at_once(sum(law.owners.size for law in family.marginals)))
             if len(blocks) > 1 and "_columns" not in vars(self):
                 return InUnits.joined([block.features for block in blocks])
-        moments = [column.moments for column in self.columns]
+        moments = [column.feature_moments for column in self.columns]
         center, variance, at_row, unit, log_weight, slopes, _ = (
             np.stack([numbers[place] for numbers, place in zip(each, self.index.T, strict=True)], axis=1)
             for each in zip(*moments, strict=True)
@@ -267,7 +267,9 @@ class Rows:
     def nearly_fixed(self) -> Bools:
         """Rows at which differences of distribution functions lose the digits of some contrast, (n,)."""
         pairs = zip(self.columns, self.index.T, strict=True)
-        return np.asarray(np.any([column.moments.nearly_fixed[place] for column, place in pairs], axis=0))
+        return np.asarray(
+            np.any([column.feature_moments.nearly_fixed[place] for column, place in pairs], axis=0)
+        )
 
 
 def rows_at_once(numbers: int) -> int:
@@ -388,7 +390,7 @@ class ProductDesign(Uncorrelated):
         return np.asarray(self._of_columns("is_slope"))
 
     def _of_columns(self, name: str) -> Any:
-        return np.concatenate([getattr(column.moments, name) for column in self.coordinates])
+        return np.concatenate([getattr(column.feature_moments, name) for column in self.coordinates])
 
     def feature(self, x: Floats) -> Floats:
         """Return features of rows ``x`` (n, d), (n, d)."""
@@ -595,7 +597,7 @@ class ProductFamily:
         widest = max(column.size for column in self.columns)
         numbers = np.zeros((4, len(self.columns), widest))
         for j, column in enumerate(self.columns):
-            m = column.moments
+            m = column.feature_moments
             numbers[:, j, : column.size] = m.center, m.variance, m.at_row, m.log_weight
         return numbers
 
