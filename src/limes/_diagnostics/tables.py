@@ -47,7 +47,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats
 from limes._diagnostics.context import BOX_ROWS, Estimate, TableContext, each_row, indicator
 from limes._diagnostics.finding import (
     APART,
@@ -65,7 +65,7 @@ from limes._diagnostics.finding import (
     Severity,
     worst,
 )
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import BinCells, Crossings
 
 # -- cancellation --------------------------------------------------------------------------------------------
 
@@ -305,9 +305,6 @@ def _alignment(context: TableContext, i: int, row: RowOutput) -> Alignment:
 
 # -- bin edges -----------------------------------------------------------------------------------------------
 
-# A column is recorded on a grid if more than this share of its values occurs at least twice
-_TIED = 0.5
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Edge:
@@ -358,44 +355,6 @@ class Edge:
             ),
             advice="Report both sides, or use other edges (bins=), smooth weights, or slopes (bins=None).",
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Crossings:
-    """Distances of rows to the next cells: learnt from the background once, for any rows."""
-
-    # (d, p) the value that a cell of a column must reach to be in the next cell: the edge itself, or, on a
-    # grid, the nearest background value on the other side. NaN where there is no next cell
-    below: Floats
-    above: Floats
-    unit: Floats  # (d,) standard deviation of each column
-
-    @classmethod
-    def learn(
-        cls, marginals: Sequence[Marginal], background: Floats, binned: Bools, unit: Floats
-    ) -> Crossings:
-        widest = max(law.cells.count for law in marginals)
-        below, above = (np.full((len(marginals), widest), np.nan) for _ in range(2))
-        for j, law in enumerate(marginals):
-            if binned[j] and isinstance(law.cells, BinCells):
-                down, up = _crossed(law.cells.edges[1:-1], background[:, j])
-                below[j, 1 : down.size + 1], above[j, : up.size] = down, up
-        return cls(below, above, unit)
-
-    def distances(self, rows: Floats, cells: Ints) -> tuple[Floats, Floats]:
-        """Distances to the edges below and above each value, in units, (n, d); NaN without an edge."""
-        columns = np.arange(rows.shape[1])
-        below, above = self.below[columns, cells], self.above[columns, cells]
-        return (rows - below) / self.unit, (above - rows) / self.unit
-
-
-def _crossed(inner: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """What values above and below each inner edge must reach to cross it."""
-    values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    if counts[counts > 1].sum() <= _TIED * counts.sum():
-        return inner, inner
-    above = np.searchsorted(values, inner, side="right")
-    return values[np.maximum(above - 1, 0)], values[np.minimum(above, values.size - 1)]
 
 
 def _edges(context: TableContext) -> list[Edge | None]:

@@ -82,8 +82,7 @@ class ForestExpectation(ProductExpectation):
         """Whether cells decide the designs, and the table of splits × cells is not too large."""
         if family is None or not family.by_cell:
             return False
-        widest = max(law.cells.count for law in family.marginals)
-        return 32 * padded(widest) * self._layout.size <= _LARGEST_TABLE
+        return 32 * padded(family.widest) * self._layout.size <= _LARGEST_TABLE
 
     def at(self, rows: Rows) -> Moments:
         if len(rows.cells.T) != self._layout.columns:
@@ -192,7 +191,7 @@ class ForestExpectation(ProductExpectation):
         """
         layout = self._layout
         column, _, lower, upper, missing, above, is_left = layout.edges
-        shares = np.zeros((layout.size, 4, padded(max(law.cells.count for law in family.marginals))))
+        shares = np.zeros((layout.size, 4, padded(family.widest)))
         for j, function in enumerate(layout.functions):
             if function is None:
                 continue

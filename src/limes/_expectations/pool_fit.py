@@ -54,8 +54,7 @@ CellCodes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 def cell_codes(family: ProductFamily, cells: Ints) -> CellCodes:
     """Return cells as bytes, where these can distinguish a column's cells."""
-    widest = max(law.cells.count for law in family.marginals)
-    return cells.astype(np.uint8) if widest <= _BYTE else cells.astype(np.uint32)
+    return cells.astype(np.uint8) if family.widest <= _BYTE else cells.astype(np.uint32)
 
 
 def changed_weight(family: ProductFamily) -> float:

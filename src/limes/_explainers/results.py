@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
-from limes._diagnostics.tables import Crossings
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
@@ -25,6 +24,7 @@ from limes._explanation import Explanation
 from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
+from limes.designs._marginals import Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 
 if TYPE_CHECKING:

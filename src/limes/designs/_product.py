@@ -578,13 +578,17 @@ class ProductFamily:
         return np.stack([x for x, _ in columns], axis=1), np.stack([c for _, c in columns], axis=1)
 
     @cached_property
+    def widest(self) -> int:
+        """Largest number of cells of a column."""
+        return max(law.cells.count for law in self.marginals)
+
+    @cached_property
     def masses(self) -> Floats:
         """P_w(cell) where the instance's cell is c, (d, c, cell), 0 beyond a column's last cell.
 
         For families that are ``by_cell``.
         """
-        widest = max(column.size for column in self.columns)
-        return np.stack([np.pad(c.masses, (0, widest - c.size)) for c in self.columns])
+        return np.stack([np.pad(c.masses, (0, self.widest - c.size)) for c in self.columns])
 
     def features(self, cells: Ints) -> FeatureTable:
         """Features of the designs at n rows, from ``cells`` (n, d); for families that are ``by_cell``."""
@@ -594,8 +598,7 @@ class ProductFamily:
     @cached_property
     def _numbers(self) -> Floats:
         """(4, d, widest): center, variance, value at the instance and log weight in each cell."""
-        widest = max(column.size for column in self.columns)
-        numbers = np.zeros((4, len(self.columns), widest))
+        numbers = np.zeros((4, len(self.columns), self.widest))
         for j, column in enumerate(self.columns):
             m = column.feature_moments
             numbers[:, j, : column.size] = m.center, m.variance, m.at_row, m.log_weight

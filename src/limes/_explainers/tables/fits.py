@@ -138,7 +138,7 @@ class FittedRows:
     @property
     def curves(self) -> tuple[Floats, Floats]:
         """The surrogates as curves (n, d, B, k), 0 but in the rows' cells, and their bases (n, k)."""
-        widest = max(law.cells.count for law in self.family.marginals)
+        widest = self.family.widest
         curves = np.zeros((*self.coef.shape[:2], widest, self.coef.shape[2]))
         np.put_along_axis(curves, self.cells[:, :, None, None], self.coef[:, :, None], axis=2)
         return curves, self.mean - np.einsum("nd,ndk->nk", self.inclusion, self.coef)
