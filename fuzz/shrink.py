@@ -204,7 +204,7 @@ def script_of(failure: Failure) -> str:
     comma = ", " if given else ""
     lines.append(f"explanation = limes.{kind}Explainer({data}{comma}{given})({row})")
     lines.append("print(explanation.method, explanation.values.tolist(), explanation.intercepts.tolist())")
-    lines.append(f"# found: {_short(failure.verdict.found)}")
+    lines.append(f"# result: {_short(failure.verdict.result)}")
     lines.append(f"# true:  {_short(failure.verdict.expected)}  (coefficients, then the intercept)")
     lines.append(f"# {failure.verdict.kind}: {failure.verdict.detail}")
     return "\n".join(lines) + "\n"

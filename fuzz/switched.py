@@ -64,7 +64,7 @@ class SwitchedTrial(ABC):
                 continue
             done += 1
             if verdict.kind != AGREES:
-                return Verdict(verdict.kind, done, verdict.detail, i, verdict.found, verdict.expected)
+                return Verdict(verdict.kind, done, verdict.detail, i, verdict.result, verdict.expected)
         return Verdict(AGREES, done) if done else Verdict(SAMPLED)
 
     def _after(self, error: Exception, options: Any, rows: list[Any]) -> Verdict:

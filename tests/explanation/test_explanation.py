@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
+import limes
 from internals import Explanation, UnknownNameError
 from limes.exceptions import InputError
 from samples import CLASSES, NAMES, explanation, fields
@@ -317,3 +319,11 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 def test_facts_of_the_provenance_keep_every_entry_of_mixed_lists():
     facts = [1, None, "a", 2.5, True, [3, {"b": [4, (5,)]}]]
     assert explanation(provenance={"facts": facts}).provenance["facts"] == [*facts[:5], [3, {"b": [4, [5]]}]]
+
+
+def test_a_selection_without_rows_has_everything_but_rows():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    none = limes.TabularExplainer(LinearRegression().fit(X, X[:, 0]), X)(X[:3], progress=False)[:0]
+    assert none.fidelity.shape == none.additive_fidelity.shape == (0,)
+    assert len(none.to_frame()) == 0
+    assert limes.Explanation.from_json(none.to_json()).values.shape == (0, 2)

@@ -399,7 +399,9 @@ class Fit:
 
     def _stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""
-        both = np.array(rows, dtype=np.float64).reshape(len(rows), 2, -1)[:, :, self.outputs]
+        both = np.empty((0, 2, len(self.outputs)))
+        if rows:
+            both = np.array(rows, dtype=np.float64).reshape(len(rows), 2, -1)[:, :, self.outputs]
         values, errors = (both if self.several else both[:, :, 0]).swapaxes(0, 1)
         for array in (values, errors):
             array.flags.writeable = False

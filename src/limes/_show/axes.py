@@ -7,12 +7,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import wraps
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from limes._checks import is_count
+from limes._checks import is_count, unknown_option
 from limes._explanation.wording import cell, number, shorten
 from limes.exceptions import InputError
 
@@ -116,15 +117,23 @@ class Canvas:
 
 
 def spelled_out(method: _Method) -> _Method:
-    """Let `inspect.signature`, and so help and editors, see ``**options`` one by one."""
+    """Let `inspect.signature`, and so help and editors, see ``**options`` one by one; refuse unknown ones."""
     signature = inspect.signature(method)
     named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     shared = [
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
         for f in fields(Canvas)
     ]
-    method.__signature__ = signature.replace(parameters=[*named, *shared])  # type: ignore[attr-defined]
-    return method
+    whole = signature.replace(parameters=[*named, *shared])
+
+    @wraps(method)
+    def checked(plots: Any, *arguments: Any, **options: Any) -> Any:
+        if unknown := [name for name in options if name not in whole.parameters]:
+            raise unknown_option(f"plot.{method.__name__}", unknown[0], list(whole.parameters)[1:])
+        return method(plots, *arguments, **options)
+
+    checked.__signature__ = whole  # type: ignore[attr-defined]
+    return checked  # type: ignore[return-value]
 
 
 # -- texts: a dollar sign in a name is a dollar sign, not the start of a formula -----------------------------
