@@ -78,6 +78,7 @@ NAMES = {
     ),
     "limes._maple": "WeightedMoments",
     "limes._pipeline": "Pipeline",
+    "limes._rules.bounds": "bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
     "limes._rules.neighbourhood": "ColumnChanges FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Node",

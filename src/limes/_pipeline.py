@@ -27,8 +27,6 @@ from limes._expectations.moments import (
 )
 from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.sampled import CALLS, CUT_SHORT
-
-# FIXIMP
 from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import (

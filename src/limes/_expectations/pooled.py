@@ -26,8 +26,6 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-
-# FIXIMP
 from limes._expectations.controls import TooLargeError, too_large
 from limes._expectations.controls.control import least_left
 from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds

@@ -34,7 +34,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-# FIXIMP
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
 from limes._expectations.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left, share_left
@@ -52,13 +51,9 @@ from limes._expectations.least_squares import (
     least_squares,
     student_factors,
 )
-
-# FIXIMP
 from limes._expectations.moments import Moments, RowMoments
 from limes._threads import Progress, in_workers
 from limes.designs._product import Features, Rows
-
-# FIXIMP
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls, Retry
 

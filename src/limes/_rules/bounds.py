@@ -30,8 +30,6 @@ from limes.models.forms._linked import Linked, as_sum
 from limes.models.forms._trees import Forest
 
 Box = tuple[Floats, ...]
-# Links that are not monotone: their extremes are not at the ends of the margin
-_NOT_MONOTONE = ("cos",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +74,7 @@ def bounds_of(form: Form) -> Bounds | None:
             if len(bounded) < len(parts):
                 return None
             return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
-        case Linked() if form.link not in _NOT_MONOTONE and form.coef.size == 1:
+        case Linked() if form.curve.is_monotone and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
     return None

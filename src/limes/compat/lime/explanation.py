@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.wording import CONFIDENCE
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError
 from limes.compat.lime.lime_base import Surrogates
 from limes.exceptions import UnknownOptionError
@@ -270,11 +271,13 @@ class Explanation:
         import matplotlib.pyplot as plt
 
         pairs = self.as_list(label, **kwargs)[::-1]
-        errors = [1.96 * error for _, error in self.standard_errors.get(self._explained(label), [])[::-1]]
+        errors = [
+            CONFIDENCE * error for _, error in self.standard_errors.get(self._explained(label), [])[::-1]
+        ]
         figure, ax = plt.subplots(figsize=figsize, layout="tight")
         values = [value for _, value in pairs]
         colours = ["green" if value > 0 else "red" for value in values]
-        ax.barh(range(len(pairs)), values, color=colours, xerr=errors if any(errors) else None)
+        ax.barh(range(len(pairs)), values, color=colours, xerr=reach if any(reach) else None)
         ax.set_yticks(range(len(pairs)), [str(name) for name, _ in pairs], parse_math=False)
         named = "" if self.mode == "regression" else f" for class {self._name(label)}"
         ax.set_title(f"Local explanation{named}", parse_math=False)

@@ -100,6 +100,7 @@ class Link:
     function: Callable[[Floats], Floats]  # elementwise
     tilts: tuple[float, ...] = (0.0,)  # contours to choose from, 0 first
     size: Callable[[float], float] = _unit  # factor of the errors on a contour
+    is_monotone: bool = True  # extremes on a range are at its ends
 
     @abstractmethod
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
@@ -387,13 +388,14 @@ class Rectifier(Link):
 CURVES: Mapping[str, Link] = {
     **LINKS,
     **SQUARES,
-    "cos": Cosine(np.cos),
+    "cos": Cosine(np.cos, is_monotone=False),
     "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
     "gelu": Bend(
         lambda s: s * ndtr(s),
         kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
         height=8.5,
         reach=9.0,
+        is_monotone=False,
     ),
     "relu": Rectifier(lambda s: np.maximum(s, 0.0)),
     "silu": Bend(
@@ -401,6 +403,7 @@ CURVES: Mapping[str, Link] = {
         kernel=lambda t: -(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2,
         height=11.5,
         reach=38.0,
+        is_monotone=False,
     ),
     "softplus": Bend(
         lambda s: np.logaddexp(0.0, s),
