@@ -116,7 +116,7 @@ def test_against_enumeration(name, seed, record_property):
     assert relative.max() < EXACT
     if isinstance(expectation, SoftmaxExpectation):  # neither an average of several nor guarded
         tables = expectation._tables.get(family, lambda: expectation._tabulate(family.columns))
-        bound = tables.moments(family.cells(row[None])).bound[0]
+        bound = tables.expect(family.cells(row[None])).bound[0]
         record_property("share_of_bound", float((error / bound).max()))
         assert (error <= bound + ROUNDING * size).all()
 
