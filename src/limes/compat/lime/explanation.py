@@ -271,9 +271,8 @@ class Explanation:
         import matplotlib.pyplot as plt
 
         pairs = self.as_list(label, **kwargs)[::-1]
-        errors = [
-            CONFIDENCE * error for _, error in self.standard_errors.get(self._explained(label), [])[::-1]
-        ]
+        errors = self.standard_errors.get(self._explained(label), [])[::-1]
+        reach = [CONFIDENCE * error for _, error in errors]
         figure, ax = plt.subplots(figsize=figsize, layout="tight")
         values = [value for _, value in pairs]
         colours = ["green" if value > 0 else "red" for value in values]
