@@ -91,7 +91,7 @@ NAMES = {
     "limes._rules.solvers": "SOLVERS branch_and_bound",
     "limes._show.axes": "LOWERS RAISES UNKNOWN ranks",
     "limes._show.inputs": "Outlines drawn_lanes gallery image_view pieces",
-    "limes._show.plots": "draw_effect draw_effects",
+    "limes._show.effects": "draw_effect draw_effects",
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
     ),
