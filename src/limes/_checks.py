@@ -6,7 +6,7 @@ import difflib
 import inspect
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from typing import Any, TypeGuard
@@ -85,6 +85,16 @@ def check_seed(rng: Any) -> int:
             f"rng must be None, a whole number >= 0, a numpy Generator or a SeedSequence, got {rng!r}"
         )
     return int(rng)
+
+
+def with_options(function: Callable[..., Any], options: Iterable[tuple[str, Any, Any]]) -> inspect.Signature:
+    """The signature of a callable, with ``options`` (name, default, type) in place of its ``**keywords``."""
+    whole, keyword = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+    named = [p for p in whole.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    shared = [
+        inspect.Parameter(name, keyword, default=value, annotation=kind) for name, value, kind in options
+    ]
+    return whole.replace(parameters=[*named, *shared])
 
 
 def refuse_unknown(unknown: Mapping[str, Any], owner: type) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
-from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown
+from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown, with_options
 from limes._expectations.controls import Control
 from limes._expectations.least_squares import Tolerance
 from limes._expectations.sampled import Sampling
@@ -144,13 +144,9 @@ def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
     """Write options that explainers share into the signature of one, which may have other ``defaults``."""
 
     def decorate(explainer: Explainer) -> Explainer:
-        constructor = signature(explainer)
-        options = [p for p in constructor.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        shared = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default={**_DEFAULTS, **defaults}[name], annotation=kind)
-            for name, kind in get_type_hints(keywords).items()
-        ]
-        explainer.__signature__ = constructor.replace(parameters=[*options, *shared])  # type: ignore[attr-defined]
+        values = {**_DEFAULTS, **defaults}
+        options = ((name, values[name], kind) for name, kind in get_type_hints(keywords).items())
+        explainer.__signature__ = with_options(explainer, options)  # type: ignore[attr-defined]
         return explainer
 
     return decorate

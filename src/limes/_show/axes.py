@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from limes._checks import is_count, unknown_option
+from limes._checks import is_count, unknown_option, with_options
 from limes._explanation.wording import cell, number, shorten
 from limes.exceptions import InputError
 
@@ -118,13 +117,7 @@ class Canvas:
 
 def spelled_out(method: _Method) -> _Method:
     """Let `inspect.signature`, and so help and editors, see ``**options`` one by one; refuse unknown ones."""
-    signature = inspect.signature(method)
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-        for f in fields(Canvas)
-    ]
-    whole = signature.replace(parameters=[*named, *shared])
+    whole = with_options(method, ((f.name, f.default, f.type) for f in fields(Canvas)))
 
     @wraps(method)
     def checked(plots: Any, *arguments: Any, **options: Any) -> Any:
