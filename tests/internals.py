@@ -100,7 +100,7 @@ NAMES = {
     "limes.compat.lime.lime_text": "deletions",
     "limes.designs": "_product",
     "limes.designs._bins": "bin_edges entropy_edges quantile_edges",
-    "limes.designs._column": "SlopeColumn",
+    "limes.designs._column": "SlopeColumn sliced",
     "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
@@ -129,7 +129,7 @@ NAMES = {
         "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
     ),
     "limes.models.forms._linked": "MOST_CELLS as_margin",
-    "limes.models.forms._links": "COPIES CURVES LINKS SQUARES plane_sum",
+    "limes.models.forms._links": "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum",
     "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",

@@ -15,7 +15,18 @@ import oracle
 import slopes
 import strategies
 from effort import examples, repeats
-from internals import LINKS, SQUARES, BinWeights, LinkedExpectation, ProductFamily, Rows, categorical
+from internals import (
+    LINKS,
+    NAMED_LINKS,
+    SQUARES,
+    BinWeights,
+    ExponentialSum,
+    Link,
+    LinkedExpectation,
+    ProductFamily,
+    Rows,
+    categorical,
+)
 from limes.designs import ProductDesign
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
@@ -101,6 +112,29 @@ def test_links_of_linear_margins(stated, rng, link, size, shift):
 
     truth = oracle.truth(stated.columns(resolution=2.0 / max(1.0, size)), f, stated.cells)
     assert_exact(stated.design(), form, truth)
+
+
+@settings(max_examples=examples(20))
+@given(strategies.designs(sizes=(1, 2), most_bins=3), strategies.rngs)
+def test_a_link_whose_nodes_are_not_equidistant(stated, rng):
+    """cos s - 2 cos 2.7s + cos 3.1s: three nodes on one contour, two different steps apart."""
+    heights, weights = np.array([1.0, 2.7, 3.1]), np.array([1.0, -2.0, 1.0])
+    nodes = (1j * heights).astype(complex)
+    rule = ExponentialSum(nodes, weights.astype(complex), np.zeros(3), 3, 0.0, 0.0, 0.0, 0.0)
+
+    class Uneven(Link):
+        def sum(self, lower, upper, tilt, decay=None):
+            return rule
+
+    coef = rng.normal(size=stated.size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(
+            NAMED_LINKS, "uneven", Uneven(lambda s: np.cos(np.multiply.outer(s, heights)) @ weights)
+        )
+        form = forms.Linked(forms.Linear(coef, 0.3), "uneven")
+        columns = stated.columns(resolution=0.5)
+        truth = oracle.truth(columns, lambda x: form.curve.function(0.3 + x @ coef), stated.cells)
+        assert_exact(stated.design(), form, truth)
 
 
 @settings(max_examples=examples(10))

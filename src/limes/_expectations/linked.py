@@ -325,7 +325,7 @@ class _Rule:
         self._start = nodes.real[self._first] * constant + exponentials.log_weights[self._first]
         self._columns = columns
         self._places = [factor.places for factor in factors]
-        group = [NodeGroup(nodes, exponentials.contour)]
+        group = [NodeGroup(nodes, exponentials.equidistant)]
         self._tables = [factor.tables(group, self._scaled) for factor in factors]
 
     def _scaled(self, means: Complexes, contrasts: Complexes, offsets: Floats) -> _Scaled:

@@ -122,7 +122,7 @@ class _Network:
         factors = factors_of(form.margins, columns, slice(None))
         constants = form.margins.terms.intercept
         rules = _rules(form.curve, factors, constants)
-        groups = [NodeGroup(rule.nodes, rule.contour) for rule in rules]
+        groups = [NodeGroup(rule.nodes, rule.equidistant) for rule in rules]
         slopes = coef * np.array([rule.slope for rule in rules])[:, None]
         tables = [factor.tables(groups, Numbers.of) for factor in factors]
         sizes = sum([table.offsets for table in tables], np.zeros(sum(rule.nodes.size for rule in rules)))

@@ -64,8 +64,6 @@ _TREE_CANCELS, _LINK_CANCELS = 1e-6, 2e-4
 _SMALLEST, _SMALLEST_OF_WORDS = 1e-280, 1e-12
 # Largest number of cosines whose pairs are used
 _MOST_COSINES = 128
-# Links with f(-s) = 1 - f(s)
-_SYMMETRIC = ("logistic", "probit")
 # Terms x cells of all columns that are tabulated: 80 MB of float64
 _MOST_NUMBERS = 10_000_000
 
@@ -310,7 +308,7 @@ def link_variance(form: Linked | Ridges, unit: Floats, kind: type = ProductDesig
         sides = [_powers(linked, "exp", 2.0)]
     elif f"{linked.link} squared" in SQUARES and not linked.adds_up:
         sides = [_powers(linked, f"{linked.link} squared")]
-        if linked.link in _SYMMETRIC and not isinstance(linked.margin, NormalizedLinear):
+        if linked.curve.is_symmetric and not isinstance(linked.margin, NormalizedLinear):
             sides.append(_powers(_without_intercept(linked, -1.0), f"{linked.link} squared"))
     else:
         return None

@@ -71,14 +71,21 @@ class ExponentialSum:
     tilt: float
     error: float  # the difference is at most error · size(tilt) · e^{tilt · s}
     slope: float = 0.0  # of kinks
+    is_even: bool = False  # whether the contour's nodes are a constant step apart, which is faster
 
     @classmethod
     def of_waves(
         cls, heights: Floats, weights: Floats, rest: float = 0.0, error: float = 0.0, slope: float = 0.0
     ) -> ExponentialSum:
+        """A sum at ``heights`` a constant step apart on Re z = 0."""
         nodes, count = (1j * heights).astype(np.complex128), heights.size
         unit = np.zeros(count)
-        return cls(nodes, weights.astype(np.complex128), unit, count, 0.0, rest, 0.0, error, slope)
+        return cls(nodes, weights.astype(np.complex128), unit, count, 0.0, rest, 0.0, error, slope, True)
+
+    @property
+    def equidistant(self) -> int:
+        """Number of first nodes that are a constant step apart."""
+        return self.contour if self.is_even else 0
 
 
 # t -> a bound of |E e^{itS}| and of its contrasts, which does not rise
@@ -101,6 +108,7 @@ class Link:
     tilts: tuple[float, ...] = (0.0,)  # contours to choose from, 0 first
     size: Callable[[float], float] = _unit  # factor of the errors on a contour
     is_monotone: bool = True  # extremes on a range are at its ends
+    is_symmetric: bool = False  # link(-s) = 1 - link(s)
 
     @abstractmethod
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
@@ -155,6 +163,7 @@ def _sum(link: Contour, period: float, tilt: float) -> ExponentialSum:
         rest=float((-1.0 if below else 1.0) * np.exp(-np.logaddexp(0.0, period * abs(tilt)))),
         tilt=tilt,
         error=3.0 * float(np.exp(-link.digits)),
+        is_even=True,
     )
 
 
@@ -204,6 +213,7 @@ def links(digits: float) -> Mapping[str, Link]:
             ),
             size=_unit,
             digits=digits,
+            is_symmetric=True,
         ),
         "probit": Contour(
             function=ndtr,
@@ -217,6 +227,7 @@ def links(digits: float) -> Mapping[str, Link]:
             ),
             size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
             digits=digits,
+            is_symmetric=True,
         ),
         "cloglog": Contour(
             function=_log_log,
@@ -257,6 +268,7 @@ def _square(
         function=lambda s: np.asarray(link.function(s) ** 2),
         kernel=kernel,
         residues={p: residue * factor(p) for p, residue in link.residues.items() if factor(p)},
+        is_symmetric=False,
         **fields,
     )
 
