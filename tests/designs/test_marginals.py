@@ -12,14 +12,18 @@ import strategies
 from effort import examples
 from internals import (
     LAWS,
+    Atoms,
     BinCells,
+    GaussianPieces,
     Interval,
     Levels,
     Polynomial,
+    SlopeColumn,
     binned,
     categorical,
     marginal,
     marginals_from_bins,
+    sliced,
     unbinned,
 )
 from limes.exceptions import InputError
@@ -199,3 +203,21 @@ def test_a_line_without_a_square_does_not_overflow():
     line = Polynomial(np.array([[1.0, 2.0, 0.0]]), 0.0, np.zeros(1))
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(line(np.array([1e300, -1e300])), [[2e300, -2e300]])
+
+
+def test_slices_of_a_law_of_several_pieces_have_its_probabilities():
+    """A normal law, a cut one and two atoms in one cell, against their distribution functions."""
+    means, stds = np.array([0.0, 3.0]), np.array([1.0, 0.5])
+    lower, upper = np.array([-np.inf, 2.0]), np.array([np.inf, 5.0])
+    pieces = GaussianPieces.truncated_normal(means, stds, lower, upper, weight=np.array([0.5, 0.3]))
+    atoms = Atoms(np.array([1.0, 1.5]), np.array([0.1, 0.1]))
+    owners = np.zeros(2, dtype=np.int64)
+    law = marginal(BinCells(np.array([-np.inf, np.inf])), [1.0], [(pieces, owners), (atoms, owners)])
+    column = sliced(SlopeColumn(law.laws, np.array([1.2])))
+    edges = column.marginal.cells.edges
+
+    second = stats.truncnorm(-2.0, 4.0, loc=3.0, scale=0.5)
+    below = 0.5 * stats.norm.cdf(edges) + 0.3 * second.cdf(edges) + 0.1 * (edges >= 1) + 0.1 * (edges >= 1.5)
+    assert len(edges) > 8
+    np.testing.assert_allclose(column.probability, np.diff(below), rtol=1e-12)
+    assert edges[column.cell[0]] < 1.2 <= edges[column.cell[0] + 1]

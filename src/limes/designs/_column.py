@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -533,16 +533,14 @@ def _cut(law: Marginal) -> Marginal:
     """Cut the law of a column with one cell into slices of about the same probability."""
     levels = np.arange(1, _SLICES) / _SLICES
     inner = np.unique(law.quantile(np.zeros(levels.size, dtype=np.int64), levels))
-    (measure,) = law.measures
-    if isinstance(measure, Atoms):
-        inner = inner[inner < measure.value.max()]
-        cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
-        owners = cells.locate(measure.value)
-        sums = np.bincount(owners, measure.weight, cells.count)
-        return marginal(cells, sums, [(Atoms(measure.value, measure.weight / sums[owners]), owners)])
+    ends = [m.value if isinstance(m, Atoms) else m.upper for m in law.measures]
+    inner = inner[inner < max(end.max() for end in ends)]
     cells = BinCells(np.concatenate([[-np.inf], inner, [np.inf]]))
-    pieces, mass = _cut_piece(measure, cells.edges)
-    return marginal(cells, mass, [(pieces, np.arange(cells.count))])
+    cuts = [_cut_measure(measure, cells) for measure in law.measures]
+    mass = np.sum([np.bincount(owner, part.weight, cells.count) for part, owner in cuts], axis=0)
+    return marginal(
+        cells, mass, [(replace(part, weight=part.weight / mass[owner]), owner) for part, owner in cuts]
+    )
 
 
 def _with_missing(law: Marginal, probability: Floats) -> Marginal:
@@ -558,13 +556,18 @@ def _with_missing(law: Marginal, probability: Floats) -> Marginal:
     )
 
 
-def _cut_piece(whole: GaussianPieces, edges: Floats) -> tuple[GaussianPieces, Floats]:
-    """Cut one piece at edges (p + 1,): p pieces of weight 1, and their probabilities."""
-    lower, upper = np.maximum(edges[:-1], whole.lower), np.minimum(edges[1:], whole.upper)
-    anchor = np.clip(whole.anchor, lower, upper)
+def _cut_measure(measure: Measure, cells: BinCells) -> tuple[Measure, Ints]:
+    """Cut pieces at edges: parts with their probabilities as weights, and the cell of each."""
+    if isinstance(measure, Atoms):
+        return measure, cells.locate(measure.value)
+    whole = GaussianPieces(*(getattr(measure, each.name).reshape(-1, 1) for each in fields(measure)))
+    lower, upper = np.maximum(cells.edges[:-1], whole.lower), np.minimum(cells.edges[1:], whole.upper)
+    anchor = np.clip(whole.anchor, lower, np.maximum(lower, upper))
     step = whole.steps(anchor)
     slope = whole.slope + whole.precision * step
-    arrays = np.broadcast_arrays(anchor, slope, whole.precision, lower, upper, 1.0, whole.scale)
-    pieces = GaussianPieces(*arrays)
-    density = np.exp(-step * (whole.slope + 0.5 * whole.precision * step))
-    return pieces, pieces.area * density / whole.area
+    arrays = np.broadcast_arrays(anchor, slope, whole.precision, lower, upper, whole.weight, whole.scale)
+    inside = (lower < upper).ravel()
+    parts = GaussianPieces(*(each.ravel()[inside] for each in arrays))
+    density = np.exp(-step * (whole.slope + 0.5 * whole.precision * step)) / whole.area
+    owner = np.tile(np.arange(cells.count), measure.weight.size)[inside]
+    return replace(parts, weight=parts.weight * parts.area * density.ravel()[inside]), owner
