@@ -100,8 +100,9 @@ class JointExpectation(Locked):
         rows = self.family.around(cells)
         design = rows.design()
         support = _support(rows, design)
-        inverse = np.eye(1 + support.used.sum())
-        inverse[1:, 1:] = design.inverse[support.used][:, support.used]
+        used = np.flatnonzero(support.used)
+        inverse = np.eye(1 + used.size)
+        inverse[1:, 1:] = design.inverse[np.ix_(used, used)]
         sample = WeightedSample(
             rows.departures, self._computed, self._clusters, self._statistics, rows.weights
         )
@@ -122,5 +123,5 @@ def _support(rows: OccurringRows, design: JointDesign) -> FeatureSupport:
     total, squares = w @ z, w**2 @ z
     sides = [(total, squares), (1.0 - total, w @ w - squares)]
     numbers = np.minimum(*(np.divide(a**2, b, out=np.zeros_like(a), where=b > 0) for a, b in sides))
-    varies = (z != z[0]).any(axis=0)
+    varies = ~rows.alike.all(axis=0)
     return FeatureSupport(numbers, design.variance > 0, varies & (numbers < _FEWEST))

@@ -236,14 +236,16 @@ class FeatureSupport(NamedTuple):
         of_control = simulated[..., 0, :] ** 2 + (departure**2 * simulated[..., 1:, :] ** 2).sum(axis=-2)
         return np.where(blind, np.inf, np.sqrt(variance + of_control))
 
-    def carriers(self, residuals: Floats, answers: Floats) -> Floats:
+    def carriers(self, residuals: Floats, answers: Floats | None) -> Floats:
         """Effective clusters behind a coefficient's error, (..., k), of those of each one, (..., d, k).
 
         The median over features. A control is fitted to few rows as well: where few answers are large, its
-        residuals may all look alike. The smaller number counts, that of the answers or of the residuals.
+        residuals may all look alike. The smaller number counts, that of the answers (None without a control)
+        or of the residuals.
         """
-        effective = np.where(np.isinf(residuals), np.inf, np.minimum(residuals, answers))
-        effective = np.sort(np.where(self.used[..., None], effective, np.inf), axis=-2)
+        if answers is not None:
+            residuals = np.where(np.isinf(residuals), np.inf, np.minimum(residuals, answers))
+        effective = np.sort(np.where(self.used[..., None], residuals, np.inf), axis=-2)
         middle = np.minimum(self.used.sum(axis=-1) // 2, self.used.shape[-1] - 1)
         return np.asarray(np.take_along_axis(effective, middle[..., None, None], axis=-2)[..., 0, :])
 
@@ -310,8 +312,8 @@ class SandwichVariance:
         size = np.abs(errors).max(axis=0)
         errors = errors / np.where(size > 0, size, 1.0)
         if clusters.are_rows:
-            squares = influence**2
-            within, fourth = squares @ errors**2, squares**2 @ errors**4
+            squares, sizes = influence**2, errors**2
+            within, fourth = squares @ sizes, squares**2 @ sizes**2
         else:
             sums = [clusters.sums(influence * error) ** 2 for error in errors.T]
             within = np.stack([its.sum(axis=1) for its in sums], axis=1)
@@ -439,13 +441,13 @@ class AnswerStatistics:
     differs: Bools  # rows that differ from the most frequent answer, (n, k)
     reach: Floats  # range of the answers, (k,); 0 where all are alike
     probable: Bools  # whether all answers lie between 0 and 1, (k,)
-    rounding: Floats  # largest differences of answers that are rounding errors, (k,)
+    largest: Floats  # size of the largest answer, (k,)
 
     @classmethod
     def from_rows(cls, f: Floats) -> AnswerStatistics:
-        rounding, usual = _ROUNDING * np.abs(f).max(axis=0), _usual(f)
+        largest, usual = np.abs(f).max(axis=0), _usual(f)
         distance = np.abs(f - usual)
-        differs = distance > rounding
+        differs = distance > _ROUNDING * largest
         farthest = np.where(differs, distance, 0.0).max(axis=0)
         return cls(
             usual=usual,
@@ -453,8 +455,13 @@ class AnswerStatistics:
             differs=differs,
             reach=np.maximum(farthest, np.where(differs.any(axis=0), np.ptp(f, axis=0), 0.0)),
             probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
-            rounding=rounding,
+            largest=largest,
         )
+
+    @property
+    def rounding(self) -> Floats:
+        """Largest differences of answers that are rounding errors, (k,)."""
+        return _ROUNDING * self.largest
 
     @cached_property
     def n_unlike(self) -> Ints:
@@ -482,15 +489,13 @@ class AnswerStatistics:
         reach, total = self.reach_around(prediction), np.zeros((2, len(influence), self.std.size))
         differs = self.differs & (np.abs(errors - _usual(errors)) > self.rounding)
         unexplained = np.abs(errors) > self.negligible
-        rare, sizes = (
-            np.stack([differs, unexplained]).astype(np.float64),
-            (np.where(reach > 0, reach, np.inf), self.std),
-        )
+        rare = np.concatenate([differs, unexplained], axis=1).astype(np.float64)
+        sizes = (np.where(reach > 0, reach, np.inf), self.std)
         for side in (influence > 0, influence < 0):
             n_rare = side.astype(np.float64) @ rare
             if (n_rare < ENOUGH_ANSWERS).any():
                 typical = (np.where(side, influence, 0.0) ** 2).sum(axis=1) / np.maximum(side.sum(axis=1), 1)
-                for least, numbers, size in zip(total, n_rare, sizes, strict=True):
+                for least, numbers, size in zip(total, np.split(n_rare, 2, axis=1), sizes, strict=True):
                     least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
 
@@ -550,7 +555,8 @@ def least_squares(
     centred, f, used = sample.centred, sample.f, support.used
     residuals = f if residuals is None else residuals
     simulated = simulated_errors(controls) if controls else np.zeros((1 + used.size, f.shape[1]))
-    regressors = np.column_stack([np.ones(len(f)), centred if used.all() else centred[:, used]])
+    regressors = np.ones((len(f), 1 + used.sum()))
+    regressors[:, 1:] = centred if used.all() else centred[:, used]
     weighted = regressors if sample.weights is None else regressors * sample.weights[:, None]
     if inverse is None:
         inverse = np.linalg.pinv(regressors.T @ weighted, hermitian=True)
@@ -570,18 +576,18 @@ def least_squares(
     mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
     # where the residuals are 0, R² is 1, however the sample happens to scatter
     variance = (coef * gamma).sum(axis=0) + mean_square
-    variance = np.where(is_constant(variance, np.abs(f).max(axis=0)), 0.0, variance)
+    variance = np.where(is_constant(variance, sample.statistics.largest), 0.0, variance)
 
     # what moves the intercept, the coefficients, and the surrogate at the explained row
     at_row = np.concatenate([[1.0], features.departure])
     every_influence = np.vstack([all_influence, at_row @ all_influence])
     every = SandwichVariance.from_rows(every_influence, errors, sample.clusters)
     least = sample.statistics.least_variances(every_influence, errors, prediction)
-    sandwich = uncontrolled = every.of_sums(slice(-1))
+    sandwich, of_answers = every.of_sums(slice(-1)), None
     variances = every.variances(sandwich.variance_reduction, least)
     if controls:
         answers = f - regressors @ (influence @ f)
-        uncontrolled = SandwichVariance.from_rows(all_influence, answers, sample.clusters)
+        of_answers = SandwichVariance.from_rows(all_influence, answers, sample.clusters).effective[1:]
     moves = _Moves(all_influence[1:], errors, mean, coef, gamma, variance, squares)
     noise, (total, each) = moves.noise(features, sample.clusters), moves.variances(features, sample)
     seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
@@ -610,7 +616,7 @@ def least_squares(
         share_errors=shares,
         noise=noise,
         n_unlike=sample.statistics.n_unlike,
-        carriers=support.carriers(sandwich.effective[1:], uncontrolled.effective[1:]),
+        carriers=support.carriers(sandwich.effective[1:], of_answers),
         effective=np.array(
             float(len(f)) if sample.weights is None else 1.0 / (sample.weights @ sample.weights)
         ),

@@ -52,11 +52,16 @@ class OccurringRows:
         """Centred features z - α, (n, d)."""
         return self.z - self.inclusion
 
+    @cached_property
+    def alike(self) -> Bools:
+        """Which features are those of the first row, (n, d)."""
+        return np.asarray(self.z == self.z[0])
+
     def design(self) -> JointDesign:
         """Return the moments of z."""
         sigma = self.departures.T @ (self.weights[:, None] * self.departures)
         # a feature that never changes among rows with weight has variance 0, whatever rounding adds
-        fixed = (self.z == self.z[0])[self.weights > 0].all(axis=0)
+        fixed = self.alike.all(axis=0, where=(self.weights > 0)[:, None])
         sigma[fixed] = sigma[:, fixed] = 0.0
         return JointDesign(self.inclusion, sigma, np.array(self.log_weight))
 
@@ -103,7 +108,7 @@ class JointDesign:
         """Features z at the explained row: ones, (d,)."""
         return np.ones(self.size)
 
-    @property
+    @cached_property
     def departure(self) -> Floats:
         """Features z at the explained row - α; 0 for a column that cannot vary."""
         return np.where(self.variance > 0, 1.0 - self.inclusion, 0.0)
@@ -185,15 +190,20 @@ class JointFamily:
     def cells(self, rows: Floats) -> Ints:
         return self.product.cells(rows)
 
+    @cached_property
+    def _log_weights(self) -> Floats:
+        """Log π of a row that changes 0, ..., d cells, (d + 1,)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            changed = np.arange(len(self.marginals) + 1)
+            return np.nan_to_num(-0.5 * changed / np.float64(self.weights.bandwidth) ** 2)
+
     def around(self, cells: Ints) -> OccurringRows:
         """Return the background's rows with their weights around a row with these cells (d,)."""
         z = (self.codes == cells.astype(self.codes.dtype)).astype(np.float64)
-        changed = cells.size - z.sum(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            log_weights = np.nan_to_num(-0.5 * changed / np.float64(self.weights.bandwidth) ** 2)
+        changed = cells.size - z.sum(axis=1).astype(np.int64)
         # the nearest row has weight 1 before normalisation, however far it is
-        nearest = log_weights.max()
-        weights = np.exp(log_weights - nearest)
+        nearest = self._log_weights[changed.min()]
+        weights = np.exp(self._log_weights - nearest)[changed]
         total = float(weights.sum())
         return OccurringRows(z, weights / total, float(nearest + np.log(total / len(z))))
 
