@@ -129,7 +129,9 @@ NAMES = {
         "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
     ),
     "limes.models.forms._linked": "MOST_CELLS as_margin",
-    "limes.models.forms._links": "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum",
+    "limes.models.forms._links": (
+        "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum"
+    ),
     "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",
