@@ -60,6 +60,16 @@ def stacked_rows(rows: Sequence[Any]) -> Any:
     return np.asarray(rows[0])[None] if len(rows) == 1 else np.stack(rows)
 
 
+def aligned(features: Floats, values: Floats) -> Floats:
+    """Append axes to features (..., d) for the outputs of values (..., d, *outputs)."""
+    return features.reshape((*features.shape, *(1,) * (values.ndim - features.ndim)))
+
+
+def weighted_sum(features: Floats, values: Floats) -> Floats:
+    """Σ_j features_j values_j, (..., d) and (..., d, *outputs) -> (..., *outputs)."""
+    return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
+
+
 def times(x: Floats, coef: Floats) -> Floats:
     """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows."""
     # each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, distinct_rows, stacked_rows
+from limes._arrays import Bools, Floats, Ints, distinct_rows, stacked_rows, weighted_sum
 from limes._expectations.least_squares import can_be_trusted
 from limes._expectations.moments import (
     REFUSED,
@@ -36,7 +36,6 @@ from limes.designs._product import (
     ProductDesign,
     ProductFamily,
     Rows,
-    weighted_sum,
 )
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import BlackBox, Form

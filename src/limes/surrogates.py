@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from limes._arrays import Floats, is_constant
+from limes._arrays import Floats, aligned, is_constant, weighted_sum
 from limes._expectations.moments import Moments
-from limes.designs._product import Features, aligned, weighted_sum
+from limes.designs._product import Features
 from limes.exceptions import ModelError
 
 __all__ = ["Surrogate", "least_squares", "ridge"]

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, times
+from limes._arrays import Floats, Ints, aligned, times
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import Function
 from limes._kernels import add_node_products
 from limes.designs._column import Column
-from limes.designs._product import Rows, aligned
+from limes.designs._product import Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, Places, padded
+from limes._arrays import Bools, Floats, Ints, Places, aligned, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
 from limes.designs._column import Column
-from limes.designs._product import ProductFamily, Rows, aligned
+from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
 

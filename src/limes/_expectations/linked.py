@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, times
+from limes._arrays import Floats, Ints, aligned, times
 from limes._expectations.groups import Group, GroupTables, factors_of
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
@@ -40,7 +40,7 @@ from limes._expectations.tabulated import (
 from limes._functions import Function
 from limes._kernels import add_exponentials
 from limes.designs._column import Column, ColumnOfLaws
-from limes.designs._product import Rows, aligned
+from limes.designs._product import Rows
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, Objects, stacked_rows
+from limes._arrays import Bools, Floats, Ints, Objects, aligned, stacked_rows
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes._threads import Progress
-from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, aligned, rows_at_once
+from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, rows_at_once
 from limes.exceptions import InputError, ModelError
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key

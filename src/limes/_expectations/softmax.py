@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, aligned
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
@@ -33,7 +33,7 @@ from limes._expectations.tabulated import (
 )
 from limes.designs._column import ColumnOfLaws
 from limes.designs._marginals import Atoms
-from limes.designs._product import ProductFamily, aligned
+from limes.designs._product import ProductFamily
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Softmax
 from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum

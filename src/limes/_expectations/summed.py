@@ -36,7 +36,7 @@ from math import prod
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, aligned
 from limes._expectations.groups import Group, factors_of
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
@@ -52,7 +52,7 @@ from limes._functions import Function, Identity, Polynomial
 from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
-from limes.designs._product import ProductFamily, aligned
+from limes.designs._product import ProductFamily
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier

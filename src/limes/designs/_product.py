@@ -21,7 +21,16 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, distinct_rows, first_of_each, float_array, stacked_rows
+from limes._arrays import (
+    Bools,
+    Floats,
+    Ints,
+    aligned,
+    distinct_rows,
+    first_of_each,
+    float_array,
+    stacked_rows,
+)
 from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, column_at, sliced
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
@@ -153,16 +162,6 @@ class InUnits(NamedTuple):
         units = None if self.units is None else self.units[rows]
         slopes = None if self.slopes is None else self.slopes[rows]
         return type(self)(self.features.select(rows), self.inner.select(rows), units, slopes)
-
-
-def aligned(features: Floats, values: Floats) -> Floats:
-    """Append axes to features (..., d) for the outputs of values (..., d, *outputs)."""
-    return features.reshape((*features.shape, *(1,) * (values.ndim - features.ndim)))
-
-
-def weighted_sum(features: Floats, values: Floats) -> Floats:
-    """Σ_j features_j values_j, (..., d) and (..., d, *outputs) -> (..., *outputs)."""
-    return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
 
 
 # -- many rows -----------------------------------------------------------------------------------------------
