@@ -80,7 +80,7 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     yield Text()
     yield Text(row.verdict)
     yield Text()
-    for finding, others in by_kind(row.findings):
+    for finding, also in by_kind(row.findings):
         yield Text.assemble(
             (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity]),
             "  ",
@@ -88,8 +88,8 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
             (f" {finding.unit}", "dim"),
         )
         yield Padding(Text(one_line(finding.sentence)), (0, 0, 0, 2))
-        if others:
-            yield Padding(Text(one_line(also(others))), (0, 0, 0, 2))
+        if also:
+            yield Padding(Text(one_line(also)), (0, 0, 0, 2))
         yield Padding(Text(f"→ {one_line(finding.advice)}", style="italic"), (0, 0, 1, 2))
     table = numbers_table()
     table.add_column("measure", no_wrap=True)
@@ -104,18 +104,12 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     yield Text(f"{rest} in .rows[0].measures and to_html()", style="dim")
 
 
-def by_kind(findings: Sequence[Finding]) -> list[tuple[Finding, list[Finding]]]:
-    """Return the first finding of each kind, and the others of that kind; warnings come first."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.kind, []).append(finding)
-    return [(group[0], group[1:]) for group in groups.values()]
-
-
-def also(findings: Sequence[Finding]) -> str:
-    """Return features and numbers of further findings of one kind."""
-    parts = [f"{', '.join(f.features) or f.kind} ({number(f.number, 3)})" for f in findings]
-    return f"The same holds for {', '.join(parts)}."
+def by_kind(findings: Sequence[Finding]) -> Iterator[tuple[Finding, str]]:
+    """Yield the first finding of each kind, and a sentence on others of that kind; warnings come first."""
+    for kind in dict.fromkeys(finding.kind for finding in findings):
+        first, *others = (finding for finding in findings if finding.kind == kind)
+        parts = [f"{', '.join(f.features) or kind} ({number(f.number, 3)})" for f in others]
+        yield first, f"The same holds for {', '.join(parts)}." if parts else ""
 
 
 def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -178,9 +172,8 @@ def _content(diagnosis: Diagnosis) -> dict[str, Any]:
         "diagnosis": diagnosis,
         "counts": diagnosis.counts(),
         "kinds": _first_of_each(diagnosis),
-        "also": also,
         "rows": [
-            (row, by_kind(row.findings), _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
+            (row, [*by_kind(row.findings)], _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
             for row in rows
         ],
         "omitted": count(omitted, "further row") if omitted else "",
