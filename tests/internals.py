@@ -62,6 +62,7 @@ NAMES = {
     "limes._explainers.options": "METHODS",
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",
     "limes._explainers.results": "RARE sampling_warnings",
+    "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",
     "limes._explainers.tables": "fits",
     "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
     "limes._explainers.tables.model": "Probe",
@@ -92,7 +93,7 @@ NAMES = {
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
     "limes._show.axes": "LOWERS RAISES UNKNOWN ranks",
-    "limes._show.inputs": "Outlines drawn_lanes gallery image_view pieces",
+    "limes._show.inputs": "KINDS Outlines SIGNS drawn_lanes gallery image_view pieces",
     "limes._show.effects": "draw_effect draw_effects",
     "limes._show.plots": "Plots",
     "limes._threads": (

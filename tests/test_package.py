@@ -17,7 +17,20 @@ from pathlib import Path
 import pytest
 
 import limes
-from internals import _HOME, MissingLibraryError, Plots
+from internals import (
+    _FILLS,
+    _HOME,
+    _SEGMENTATIONS,
+    KINDS,
+    METHODS,
+    SIGNS,
+    TABLE_LAWS,
+    WEIGHTS,
+    MissingLibraryError,
+    Plots,
+    series_fills,
+    series_segmentations,
+)
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
@@ -126,6 +139,20 @@ def test_the_page_of_public_names_lists_all_pictures():
     (pictures,) = re.findall(r"^\| `plot` \| pictures: (.*) \(\[gallery\]", page, flags=re.MULTILINE)
     methods = [name for name in vars(Plots) if callable(getattr(Plots, name)) and not name.startswith("_")]
     assert re.findall(r"`(\w+)`", pictures) == methods
+
+
+@pytest.mark.parametrize(
+    ("documented", "choices"),
+    [
+        (Plots.image, [*KINDS, *SIGNS]),
+        (limes.gallery, KINDS),
+        (limes.TabularExplainer, [*TABLE_LAWS, *WEIGHTS, *METHODS]),
+        (limes.ImageExplainer, [*_SEGMENTATIONS, *_FILLS]),
+        (limes.SeriesExplainer, [*series_segmentations, *series_fills]),
+    ],
+)
+def test_docstrings_name_all_choices(documented, choices):
+    assert set(choices) <= set(re.findall(r'"([\w+-]+)"', documented.__doc__))
 
 
 PLACES = ["src", "kernels", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"]
