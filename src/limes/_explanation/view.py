@@ -36,8 +36,8 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 
 # R² below the first is a warning, below the second a sentence
 POOR_FIT, PARTIAL_FIT = 0.25, 0.5
-# Standard errors by which a sampled R² must be below
-_SURE = 2.0
+# Standard errors by which a sampled number must pass a threshold
+SURE = 2.0
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
@@ -366,7 +366,7 @@ def meaning(explanation: Explanation) -> str:
 
 def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
     """Return how much the surrogate captures, as a sentence, where that is surely less than half."""
-    if not fidelity + _SURE * error < PARTIAL_FIT:
+    if not fidelity + SURE * error < PARTIAL_FIT:
         return ""
     share = f"{max(fidelity, 0.0):.0%}" if fidelity >= _LEAST else "nothing"
     captured = f"The surrogate captures {share} of how the model varies around this row"
@@ -380,7 +380,7 @@ def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True
 
 
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    return fidelity + _SURE * error < POOR_FIT
+    return fidelity + SURE * error < POOR_FIT
 
 
 def one_line_summary(explanation: Explanation) -> str:
