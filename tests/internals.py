@@ -10,7 +10,7 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes": "_cli _threads",
+    "limes": "_HOME _cli _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
@@ -57,17 +57,20 @@ NAMES = {
     "limes._expectations.summed": "envelope SummedExpectation",
     "limes._expectations.variance": "link_variance",
     "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
-    "limes._explainers.image": "filled filler",
+    "limes._explainers.image": "filled filler _FILLS _SEGMENTATIONS",
+    "limes._explainers.masked": "_LINKS",
+    "limes._explainers.options": "METHODS",
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",
     "limes._explainers.results": "RARE sampling_warnings",
+    "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",
     "limes._explainers.tables": "fits",
-    "limes._explainers.tables.laws": "number_texts",
+    "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
     "limes._explainers.tables.model": "Probe",
     "limes._explainers.tables.suggestion": "_WORTH",
     "limes._explainers.tables.table": "Table",
     "limes._explainers.text": "sentences",
     "limes._explanation": "Explanation UnknownNameError",
-    "limes._explanation.fit": "Effect EffectAxes Effects",
+    "limes._explanation.fit": "Effect Effects",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
     "limes._explanation.wording": (
@@ -90,8 +93,9 @@ NAMES = {
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
     "limes._show.axes": "LOWERS RAISES UNKNOWN ranks",
-    "limes._show.inputs": "Outlines drawn_lanes gallery image_view pieces",
+    "limes._show.inputs": "KINDS Outlines SIGNS drawn_lanes gallery image_view pieces",
     "limes._show.effects": "draw_effect draw_effects",
+    "limes._show.plots": "Plots",
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
     ),
@@ -107,7 +111,7 @@ NAMES = {
         "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal marginal"
     ),
     "limes.designs._product": "Features FeatureTable ProductFamily Rows",
-    "limes.designs._weights": "BinWeights EuclideanWeights named_weights",
+    "limes.designs._weights": "BinWeights EuclideanWeights WEIGHTS named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
@@ -142,7 +146,7 @@ NAMES = {
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
     "limes.scale._sources": "Unreadable typed Part Source Source:Inputs decimated",
     "limes.scale._stores": "checksum place_of write_whole",
-    "limes.scale._tables": "Cluster Heartbeat engine_of explain_files pickled unpickled",
+    "limes.scale._tables": "_MODULES Cluster Heartbeat engine_of explain_files pickled unpickled",
     "limes.scale.spark": "check_java spark_context",
     "limes.surrogates": "least_squares",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -16,7 +17,20 @@ from pathlib import Path
 import pytest
 
 import limes
-from internals import MissingLibraryError
+from internals import (
+    _FILLS,
+    _HOME,
+    _SEGMENTATIONS,
+    KINDS,
+    METHODS,
+    SIGNS,
+    TABLE_LAWS,
+    WEIGHTS,
+    MissingLibraryError,
+    Plots,
+    series_fills,
+    series_segmentations,
+)
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
@@ -55,6 +69,17 @@ def test_public_names_exist_and_others_do_not():
     assert dir(limes) == sorted(limes.__all__)  # whatever was imported before
     with pytest.raises(AttributeError, match="tabular_explainer"):
         limes.tabular_explainer  # noqa: B018
+
+
+def test_type_checkers_are_told_the_home_of_each_public_name():
+    tree = ast.parse(Path(limes.__file__).read_text(encoding="utf-8"))
+    (told,) = (node.body for node in tree.body if isinstance(node, ast.If))
+    homes = {
+        alias.name: f"limes.{alias.name}" if statement.module == "limes" else statement.module
+        for statement in told
+        for alias in statement.names
+    }
+    assert homes == _HOME
 
 
 @pytest.mark.examples
@@ -107,6 +132,27 @@ def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
     names = {field.name for field in fields(limes.Explanation)}
     names |= {name for name in dir(limes.Explanation) if not name.startswith("_")}
     assert set(PAGE["limes.Explanation"]) == names
+
+
+def test_the_page_of_public_names_lists_all_pictures():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    (pictures,) = re.findall(r"^\| `plot` \| pictures: (.*) \(\[gallery\]", page, flags=re.MULTILINE)
+    methods = [name for name in vars(Plots) if callable(getattr(Plots, name)) and not name.startswith("_")]
+    assert re.findall(r"`(\w+)`", pictures) == methods
+
+
+@pytest.mark.parametrize(
+    ("documented", "choices"),
+    [
+        (Plots.image, [*KINDS, *SIGNS]),
+        (limes.gallery, KINDS),
+        (limes.TabularExplainer, [*TABLE_LAWS, *WEIGHTS, *METHODS]),
+        (limes.ImageExplainer, [*_SEGMENTATIONS, *_FILLS]),
+        (limes.SeriesExplainer, [*series_segmentations, *series_fills]),
+    ],
+)
+def test_docstrings_name_all_choices(documented, choices):
+    assert set(choices) <= set(re.findall(r'"([\w+-]+)"', documented.__doc__))
 
 
 PLACES = ["src", "kernels", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"]

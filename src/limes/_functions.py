@@ -11,7 +11,7 @@ This file lies below designs and models because both use it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -306,6 +306,18 @@ class Texture(NamedTuple):
     panels: int = 4  # on each side of a density's peak, with which a quadrature begins
 
 
+def parts(function: Function) -> Iterator[Function]:
+    """Yield the families that a function is made of, without factors."""
+    match function:
+        case Filled():
+            yield from parts(function.function)
+        case Stacked():
+            for family in function.families:
+                yield from parts(family)
+        case _:
+            yield function
+
+
 def texture(function: Function) -> Texture:
     """The texture of a family of functions; lookups are constant, and have no breaks."""
     match function:
@@ -321,10 +333,8 @@ def texture(function: Function) -> Texture:
         case Filled():
             return texture(function.function)
         case Stacked():
-            parts = [texture(family) for family in function.families]
-            breaks = np.unique(np.concatenate([part.breaks for part in parts]))
-            panels = max(part.panels for part in parts)
-            return Texture(breaks, all(part.constant for part in parts), panels)
+            breaks, constant, panels = zip(*map(texture, function.families), strict=True)
+            return Texture(np.unique(np.concatenate(breaks)), all(constant), max(panels))
         case Shape() | SmoothFunctions():
             return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
         case Identity() | Power() | Polynomial():
@@ -339,21 +349,14 @@ def landmarks(function: Function) -> Floats:
             return np.append(function.keys, [function.keys.max(initial=0.0) + 1.0, np.nan])
         case Members():
             return np.append(np.arange(float(function.allowed.shape[1])), [-1.0, np.nan])
-        case Filled():
-            return np.append(landmarks(function.function), np.nan)
-        case Stacked():
-            return np.concatenate([landmarks(family) for family in function.families])
+        case Filled() | Stacked():
+            return np.concatenate([landmarks(part) for part in parts(function)])
     return np.append(texture(function).breaks, [np.inf, np.nan])
 
 
 def by_category(function: Function) -> bool:
     """Whether functions look up categories: no two values of the column need have one value of theirs."""
-    match function:
-        case Filled():
-            return by_category(function.function)
-        case Stacked():
-            return any(by_category(family) for family in function.families)
-    return isinstance(function, Members | Lookup)
+    return any(isinstance(part, Members | Lookup) for part in parts(function))
 
 
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:

@@ -12,7 +12,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from threading import Event, Lock, current_thread, local
@@ -285,23 +285,15 @@ def tqdm_class() -> Any:
 
 
 def progress_of(*, shown: bool) -> Progress:
-    return _bar if shown else _no_bar
+    return partial(_bar, shown=shown)
 
 
 @contextmanager
-def _bar(total: int, unit: str = "rows", /) -> Iterator[Callable[[int], object]]:
-    if total == 1:
-        yield _ignore
+def _bar(total: int, unit: str = "rows", /, *, shown: bool) -> Iterator[Callable[[int], object]]:
+    if total == 1 or not shown:
+        yield lambda _: None
         return
     live = sys.stderr.isatty() or "ipykernel" in sys.modules
     interval = 0.1 if live else _LOG_SECONDS
     with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
         yield bar.update
-
-
-def _no_bar(total: int, unit: str = "rows", /) -> nullcontext[Callable[[int], object]]:  # noqa: ARG001 - one signature
-    return nullcontext(_ignore)
-
-
-def _ignore(count: int) -> None:
-    pass

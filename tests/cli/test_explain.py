@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import chdir
@@ -19,10 +20,22 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import limes
-from internals import app, features_of, output_of
+from internals import (
+    _FILLS,
+    _LINKS,
+    _MODULES,
+    _SEGMENTATIONS,
+    METHODS,
+    TABLE_LAWS,
+    WEIGHTS,
+    app,
+    features_of,
+    output_of,
+)
 from limes import Explanation
 from limes.exceptions import InputError, LimesError
 from wines import write_wines
@@ -342,3 +355,29 @@ def test_a_number_is_the_position_of_an_output_of_a_model_without_classes(classe
     assert output_of("1", model) == output
     assert output_of("margin", model) == "margin"
     assert output_of(None, model) is None
+
+
+def words_of_help(option):
+    """What each command's help says of an option, in words; without a reference to another command."""
+    options = [
+        p for command in get_command(app).commands.values() for p in command.params if p.name == option
+    ]
+    return [re.findall(r"[\w-]+", p.help) for p in options if not p.help.startswith("As for")]
+
+
+@pytest.mark.parametrize(
+    ("option", "choices"),
+    [
+        ("law", TABLE_LAWS),
+        ("weights", WEIGHTS),
+        ("method", METHODS),
+        ("segments", _SEGMENTATIONS),
+        ("fill", _FILLS),
+        ("link", _LINKS),
+        ("engine", _MODULES),
+    ],
+)
+def test_the_help_names_all_choices(option, choices):
+    helps = words_of_help(option)
+    assert helps
+    assert all(set(choices) <= set(words) for words in helps)

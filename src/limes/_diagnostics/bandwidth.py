@@ -27,8 +27,9 @@ import numpy as np
 
 from limes._arrays import Bools, Floats
 from limes._diagnostics.context import DiagnosticContext
-from limes._diagnostics.finding import SURE, Finding, Measure, RowOutput, enumerate_names, output_positions
+from limes._diagnostics.finding import Finding, Measure, RowOutput, enumerate_names, output_positions
 from limes._explanation.drawing import Card, Printable, drawer
+from limes._explanation.view import SURE
 from limes._explanation.wording import number
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError

@@ -96,7 +96,7 @@ class MixtureSample:
         """E_w[f | condition], with condition (m,)."""
         conditional = weights if condition is None else weights * condition
         total = conditional.sum()
-        if total == 0 or 1 / ((conditional / total) ** 2).sum() < _FEWEST * self.noise:
+        if total == 0 or self._are_few(conditional):
             return _UNKNOWN
         share = conditional / total
         mean = share @ self.f
@@ -104,7 +104,7 @@ class MixtureSample:
 
     def variance(self, weights: Floats) -> Estimate:
         """Var_w f, 0 if it is rounding, NaN if too few rows count."""
-        if 1 / (weights**2).sum() < _FEWEST * self.noise:
+        if self._are_few(weights):
             return _UNKNOWN
         spread = (self.f - weights @ self.f) ** 2
         variance = weights @ spread
@@ -141,11 +141,14 @@ class MixtureSample:
         slopes = ((features != 0) & (features != 1)).any(axis=0)
         few = ~(np.ptp(features, axis=0) > 0)
         for z in (0.0, 1.0):
-            held = weights[:, None] * (slopes | (features == z))
-            total, squares = held.sum(axis=0), (held**2).sum(axis=0)
-            size = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
-            few |= size < _FEWEST * self.noise
+            few |= self._are_few(weights[:, None] * (slopes | (features == z)))
         return np.asarray(few)
+
+    def _are_few(self, weights: Floats) -> Bools:
+        """Whether the effective number of rows, (Σ w)² / Σ w² of weights (m, ...), is too small."""
+        total, squares = weights.sum(axis=0), (weights**2).sum(axis=0)
+        size = np.divide(total**2, squares, out=np.zeros_like(total), where=squares > 0)
+        return np.asarray(size < _FEWEST * self.noise)
 
 
 def kernel(squared: Floats, bandwidth: float) -> Floats:
@@ -527,11 +530,9 @@ class ExactSource(SampledSource):
         in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
         if in_columns and isinstance(context, TableContext) and not context.family.by_cell:
             # rows with separate laws are explained together
-            its = Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
-            numbers, moments = explain_rows(expectation, its)
-            assert numbers.units is not None  # noqa: S101 - of designs under smooth weights
-            coef = least_squares(numbers.inner, moments).per(numbers.units).coef
-            coef = coef.reshape(len(rows), context.rows.shape[1], -1)
+            _, coef = self._explained(
+                Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
+            )
         else:
             designs = context.designs(bandwidth)
             _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])
@@ -543,10 +544,7 @@ class ExactSource(SampledSource):
         first, m = designs[0], len(designs)
         if _in_blocks(expectation, first):
             cells = np.stack([design.cells for design in designs])
-            its = Rows.in_cells(first.family, cells)
-            moments = expectation.at(its)
-            coef = least_squares(its.features.features, moments).coef
-            return moments.mean.reshape(m, -1), coef.reshape(*cells.shape, -1)
+            return self._explained(Rows.in_cells(first.family, cells))
         inner_moments = [
             (design.in_units(), expectation.moments(design.in_units(), row))
             for design, row in zip(designs, np.broadcast_to(rows, (m, rows.shape[-1])), strict=True)
@@ -555,6 +553,13 @@ class ExactSource(SampledSource):
         fits = [least_squares(inner, moments) for inner, moments in inner_moments]
         coef = np.stack([fit.per(design.units).coef for fit, design in zip(fits, designs, strict=True)])
         return mean.reshape(m, -1), coef.reshape(*coef.shape[:2], -1)
+
+    def _explained(self, rows: Rows) -> tuple[Floats, Floats]:
+        """E_w f (n, k) and β (n, d, k) of n rows of a family."""
+        numbers, moments = explain_rows(self._expectation, rows)
+        fit = least_squares(numbers.inner, moments)
+        coef = fit.coef if numbers.units is None else fit.per(numbers.units).coef
+        return moments.mean.reshape(len(rows), -1), coef.reshape(*rows.cells.shape, -1)
 
 
 def source_of(expectation: Expectation) -> SampledSource:

@@ -321,7 +321,7 @@ class Diagnosis(Page):
 
     @property
     def plot(self) -> DiagnosisPlots:
-        """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profiles(row=0)``."""
+        """Pictures: ``.plot.bandwidth(row=0)`` and ``.plot.profile(row=0)``."""
         plots: DiagnosisPlots = drawer("diagnostics").DiagnosisPlots(self)
         return plots
 

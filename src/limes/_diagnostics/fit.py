@@ -27,8 +27,9 @@ import numpy as np
 from limes._arrays import Floats, weighted_sum
 from limes._diagnostics.bandwidth import paths
 from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
-from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, SURE, Finding, Measure, RowOutput, worst
+from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, Finding, Measure, RowOutput, worst
 from limes._expectations.moments import Moments
+from limes._explanation.view import SURE
 from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
 from limes.surrogates import LIME_SAMPLES, ridge
 

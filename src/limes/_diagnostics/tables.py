@@ -58,13 +58,13 @@ from limes._diagnostics.finding import (
     NEARLY_ALL,
     OF_LINEAR,
     SEVERITIES,
-    SURE,
     Finding,
     Measure,
     RowOutput,
     Severity,
     worst,
 )
+from limes._explanation.view import SURE
 from limes.designs._marginals import BinCells, Crossings
 
 # -- cancellation --------------------------------------------------------------------------------------------

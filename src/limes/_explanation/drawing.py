@@ -7,7 +7,7 @@ looked up by name, so that explaining loads no library of plots, tables or templ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -138,7 +138,7 @@ class Described(Printable):
         facts, method = self._facts(), getattr(self, "method", None)
         reason = facts.get("reason", "")
         sampled = f"sampled, with standard errors{f', because {reason}' if reason else ''}"
-        shown = [(one_line(name), _fact(fact)) for name, fact in facts.items() if name not in _NOT_SHOWN]
+        shown = fact_texts({name: fact for name, fact in facts.items() if fact is not None}, _NOT_SHOWN)
         return Card(
             title=f"{type(self).__name__} of {facts['model']}",
             subtitle="exact: the model was read" if method == "exact" else sampled if method else "",
@@ -146,6 +146,15 @@ class Described(Printable):
         )
 
 
-def _fact(fact: Any) -> str:
-    text = one_line(fact if isinstance(fact, str) else "" if fact is None else json.dumps(fact, default=str))
-    return text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…"
+def fact_texts(
+    facts: Mapping[str, Any], hidden: Collection[str], longest: int = _LONGEST_FACT
+) -> list[tuple[str, str]]:
+    """Return names and texts of facts, cut at a length."""
+    written = (
+        (name, one_line(fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False, default=str)))
+        for name, fact in facts.items()
+        if name not in hidden
+    )
+    return [
+        (one_line(name), text if len(text) <= longest else f"{text[:longest]}…") for name, text in written
+    ]

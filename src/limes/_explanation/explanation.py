@@ -562,7 +562,7 @@ class Explanation(Page):
         InputError
             The text or file is not readable, not complete, or of an unknown format or version.
         """
-        return cls(**json.loads(text_or_path, _stored_names(cls)))
+        return cls(**json.loads(text_or_path, _stored_names(cls), _ARRAYS))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.

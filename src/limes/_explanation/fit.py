@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from limes._checks import require
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes.exceptions import InputError
@@ -121,24 +120,6 @@ class Interaction(_Drawn):
 ROWS_TOGETHER = 1000
 
 
-class EffectAxes(NamedTuple):
-    """The axes of effects: a number of rows, names of outputs and of features, in this order."""
-
-    rows: int
-    outputs: tuple[str, ...]
-    features: tuple[str, ...]
-    # positions of the outputs that a column's name alone refers to: of two classes the second, positive one
-    shown: Sequence[int]
-
-    @property
-    def size(self) -> int:
-        return self.rows * len(self.outputs) * len(self.features)
-
-    def place(self, position: int) -> tuple[int, int, int]:
-        row, rest = divmod(position, len(self.outputs) * len(self.features))
-        return (row, *divmod(rest, len(self.features)))
-
-
 class Effects(Sequence[Effect], _Drawn):
     """Effects of the columns, row by row and output by output: a sequence, also by the name of a column.
 
@@ -147,30 +128,32 @@ class Effects(Sequence[Effect], _Drawn):
 
     def __init__(
         self,
-        axes: EffectAxes,
         rows_from: Callable[[int], Callable[[int, int, int], Effect]],
-        positions: range,
+        rows: int,
+        outputs: Sequence[str],
+        features: Sequence[str],
+        shown: Sequence[int],
+        positions: range | None = None,
     ) -> None:
-        self._axes, self._rows_from, self._positions = axes, rows_from, positions
-        # first row, and the function that makes the effects of rows from there on; replaced together
-        self._block: tuple[int, Callable[[int, int, int], Effect]] | None = None
+        # returns what makes the effects of rows from a first one on
+        self._rows_from = rows_from
+        self._rows, self._outputs, self.features = rows, outputs, features
+        # positions of the outputs that a column's name alone refers to: of two classes the second, positive
+        self._shown = shown
+        whole = range(rows * len(outputs) * len(features))
+        self._positions = whole if positions is None else positions
 
     def __repr__(self) -> str:
-        axes = self._axes
-        sizes = f"{axes.rows} rows, {len(axes.outputs)} outputs, {len(axes.features)} columns"
+        sizes = f"{self._rows} rows, {len(self._outputs)} outputs, {len(self.features)} columns"
         return f"<Effects: {len(self)} of {sizes}>"
 
     def __len__(self) -> int:
         return len(self._positions)
 
     @property
-    def features(self) -> tuple[str, ...]:
-        return self._axes.features
-
-    @property
     def shown_outputs(self) -> tuple[str, ...]:
         """Names of the outputs that are shown: of two classes the second, the positive one."""
-        return tuple(self._axes.outputs[k] for k in self._axes.shown)
+        return tuple(self._outputs[k] for k in self._shown)
 
     @overload
     def __getitem__(self, key: int | str) -> Effect: ...
@@ -187,32 +170,33 @@ class Effects(Sequence[Effect], _Drawn):
             If no column has this name, or several rows or other outputs have it.
         """
         if isinstance(key, slice):
-            return Effects(self._axes, self._rows_from, self._positions[key])
+            axes = self._rows, self._outputs, self.features, self._shown
+            return Effects(self._rows_from, *axes, self._positions[key])
         if isinstance(key, str):
             return self._at(self._named(key))
         return self._at(self._positions[key])
 
     def _at(self, position: int) -> Effect:
-        row, output, feature = self._axes.place(position)
-        first = row - row % ROWS_TOGETHER
-        block = self._block
-        if block is None or block[0] != first:
-            block = self._block = first, self._rows_from(first)
-        return block[1](row, output, feature)
+        row, output, feature = self._place(position)
+        return self._rows_from(row - row % ROWS_TOGETHER)(row, output, feature)
+
+    def _place(self, position: int) -> tuple[int, int, int]:
+        row, rest = divmod(position, len(self._outputs) * len(self.features))
+        return (row, *divmod(rest, len(self.features)))
 
     def _named(self, name: str) -> int:
         """Return the position of the one effect of a column."""
-        features, shown = self._axes.features, set(self._axes.shown)
+        features, shown = self.features, set(self._shown)
         named = [p for p in self._positions if features[p % len(features)] == name]
         if not named:
             raise InputError(f"no column is called {name!r}; use one of {', '.join(dict.fromkeys(features))}")
         if len(named) > 1:
-            named = [p for p in named if self._axes.place(p)[1] in shown]
+            named = [p for p in named if self._place(p)[1] in shown]
         if len(named) == 1:
             return named[0]
         raise InputError(
             f"{len(named)} rows, outputs or columns have an effect of {name!r}: pick a row and an output of "
-            f"the explanation first, as in explanation[0, :, {self._axes.outputs[-1]!r}].effects"
+            f"the explanation first, as in explanation[0, :, {self._outputs[-1]!r}].effects"
         )
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
@@ -221,22 +205,7 @@ class Effects(Sequence[Effect], _Drawn):
         Its columns are row, output, feature, cell, value, standard_error, mass and current, whether it is the
         cell of the row.
         """
-        require(backend, f"to_frame(backend={backend!r})")
-        import narwhals as nw
-
-        names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
-        lines: dict[str, list[Any]] = {name: [] for name in names}
-        for effect in self:
-            count = len(effect.cells)
-            lines["row"] += [effect.row] * count
-            lines["output"] += [effect.output] * count
-            lines["feature"] += [effect.feature] * count
-            lines["cell"] += effect.cells
-            lines["value"] += effect.values.tolist()
-            lines["standard_error"] += effect.standard_errors.tolist()
-            lines["mass"] += effect.masses.tolist()
-            lines["current"] += (np.arange(count) == effect.current).tolist()
-        return nw.from_dict(lines, backend=backend).to_native()
+        return drawer("exports").frame_of_effects(self, backend)
 
 
 class RowEffects(NamedTuple):
@@ -348,10 +317,12 @@ class Fit:
         ``predictions`` (n,) or (n, k) show whether the outputs are two classes.
         """
         shown = shown_of(predictions) if self.several else [0]
-        axes = EffectAxes(len(self.rows), tuple(outputs), tuple(names), shown)
-        return Effects(axes, partial(self._effects, axes), range(axes.size))
+        rows_from = lru_cache(maxsize=1)(partial(self._effects, names, outputs))
+        return Effects(rows_from, len(self.rows), outputs, names, shown)
 
-    def _effects(self, axes: EffectAxes, first: int) -> Callable[[int, int, int], Effect]:
+    def _effects(
+        self, names: Sequence[str], outputs: Sequence[str], first: int
+    ) -> Callable[[int, int, int], Effect]:
         fits, rows = self.make(), self.rows[first : first + ROWS_TOGETHER].tolist()
         additive = fits.additive(rows)
 
@@ -359,8 +330,8 @@ class Fit:
             j, k = int(self.features[feature]), int(self.outputs[output])
             numbers = additive[row - first].effects
             return Effect(
-                feature=axes.features[feature],
-                output=axes.outputs[output],
+                feature=names[feature],
+                output=outputs[output],
                 row=row,
                 cells=fits.cell_texts(rows[row - first], j),
                 values=numbers.values[j][:, k],

@@ -33,11 +33,6 @@ VERSION = 1
 # The one key of the JSON object that stands for a float which JSON has no number for
 NOT_FINITE = "$float"
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_FULL = ("values", "standard_errors", "shares", "share_errors")
-_PER_ROW = (
-    *("intercepts", "predictions", "surrogate_predictions", "fidelity"),
-    *("surrogate_errors", "fidelity_errors"),
-)
 _HEAD = ("format", "version", "shape")
 # Fields that files of earlier versions of limes do not have
 _LATER = {"shared_calls", "effective_rows"}
@@ -50,7 +45,8 @@ def dumps(fields: Mapping[str, Any]) -> str:
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
-def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
+def loads(text_or_path: str | Path, names: tuple[str, ...], axes: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of these names; ``axes`` are those of arrays, "n", "d" and "k" of the shape."""
     text, where = _read(text_or_path)
     content = _parse(text, where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -67,11 +63,13 @@ def loads(text_or_path: str | Path, names: tuple[str, ...]) -> dict[str, Any]:
             f"{sorted(present - required)}; write it again with to_json"
         )
     shape = content["shape"]
-    if not isinstance(shape, list) or not all(type(size) is int for size in shape):
+    if not isinstance(shape, list) or len(shape) < 2 or not all(type(size) is int for size in shape):
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
         _check_depth(content)
-        return {name: _shaped(name, content[name], shape) for name in names if name in content}
+        return {
+            name: _shaped(name, content[name], shape, axes.get(name, "")) for name in names if name in content
+        }
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
 
@@ -100,16 +98,15 @@ def _check_depth(value: Any) -> None:
     raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
 
 
-def _shaped(name: str, value: Any, shape: list[int]) -> Any:
+def _shaped(name: str, value: Any, shape: list[int], axes: str) -> Any:
     # nested lists lose the width of an array without rows: hence the shape beside them.
-    rows, features, *outputs = shape
-    per_row = dict.fromkeys(_PER_ROW, (rows, *outputs))
-    shapes = {**dict.fromkeys(_FULL, tuple(shape)), **per_row, "data": (rows, features)}
-    if value is None or 0 not in shapes.get(name, ()):
+    sizes = dict(zip("ndk", shape, strict=False))
+    expected = tuple(sizes[axis] for axis in axes if axis in sizes)
+    if value is None or 0 not in expected:
         return value
     if np.size(value):
-        raise ValueError(f"{name} has entries, but its shape is {shapes[name]}")
-    return np.empty(shapes[name], dtype=object if name == "data" else float)
+        raise ValueError(f"{name} has entries, but its shape is {expected}")
+    return np.empty(expected, dtype=object if name == "data" else float)
 
 
 def _read(text_or_path: str | Path) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from limes._explanation.wording import (
     cell,
     count,
     difference,
-    estimate,
+    estimate_text,
     estimates,
     is_missing,
     number,
@@ -36,8 +36,8 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 
 # R² below the first is a warning, below the second a sentence
 POOR_FIT, PARTIAL_FIT = 0.25, 0.5
-# Standard errors by which a sampled R² must be below
-_SURE = 2.0
+# Standard errors by which a sampled number must pass a threshold
+SURE = 2.0
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
@@ -102,7 +102,7 @@ class OutputView:
     @property
     def r2(self) -> str:
         """R², with its error if it is sampled; "" where it was not computed."""
-        return " ".join(filter(None, estimate(*self._fit))) if np.isfinite(self.fidelity) else ""
+        return estimate_text(*self._fit) if np.isfinite(self.fidelity) else ""
 
     @property
     def remark(self) -> str:
@@ -183,7 +183,7 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         float(with_outputs(array, explanation)[row, output])
         for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
     )
-    deviations = row_deviations(explanation, row)
+    (deviations,) = bar_units(explanation, [row])
     order = by_size(np.abs(values * deviations))[:limit]
     if is_rule:  # it is its facts that have a weight
         order = order[values[order] != 0]
@@ -224,17 +224,28 @@ def slope_deviations(explanation: Explanation) -> Floats:
     return np.array([slopes[name]["deviation"] if name in slopes else 1.0 for name in names])
 
 
-def row_deviations(explanation: Explanation, row: int) -> Floats:
-    """Return `slope_deviations` at a row: one that lacks a column's value has no slope, but a condition."""
-    units = slope_deviations(explanation)
-    for j in np.flatnonzero(units != 1.0):
-        units[j] = 1.0 if is_missing(explanation.data[row, j]) else units[j]
+def bar_units(explanation: Explanation, rows: Any = slice(None)) -> Floats:
+    """Return the units of rows' bars, (n, d); a row that lacks a column's value has no slope there."""
+    cells = explanation.data[rows]
+    units = np.tile(slope_deviations(explanation), (len(cells), 1))
+    for j in np.flatnonzero((units != 1.0).any(axis=0)):
+        units[[is_missing(value) for value in cells[:, j].tolist()], j] = 1.0
     return units
 
 
-def bar_units(explanation: Explanation) -> Floats:
-    """Return the units of all rows' bars, (n, d)."""
-    return np.stack([row_deviations(explanation, row) for row in range(len(explanation))])
+def contributions(explanation: Explanation) -> tuple[Floats, Floats]:
+    """Return the contribution of each feature at the rows, and the base to which contributions are added."""
+    # the prediction does not depend on a feature whose coefficient is unknown
+    values, base = np.nan_to_num(explanation.values, copy=True, nan=0.0), explanation.intercepts.copy()
+    for name, facts in slope_facts(explanation).items():
+        j = explanation.feature_names.index(name)
+        # A slope adds its product with the distance from the mean; the base is the surrogate at the means. A
+        # row that lacks the value has a condition in the slope's place, which adds its coefficient.
+        distance = explanation.data[:, j].astype(np.float64) - facts["mean"]
+        distance = distance.reshape(-1, *(1 for _ in values.shape[2:]))
+        base += np.where(np.isnan(distance), 0.0, facts["mean"]) * values[:, j]
+        values[:, j] *= np.where(np.isnan(distance), 1.0, distance)
+    return values, base
 
 
 def row_label(explanation: Explanation, row: int) -> str:
@@ -355,7 +366,7 @@ def meaning(explanation: Explanation) -> str:
 
 def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
     """Return how much the surrogate captures, as a sentence, where that is surely less than half."""
-    if not fidelity + _SURE * error < PARTIAL_FIT:
+    if not fidelity + SURE * error < PARTIAL_FIT:
         return ""
     share = f"{max(fidelity, 0.0):.0%}" if fidelity >= _LEAST else "nothing"
     captured = f"The surrogate captures {share} of how the model varies around this row"
@@ -369,7 +380,7 @@ def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True
 
 
 def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    return fidelity + _SURE * error < POOR_FIT
+    return fidelity + SURE * error < POOR_FIT
 
 
 def one_line_summary(explanation: Explanation) -> str:

@@ -59,6 +59,10 @@ def estimate(value: float, standard_error: float) -> tuple[str, str]:
     return f"{value:.{decimals}f}", f"± {standard_error:.{decimals}f}"
 
 
+def estimate_text(value: float, standard_error: float) -> str:
+    return " ".join(filter(None, estimate(value, standard_error)))
+
+
 def estimates(
     values: Sequence[float], standard_errors: Sequence[float], significant: int = 4
 ) -> list[tuple[str, str]]:

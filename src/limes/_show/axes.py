@@ -292,11 +292,11 @@ def stacked_heights(slots: Floats) -> Floats:
 
 def ranks(cells: Any) -> Floats:
     """Return ranks in [0, 1], equal for equal values, nan where a cell is not a number."""
+    from scipy.stats import rankdata
+
     values = numbers(cells)
-    _, places, sizes = np.unique(values, return_inverse=True, return_counts=True, equal_nan=False)
-    middle = np.cumsum(sizes) - (sizes + 1) / 2
-    unknown = np.isnan(values)
-    return np.asarray(np.where(unknown, np.nan, middle[places] / max(int((~unknown).sum()) - 1, 1)))
+    count = int((~np.isnan(values)).sum())
+    return np.asarray((rankdata(values, nan_policy="omit") - 1.0) / max(count - 1, 1))
 
 
 # -- the map from numbers to positions in the pictures of pages ----------------------------------------------

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from limes._arrays import is_constant
@@ -23,7 +21,7 @@ from limes._explanation.wording import (
     CONFIDENCE,
     count,
     difference,
-    estimate,
+    estimate_text,
     number,
     one_line,
     shorten,
@@ -44,6 +42,7 @@ from limes._show.axes import (
     spread_labels,
 )
 from limes._show.html import render
+from limes._show.terminal import numbers_table
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -61,14 +60,6 @@ if TYPE_CHECKING:
 _STYLES = {"warning": "bold dark_orange", "note": "bold dodger_blue1"}
 # The measures that are always printed
 _PRINTED = ("fidelity R²", "local error")
-
-
-def _estimate(value: float, error: float) -> str:
-    return " ".join(filter(None, estimate(value, error)))
-
-
-def _grid(**options: Any) -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
 
 
 # -- a diagnosis in the terminal -----------------------------------------------------------------------------
@@ -89,42 +80,36 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     yield Text()
     yield Text(row.verdict)
     yield Text()
-    for finding, others in by_kind(row.findings):
+    for finding, also in by_kind(row.findings):
         yield Text.assemble(
             (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity]),
             "  ",
-            (_estimate(finding.number, finding.error), "bold"),
+            (estimate_text(finding.number, finding.error), "bold"),
             (f" {finding.unit}", "dim"),
         )
         yield Padding(Text(one_line(finding.sentence)), (0, 0, 0, 2))
-        if others:
-            yield Padding(Text(one_line(also(others))), (0, 0, 0, 2))
+        if also:
+            yield Padding(Text(one_line(also)), (0, 0, 0, 2))
         yield Padding(Text(f"→ {one_line(finding.advice)}", style="italic"), (0, 0, 1, 2))
-    table = _grid()
+    table = numbers_table()
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("")
     printed = [measure for measure in row.measures if measure.name in _PRINTED]
     for measure in printed:
         remark = Text(one_line(measure.remark), style="dim")
-        table.add_row(Text(measure.name), Text(_estimate(measure.value, measure.error)), remark)
+        table.add_row(Text(measure.name), Text(estimate_text(measure.value, measure.error)), remark)
     yield table
     rest = count(len(row.measures) - len(printed), "further measure")
     yield Text(f"{rest} in .rows[0].measures and to_html()", style="dim")
 
 
-def by_kind(findings: Sequence[Finding]) -> list[tuple[Finding, list[Finding]]]:
-    """Return the first finding of each kind, and the others of that kind; warnings come first."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.kind, []).append(finding)
-    return [(group[0], group[1:]) for group in groups.values()]
-
-
-def also(findings: Sequence[Finding]) -> str:
-    """Return features and numbers of further findings of one kind."""
-    parts = [f"{', '.join(f.features) or f.kind} ({number(f.number, 3)})" for f in findings]
-    return f"The same holds for {', '.join(parts)}."
+def by_kind(findings: Sequence[Finding]) -> Iterator[tuple[Finding, str]]:
+    """Yield the first finding of each kind, and a sentence on others of that kind; warnings come first."""
+    for kind in dict.fromkeys(finding.kind for finding in findings):
+        first, *others = (finding for finding in findings if finding.kind == kind)
+        parts = [f"{', '.join(f.features) or kind} ({number(f.number, 3)})" for f in others]
+        yield first, f"The same holds for {', '.join(parts)}." if parts else ""
 
 
 def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -133,7 +118,7 @@ def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield Text(diagnosis.verdict)
     if not counts:
         return
-    table = _grid(show_lines=True)
+    table = numbers_table(show_lines=True)
     table.add_column("finding", no_wrap=True)
     table.add_column("warnings", justify="right")
     table.add_column("notes", justify="right")
@@ -187,9 +172,8 @@ def _content(diagnosis: Diagnosis) -> dict[str, Any]:
         "diagnosis": diagnosis,
         "counts": diagnosis.counts(),
         "kinds": _first_of_each(diagnosis),
-        "also": also,
         "rows": [
-            (row, by_kind(row.findings), _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
+            (row, [*by_kind(row.findings)], _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
             for row in rows
         ],
         "omitted": count(omitted, "further row") if omitted else "",
@@ -412,7 +396,7 @@ def summary_table(summary: Summary, width: int) -> Group:
     for name in ("", "10 %", "90 %"):
         if sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items()) > width:
             del columns[name]
-    grid = _grid()
+    grid = numbers_table()
     for name in columns:
         grid.add_column(name, justify="left" if name in ("feature", "") else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):

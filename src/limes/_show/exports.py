@@ -10,23 +10,27 @@ import numpy as np
 
 from limes._arrays import is_wide
 from limes._checks import did_you_mean, is_count, require
-from limes._explanation.view import Line, output_position, output_title, slope_facts, view_row, with_outputs
+from limes._explanation.view import (
+    Line,
+    contributions,
+    output_position,
+    output_title,
+    view_row,
+    with_outputs,
+)
 from limes._explanation.wording import CONFIDENCE, number
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.fit import Effects
 
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def to_frame(explanation: Explanation, backend: Any) -> Any:
-    if backend not in _BACKENDS:
-        raise InputError(f"backend={backend!r} is not known; use one of {_BACKENDS}")
-    require(backend, f"to_frame(backend={backend!r})")
-    import narwhals as nw
-
+    nw = _frames(backend)
     values = with_outputs(explanation.values, explanation)
     rows, features, outputs = (axis.ravel().tolist() for axis in np.indices(values.shape))
     cells = list(zip(rows, features, strict=True))
@@ -57,6 +61,28 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     ).to_native()
 
 
+def frame_of_effects(effects: Effects, backend: Any) -> Any:
+    nw = _frames(backend)
+    names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
+    lines: list[tuple[Any, ...]] = []
+    for effect in effects:
+        arrays = (a.tolist() for a in (effect.values, effect.standard_errors, effect.masses))
+        for b, numbers in enumerate(zip(effect.cells, *arrays, strict=True)):
+            lines.append((effect.row, effect.output, effect.feature, *numbers, b == effect.current))
+    columns = {name: [line[k] for line in lines] for k, name in enumerate(names)}
+    return nw.from_dict(columns, backend=backend).to_native()
+
+
+def _frames(backend: Any) -> Any:
+    """Return the library that makes data frames of this backend."""
+    if backend not in _BACKENDS:
+        raise InputError(f"backend={backend!r} is not known; use one of {_BACKENDS}")
+    require(backend, f"to_frame(backend={backend!r})")
+    import narwhals
+
+    return narwhals
+
+
 def _encodable(text: str | None) -> str | None:
     """Replace lone surrogates, which no column of texts can hold, by question marks."""
     return text and text.encode("utf-8", "replace").decode("utf-8")
@@ -72,7 +98,7 @@ def to_shap(explanation: Explanation) -> Any:
         UserWarning,
         stacklevel=3,
     )
-    values, base = _contributions(explanation)
+    values, base = contributions(explanation)
     names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
     return shap.Explanation(
         values=values,  # copies: shap writes into these arrays
@@ -81,21 +107,6 @@ def to_shap(explanation: Explanation) -> Any:
         feature_names=list(explanation.feature_names),
         output_names=names if several else names[0],
     )
-
-
-def _contributions(explanation: Explanation) -> tuple[Floats, Floats]:
-    """Return the contribution of each feature at the row, and the base to which contributions are added."""
-    # the prediction does not depend on a feature whose coefficient is unknown
-    values, base = np.nan_to_num(explanation.values, copy=True, nan=0.0), explanation.intercepts.copy()
-    for name, facts in slope_facts(explanation).items():
-        j = explanation.feature_names.index(name)
-        # A slope adds its product with the distance from the mean; the base is the surrogate at the means. A
-        # row that lacks the value has a condition in the slope's place, which adds its coefficient.
-        distance = explanation.data[:, j].astype(np.float64) - facts["mean"]
-        distance = distance.reshape(-1, *(1 for _ in values.shape[2:]))
-        base += np.where(np.isnan(distance), 0.0, facts["mean"]) * values[:, j]
-        values[:, j] *= np.where(np.isnan(distance), 1.0, distance)
-    return values, base
 
 
 def _shap_data(cells: Objects) -> Floats | Objects:

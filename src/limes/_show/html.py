@@ -5,13 +5,13 @@ The templates escape every text; no script is needed, and the page forbids any.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.drawing import fact_texts
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     accuracy,
@@ -152,15 +152,7 @@ def title_of(explanation: Explanation) -> str:
 
 def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
     """Return names and texts of the facts of the provenance that no picture shows."""
-    texts = {
-        name: one_line(fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False))
-        for name, fact in explanation.provenance.items()
-        if name not in _DRAWN
-    }
-    return [
-        (one_line(name), text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT]}…")
-        for name, text in texts.items()
-    ]
+    return fact_texts(explanation.provenance, _DRAWN, _LONGEST_FACT)
 
 
 def _gathered_warnings(explanation: Explanation) -> list[str]:

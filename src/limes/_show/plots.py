@@ -16,6 +16,7 @@ from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import (
     OutputView,
     bar_units,
+    contributions,
     output_position,
     output_title,
     row_label,
@@ -546,19 +547,10 @@ class _Step:
 
 
 def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
+    (sizes,), (at,) = (numbers.tolist() for numbers in contributions(one))
     lacking = {line.feature for line in view.lines if line.data == "missing"}
-    means = {name: facts["mean"] for name, facts in slope_facts(one).items() if name not in lacking}
-    # the prediction does not depend on a feature whose coefficient is unknown
-    lines = [line for line in view.lines if not np.isnan(line.value)]
-    at = view.intercept + sum(line.value * means.get(line.feature, 0.0) for line in lines)
-    steps = [_Step("surrogate at the means" if means else "intercept", at, at)]
-    parts = [
-        # a slope times the distance from the mean
-        (line.value * (float(one.data[0, line.position]) - means[line.feature]), line)
-        if line.feature in means
-        else (line.value, line)
-        for line in lines
-    ]
+    steps = [_Step("surrogate at the means" if slope_facts(one).keys() - lacking else "intercept", at, at)]
+    parts = [(sizes[line.position], line) for line in view.lines if not np.isnan(line.value)]
     parts.sort(key=lambda pair: -abs(pair[0]))
     for size, line in parts[:max_features]:
         steps.append(_Step(canvas.condition(line), at, at + size, sign_colour(size)))

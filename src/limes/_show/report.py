@@ -55,7 +55,7 @@ from limes._explanation.view import (
     with_outputs,
 )
 from limes._explanation.wording import cell, is_missing, one_line
-from limes._show.diagnostics import also, by_kind
+from limes._show.diagnostics import by_kind
 from limes._show.html import facts_of, photo_of, render, template_text, tinted_image, title_of
 from limes._show.inputs import drawn_lanes, pieces
 from limes._threads import one_blas_thread, progress_bar
@@ -358,10 +358,10 @@ class _Content:
                 (
                     finding.severity,
                     finding.kind,
-                    one_line(f"{finding.sentence} {also(others)}" if others else finding.sentence),
+                    one_line(f"{finding.sentence} {also}"),
                     advice.setdefault(one_line(finding.advice), len(advice)),
                 )
-                for finding, others in by_kind(row.findings)
+                for finding, also in by_kind(row.findings)
             ]
             for row in diagnosis.rows
         ]

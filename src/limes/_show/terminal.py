@@ -64,6 +64,10 @@ def _encodable(text: str, encoding: str) -> str:
     return text.encode(encoding, "replace").decode(encoding)
 
 
+def numbers_table(**options: Any) -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
+
+
 def drawn_card(card: Card) -> Group:
     parts: list[Any] = [Text(one_line(card.title), style="bold")]
     if card.subtitle:
@@ -200,7 +204,7 @@ def _several(columns: list[_Column]) -> Table:
 
 
 def _grid() -> Table:
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    grid = numbers_table()
     grid.add_column("condition", min_width=12)
     grid.add_column("value", justify="right", min_width=5)
     return grid

@@ -20,7 +20,7 @@ import numpy as np
 
 from limes._arrays import Floats, fingerprint, is_constant, streams
 from limes._explanation.drawing import Card, Printable
-from limes._explanation.wording import estimate
+from limes._explanation.wording import estimate_text
 from limes.exceptions import InputError
 from limes.surrogates import LIME_SAMPLES
 
@@ -86,7 +86,7 @@ class DesignSuggestion(Printable):
             rows=[
                 [
                     name,
-                    " ".join(filter(None, estimate(r2, error))),
+                    estimate_text(r2, error),
                     f"{in_law:.3f}",
                     f"{noise:.0%}",
                     "" if np.isnan(locality) else f"{locality:.0%}",
