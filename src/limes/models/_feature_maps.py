@@ -373,14 +373,20 @@ def _both_monotone(first: MonotoneMap, second: MonotoneMap) -> MonotoneMap:
 
 
 def _pieces_of_monotone(first: MonotoneMap, second: StepMap) -> StepMap:
-    cuts, values = first.cut(second.cuts), second.values
-    if first.falling:
-        cuts, values = cuts[::-1], values[::-1]
-    at_missing = second(_single(first.at_missing))[0]
-    if np.isfinite(first.start):  # below it φ is NaN
-        below = np.nextafter(first.start, -np.inf)
-        cuts, values = np.append(below, np.maximum(cuts, below)), np.append(at_missing, values)
-    return StepMap(cuts, values, at_missing)
+    at_missing = second(_single(first.at_missing))
+    return StepMap(*_in_order(first, second.cuts, second.values, at_missing), at_missing[0])
+
+
+def _in_order(phi: MonotoneMap, cuts: Floats, values: Values, undefined: Values) -> tuple[Floats, Values]:
+    """Cuts and values (..., c + 1) of a step function of φ as one of x; ``undefined`` is its value at NaN."""
+    cuts = phi.cut(cuts)
+    if phi.falling:
+        cuts, values = cuts[::-1], values[..., ::-1]
+    if np.isfinite(phi.start):  # below it φ is NaN
+        below = np.nextafter(phi.start, -np.inf)
+        cuts = np.append(below, np.maximum(cuts, below))
+        values = np.concatenate([undefined, values], axis=-1)
+    return cuts, values
 
 
 def _codes_of_monotone(first: MonotoneMap, second: Codebook) -> LookupMap:
@@ -493,7 +499,7 @@ def _kernel_breaks(function: Function) -> Floats:
 
 
 def _behind_order(function: Interval | Step, phi: MonotoneMap) -> Function:
-    below, missing = np.nextafter(phi.start, -np.inf), _at_missing(function, phi)
+    missing = _at_missing(function, phi)
     if isinstance(function, Interval):
         lower, upper = phi.cut(function.lower), phi.cut(function.upper)
         if phi.falling:
@@ -501,15 +507,9 @@ def _behind_order(function: Interval | Step, phi: MonotoneMap) -> Function:
         if np.isfinite(phi.start):
             if function.missing.any():
                 raise CannotRead("a logarithm or root may be undefined where the model has a prediction")
-            lower = np.maximum(lower, below)
+            lower = np.maximum(lower, np.nextafter(phi.start, -np.inf))
         return Interval(lower, upper, missing > 0.5)
-    cuts, values = phi.cut(function.cuts), function.values
-    if phi.falling:
-        cuts, values = cuts[::-1], values[:, ::-1]
-    if np.isfinite(phi.start):
-        cuts = np.append(below, np.maximum(cuts, below))
-        values = np.concatenate([function.missing[:, None], values], axis=1)
-    return Step(cuts, values, missing)
+    return Step(*_in_order(phi, function.cuts, function.values, function.missing[:, None]), missing)
 
 
 def _behind_plain(function: Lookup | Members, phi: MonotoneMap) -> Function:

@@ -120,14 +120,18 @@ class _Folding:
             goes_left[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & is_code
         return np.where(np.isnan(values), old.missing_left[tests][:, None], goes_left)
 
-    def _split_by_threshold(self, nodes: Ints, cuts: Any, missing: Any, *, swapped: bool) -> None:
+    def _split_by_threshold(self, nodes: Ints, cuts: Any, first_left: Any, missing: Any) -> None:
         self._threshold[nodes] = cuts
-        self._missing[nodes] = missing ^ swapped
-        self._swapped[nodes] = swapped
+        self._missing[nodes] = missing == first_left
+        self._swapped[nodes] = not first_left
 
-    def _alternate(self, nodes: Ints, cuts: Floats, first_left: Any, missing: Any) -> None:
-        test = Alternation(cuts.tolist(), bool(first_left), bool(missing))
-        self._alternating.update(dict.fromkeys(nodes.tolist(), test))
+    def _split_at(self, nodes: Ints, cuts: Floats, first_left: Any, missing: Any) -> None:
+        """The test whose answer changes at every cut."""
+        if cuts.size > 1:
+            test = Alternation(cuts.tolist(), bool(first_left), bool(missing))
+            self._alternating.update(dict.fromkeys(nodes.tolist(), test))
+        else:
+            self._split_by_threshold(nodes, cuts[0] if cuts.size else np.inf, first_left, missing)
 
     def _split_by_set(self, nodes: Ints, sets: Bools, set_of: Ints, missing: Bools) -> None:
         self._set_of[nodes] = sum(map(len, self._sets)) + set_of
@@ -138,9 +142,9 @@ class _Folding:
         """A threshold; several where the last digit of φ crosses it several times."""
         cuts, multiple_crossings = phi.crossings(self._old.threshold[tests])
         missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
-        self._split_by_threshold(nodes, cuts[test_of], missing[test_of], swapped=phi.falling)
+        self._split_by_threshold(nodes, cuts[test_of], not phi.falling, missing[test_of])
         for t, all_cuts in multiple_crossings.items():
-            self._alternate(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
+            self._split_at(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
 
     def _by_set(self, nodes: Ints, test_of: Ints, tests: Ints, phi: LookupMap) -> None:
         whole = (phi.keys == np.floor(phi.keys)) & (phi.keys >= 0) & (phi.keys < _WIDEST)
@@ -172,7 +176,7 @@ class _Folding:
         cuts = np.sort(phi.before.cut(edges.ravel()).reshape(2, -1), axis=0)
         missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
         for t in range(tests.size):
-            self._alternate(nodes[test_of == t], cuts[:, t], half.falling, missing[t])
+            self._split_at(nodes[test_of == t], cuts[:, t], half.falling, missing[t])
 
     def _by_pieces(
         self, nodes: Ints, test_of: Ints, tests: Ints, cuts: Floats, phi: MonotoneMap | StepMap
@@ -181,12 +185,7 @@ class _Folding:
         goes_left = self._goes_left(tests, numbers(phi(np.concatenate([cuts, [beyond, np.nan]]))))
         for t, (sides, missing) in enumerate(zip(goes_left[:, :-1], goes_left[:, -1], strict=True)):
             turns = np.flatnonzero(sides[1:] != sides[:-1])
-            at_test = nodes[test_of == t]
-            if turns.size > 1:
-                self._alternate(at_test, cuts[turns], sides[0], missing)
-            else:
-                cut = cuts[turns[0]] if turns.size else np.inf
-                self._split_by_threshold(at_test, cut, missing, swapped=not sides[0])
+            self._split_at(nodes[test_of == t], cuts[turns], sides[0], missing)
 
     def result(self, size: int) -> Forest:
         old = self._old

@@ -21,7 +21,7 @@ from limes.models._feature_maps import (
     is_blank,
     is_number,
 )
-from limes.models._folding import EVERYTHING, Accepted, Guard, expand_components, fold
+from limes.models._folding import EVERYTHING, Accepted, Guard, behind_scalers, expand_components, fold
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._base import Form, Linear
@@ -113,16 +113,12 @@ def _read_expansion(
         raise CannotRead(f"behind {kind} margins are read, not what follows them: output='margin'")
     if not isinstance(form, Linear):
         raise CannotRead(f"behind {kind} linear models are read, not {type(rest[-1][1]).__qualname__}")
-    coef = np.zeros((count, *form.coef.shape[1:]))
-    intercept = form.intercept
-    for column, weight in zip(scaled.columns, form.coef, strict=True):
-        affine = column.map.affine if isinstance(column.map, MonotoneMap) else None
-        if affine is None:
-            raise CannotRead(f"between {kind} and the model scalers are read only")
-        coef[column.source] += affine.slope * weight
-        intercept = intercept + (affine.value - affine.slope * affine.center) * weight
+    scaling = [c.map.affine for c in scaled.columns if isinstance(c.map, MonotoneMap) and c.map.affine]
+    if len(scaling) < len(scaled.columns):
+        raise CannotRead(f"between {kind} and the model scalers are read only")
+    linear: Any = behind_scalers(form, scaling, [column.source for column in scaled.columns], count)
     try:
-        return expand(step, columns, Linear(coef, intercept))
+        return expand(step, columns, linear)
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({kind}): {reason}") from None
 

@@ -38,7 +38,7 @@ from limes.models._folding import Accepted, Component, Guard, LinearMap
 from limes.models._reading import CannotRead, dense
 from limes.models.forms._base import Form, Linear, from_polynomial_features
 from limes.models.forms._linked import Ridges
-from limes.models.readers.sklearn_linear import Machine, machine_form
+from limes.models.readers.sklearn_linear import machine_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,12 +529,5 @@ def nystroem(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepC
     """K(x, components) normalizationᵀ: a kernel machine with the components as centers."""
     if step.kernel_params:
         raise CannotRead("kernel_params= is for kernels that limes does not read")
-    machine = Machine(
-        centers=np.asarray(step.components_, dtype=np.float64),
-        coef=np.asarray(step.normalization_, dtype=np.float64).T @ form.coef,
-        intercept=form.intercept,
-        gamma=1.0 / step.n_features_in_ if step.gamma is None else float(step.gamma),
-        degree=3.0 if step.degree is None else step.degree,
-        coef0=1.0 if step.coef0 is None else step.coef0,
-    )
-    return machine_form(step.kernel, machine), columns
+    coef = np.asarray(step.normalization_, dtype=np.float64).T @ form.coef
+    return machine_form(step, step.components_, coef, form.intercept, step.gamma), columns
