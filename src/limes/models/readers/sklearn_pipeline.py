@@ -109,14 +109,15 @@ def _read_expansion(
     count = len(step.get_feature_names_out())
     outputs = tuple(ModelColumn(t, identity_map()) for t in range(count))
     form, scaled = _read_steps(rest, method, StepColumns(outputs, sparse=columns.sparse))
+    form, parts = expand_components(form, scaled.columns, type(rest[-1][1]).__qualname__)
     if isinstance(form, Linked | Softmax):
         raise CannotRead(f"behind {kind} margins are read, not what follows them: output='margin'")
     if not isinstance(form, Linear):
         raise CannotRead(f"behind {kind} linear models are read, not {type(rest[-1][1]).__qualname__}")
-    scaling = [c.map.affine for c in scaled.columns if isinstance(c.map, MonotoneMap) and c.map.affine]
-    if len(scaling) < len(scaled.columns):
+    scaling = [part.map.affine for part in parts if isinstance(part.map, MonotoneMap) and part.map.affine]
+    if len(scaling) < len(parts):
         raise CannotRead(f"between {kind} and the model scalers are read only")
-    linear: Any = behind_scalers(form, scaling, [column.source for column in scaled.columns], count)
+    linear: Any = behind_scalers(form, scaling, [part.source for part in parts], count)
     try:
         return expand(step, columns, linear)
     except CannotRead as reason:
