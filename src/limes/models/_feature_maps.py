@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._functions import (
+    LARGEST,
     Bump,
     Decay,
     Filled,
@@ -216,7 +217,6 @@ FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
 # -- crossings of a level --------------------------------------------------------------------------------
 
 
-_LARGEST = float(np.finfo(np.float64).max)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 # Neighbouring numbers of a cut that are checked on each side, of which the outer ones must be as expected
 _NEAR, _MARGIN = 48, 16
@@ -233,8 +233,8 @@ def _crossings(
     # before: whether x lies before the crossing of its level. With non_monotone_rounding the neighbours of
     # each cut are checked, and all cuts (an odd number) of levels crossed several times returned by position.
     levels = np.asarray(levels, dtype=np.float64)
-    first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
-    last = _key_of(np.full(levels.shape, _LARGEST))
+    first = _key_of(np.full(levels.shape, max(start, -LARGEST)))
+    last = _key_of(np.full(levels.shape, LARGEST))
     none, all_ = ~before(_float_of(first), levels), before(_float_of(last), levels)
     low, high = first, last
     # over the float64 numbers in their order, 64 steps from end to end, and of the function as it is

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._functions import Function, Identity, Lookup, SmoothFunctions, Stacked, Step
+from limes._functions import LARGEST, Function, Identity, Lookup, SmoothFunctions, Stacked, Step
 from limes.models._algebra import behind_affine, category_columns, combine, on_columns, scaled_columns
 from limes.models._feature_maps import (
     Affine,
@@ -361,9 +361,8 @@ def _composed(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
 # the user's column is 0 where the step accepts the value, NaN where it raises, and is added to the form: a
 # law that reaches there has no exact explanation, and the error names the step.
 
-_LARGEST = float(np.finfo(np.float64).max)
-# The largest float32: no number of a table is beyond it
-_NEVER = float(np.finfo(np.float32).max)
+# No number of a table is beyond the largest float32
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -371,13 +370,13 @@ class Accepted:
     """The numbers that a step accepts: from ``lower`` to ``upper``, and NaN if it takes missing values."""
 
     missing: bool = False
-    lower: float = -_LARGEST
-    upper: float = _LARGEST
+    lower: float = -LARGEST
+    upper: float = LARGEST
 
     @property
     def all_numbers(self) -> bool:
         """Whether all numbers that a table can hold are accepted."""
-        return min(-self.lower, self.upper) >= _NEVER
+        return min(-self.lower, self.upper) >= LARGEST_SINGLE
 
     def test(self, values: Values) -> Bools:
         v = numbers(values)
@@ -426,7 +425,7 @@ class Guard:
         accepted = self.accepted
         if phi.affine is not None and accepted.all_numbers:
             return None  # only a number near 1e308 overflows when it is scaled
-        ends = numbers(phi(np.array([-_LARGEST, _LARGEST])))
+        ends = numbers(phi(np.array([-LARGEST, LARGEST])))
         if accepted.test(ends).all() and not np.isnan(ends).any():
             return None
         with np.errstate(over="ignore"):

@@ -142,17 +142,11 @@ class Forest(Reducible):
     @cached_property
     def extremes(self) -> Floats:
         """Bounds of the values of one output, (2,): sums of all trees' least and largest leaves."""
-        trees = np.arange(self.roots.size)
-        nodes, ends = self.roots, np.stack([np.full(trees.size, np.inf), np.full(trees.size, -np.inf)])
-        while nodes.size:
-            leaf = self.feature[nodes] < 0
-            value = self.value[nodes[leaf]]
-            np.minimum.at(ends[0], trees[leaf], value)
-            np.maximum.at(ends[1], trees[leaf], value)
-            inner = nodes[~leaf]
-            nodes = np.concatenate([self.left[inner], self.right[inner]])
-            trees = np.tile(trees[~leaf], 2)
-        return np.asarray(ends.sum(axis=1) + float(self.intercept))
+        least, largest = self.value.copy(), self.value.copy()
+        for nodes, left, right in reversed(self._levels()):
+            least[nodes] = np.minimum(least[left], least[right])
+            largest[nodes] = np.maximum(largest[left], largest[right])
+        return np.array([least[self.roots].sum(), largest[self.roots].sum()]) + float(self.intercept)
 
     def _bounds(self) -> tuple[Floats, Floats, Bools]:
         """The interval of x that reaches each node, and whether a missing value does; (N, d) each."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
 
@@ -107,16 +106,9 @@ def matching_curve(margins: Floats, answers: Floats, pick: Curve, allowed: float
         except IndexError:  # another number of classes
             continue
         if picked.shape == answers.shape and (np.abs(picked - answers) <= allowed).all():
-            return _Picked(curve, pick)
+            return partial(_picked, curve, pick)  # unlike a closure it can be pickled
     return None
 
 
-@dataclass(frozen=True)
-class _Picked:
-    """A curve and the outputs of it that are explained; unlike a closure it can be pickled."""
-
-    curve: Curve
-    pick: Curve
-
-    def __call__(self, margins: Floats) -> Floats:
-        return self.pick(self.curve(margins))
+def _picked(curve: Curve, pick: Curve, margins: Floats) -> Floats:
+    return pick(curve(margins))

@@ -21,7 +21,15 @@ from limes.models._feature_maps import (
     is_blank,
     is_number,
 )
-from limes.models._folding import EVERYTHING, Accepted, Guard, behind_scalers, expand_components, fold
+from limes.models._folding import (
+    EVERYTHING,
+    LARGEST_SINGLE,
+    Accepted,
+    Guard,
+    behind_scalers,
+    expand_components,
+    fold,
+)
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._base import Form, Linear
@@ -263,7 +271,6 @@ _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
 # first, and raise where the result is infinite
 _INFINITE = "HistGradientBoosting"
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
-_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def _guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
@@ -296,5 +303,5 @@ def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
         return ((EVERYTHING, name),)
     missing = bool(tags.input_tags.allow_nan)
     if family in _SINGLE:
-        return ((Accepted(missing and not sparse, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
+        return ((Accepted(missing and not sparse, -LARGEST_SINGLE, LARGEST_SINGLE), name),)
     return ((Accepted(missing), name),)

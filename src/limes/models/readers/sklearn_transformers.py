@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models._feature_maps import (
     Affine,
@@ -325,8 +326,6 @@ def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
 
 # Periods on both sides of the first whose knots are breaks of the quadrature
 _PERIODS = 20
-# Infinite numbers are refused
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
@@ -344,7 +343,7 @@ def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
         if step.extrapolation == "periodic":
             turns = np.arange(-_PERIODS, _PERIODS + 1) * (last - first)
             knots = np.unique(knots[(first <= knots) & (knots <= last)] + turns[:, None])
-        low, high = -_LARGEST, _LARGEST
+        low, high = -LARGEST, LARGEST  # infinite numbers are refused
         if step.extrapolation == "error":
             low, high = first, last
             within = Accepted(missing=True, lower=low, upper=high)
