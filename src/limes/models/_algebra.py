@@ -123,24 +123,41 @@ def on_columns(form: Form, columns: Sequence[int] | Ints, size: int) -> Form:
     return combine([_moved(part, positions, size) for part in parts], intercept=constant)
 
 
-def _moved(form: Any, positions: Ints, size: int) -> Form:
-    def spread(values: Floats) -> Floats:
-        moved = np.zeros((size, *values.shape[1:]))
-        np.add.at(moved, positions, values)
-        return moved
+def scaled_columns(form: Form, slopes: Floats, shifts: Floats, columns: Any, size: int) -> Form:
+    """f(slopes · x[:, columns] + shifts) of a linear or quadratic form, or of ridges."""
+    from scipy.sparse import csr_array
 
+    matrix = csr_array((slopes, columns, np.arange(len(slopes) + 1)), shape=(len(slopes), size))
+    return behind_affine(form, matrix, shifts)
+
+
+def behind_affine(form: Form, matrix: Any, shift: Floats) -> Form:
+    """f(matrix @ x + shift) of a linear or quadratic form, or of ridges; the matrix may be sparse."""
+
+    def transposed(values: Floats) -> Floats:
+        """The transposed matrix times the first axis."""
+        return np.asarray(matrix.T @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+
+    match form:
+        case Linear():
+            return Linear(transposed(form.coef), form.intercept + shift @ form.coef)
+        case Quadratic():
+            gradient = form.coef + np.tensordot(shift, form.matrix + form.matrix.swapaxes(0, 1), axes=1)
+            squares = transposed(transposed(form.matrix).swapaxes(0, 1)).swapaxes(0, 1)
+            return Quadratic(squares, transposed(gradient), form.predict(shift[None, :])[0])
+        case Ridges():
+            weights, offsets = transposed(form.weights.T).T, form.offsets + form.weights @ shift
+            return replace(form, weights=weights, offsets=offsets)
+    raise InputError(f"{type(form).__name__} is not read behind sums of columns")
+
+
+def _moved(form: Any, positions: Ints, size: int) -> Form:
     match form:
         case Forest():
             feature = np.where(form.feature >= 0, positions[form.feature], -1)
             return replace(form, feature=feature, size=size)
-        case Linear():
-            return replace(form, coef=spread(form.coef))
-        case Quadratic():
-            matrix = np.zeros((size, size, *form.coef.shape[1:]))
-            np.add.at(matrix, (positions[:, None], positions), form.matrix)
-            return replace(form, matrix=matrix, coef=spread(form.coef))
-        case Ridges():
-            return replace(form, weights=spread(form.weights.T).T)
+        case Linear() | Quadratic() | Ridges():
+            return scaled_columns(form, np.ones(positions.size), np.zeros(positions.size), positions, size)
         case Linked() | Softmax():
             return replace(form, margin=on_columns(form.margin, positions, size))
         case GaussianKernels():

@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._functions import (
+    LARGEST,
     Bump,
     Decay,
     Filled,
@@ -216,7 +217,6 @@ FeatureMap = MonotoneMap | StepMap | LookupMap | CurveMap
 # -- crossings of a level --------------------------------------------------------------------------------
 
 
-_LARGEST = float(np.finfo(np.float64).max)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 # Neighbouring numbers of a cut that are checked on each side, of which the outer ones must be as expected
 _NEAR, _MARGIN = 48, 16
@@ -233,8 +233,8 @@ def _crossings(
     # before: whether x lies before the crossing of its level. With non_monotone_rounding the neighbours of
     # each cut are checked, and all cuts (an odd number) of levels crossed several times returned by position.
     levels = np.asarray(levels, dtype=np.float64)
-    first = _key_of(np.full(levels.shape, max(start, -_LARGEST)))
-    last = _key_of(np.full(levels.shape, _LARGEST))
+    first = _key_of(np.full(levels.shape, max(start, -LARGEST)))
+    last = _key_of(np.full(levels.shape, LARGEST))
     none, all_ = ~before(_float_of(first), levels), before(_float_of(last), levels)
     low, high = first, last
     # over the float64 numbers in their order, 64 steps from end to end, and of the function as it is
@@ -373,14 +373,20 @@ def _both_monotone(first: MonotoneMap, second: MonotoneMap) -> MonotoneMap:
 
 
 def _pieces_of_monotone(first: MonotoneMap, second: StepMap) -> StepMap:
-    cuts, values = first.cut(second.cuts), second.values
-    if first.falling:
-        cuts, values = cuts[::-1], values[::-1]
-    at_missing = second(_single(first.at_missing))[0]
-    if np.isfinite(first.start):  # below it φ is NaN
-        below = np.nextafter(first.start, -np.inf)
-        cuts, values = np.append(below, np.maximum(cuts, below)), np.append(at_missing, values)
-    return StepMap(cuts, values, at_missing)
+    at_missing = second(_single(first.at_missing))
+    return StepMap(*_in_order(first, second.cuts, second.values, at_missing), at_missing[0])
+
+
+def _in_order(phi: MonotoneMap, cuts: Floats, values: Values, undefined: Values) -> tuple[Floats, Values]:
+    """Cuts and values (..., c + 1) of a step function of φ as one of x; ``undefined`` is its value at NaN."""
+    cuts = phi.cut(cuts)
+    if phi.falling:
+        cuts, values = cuts[::-1], values[..., ::-1]
+    if np.isfinite(phi.start):  # below it φ is NaN
+        below = np.nextafter(phi.start, -np.inf)
+        cuts = np.append(below, np.maximum(cuts, below))
+        values = np.concatenate([undefined, values], axis=-1)
+    return cuts, values
 
 
 def _codes_of_monotone(first: MonotoneMap, second: Codebook) -> LookupMap:
@@ -493,7 +499,7 @@ def _kernel_breaks(function: Function) -> Floats:
 
 
 def _behind_order(function: Interval | Step, phi: MonotoneMap) -> Function:
-    below, missing = np.nextafter(phi.start, -np.inf), _at_missing(function, phi)
+    missing = _at_missing(function, phi)
     if isinstance(function, Interval):
         lower, upper = phi.cut(function.lower), phi.cut(function.upper)
         if phi.falling:
@@ -501,15 +507,9 @@ def _behind_order(function: Interval | Step, phi: MonotoneMap) -> Function:
         if np.isfinite(phi.start):
             if function.missing.any():
                 raise CannotRead("a logarithm or root may be undefined where the model has a prediction")
-            lower = np.maximum(lower, below)
+            lower = np.maximum(lower, np.nextafter(phi.start, -np.inf))
         return Interval(lower, upper, missing > 0.5)
-    cuts, values = phi.cut(function.cuts), function.values
-    if phi.falling:
-        cuts, values = cuts[::-1], values[:, ::-1]
-    if np.isfinite(phi.start):
-        cuts = np.append(below, np.maximum(cuts, below))
-        values = np.concatenate([function.missing[:, None], values], axis=1)
-    return Step(cuts, values, missing)
+    return Step(*_in_order(phi, function.cuts, function.values, function.missing[:, None]), missing)
 
 
 def _behind_plain(function: Lookup | Members, phi: MonotoneMap) -> Function:

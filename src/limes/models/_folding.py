@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._functions import Function, Identity, Lookup, SmoothFunctions, Stacked, Step
-from limes.models._algebra import category_columns, combine, on_columns
+from limes._functions import LARGEST, Function, Identity, Lookup, SmoothFunctions, Stacked, Step
+from limes.models._algebra import behind_affine, category_columns, combine, on_columns, scaled_columns
 from limes.models._feature_maps import (
     Affine,
     CurveMap,
@@ -78,7 +78,7 @@ def _fold(form: Form, columns: Sequence[ModelColumn], names: Sequence[str]) -> F
         return fold_forest(form, columns, names)
     scaling = _scalings(form, columns, len(names)) if type(form) in _CLOSED else None
     if scaling is not None:
-        return on_columns(_scaled(form, scaling), [column.source for column in columns], len(names))
+        return behind_scalers(form, scaling, [column.source for column in columns], len(names))
     if isinstance(form, Ridges):
         return _fold(form.expanded, columns, names)
     if not isinstance(form, Reducible):
@@ -123,19 +123,14 @@ def _shift(affine: Affine) -> float:
     return affine.value - affine.slope * affine.center
 
 
-def _scaled(form: Any, scaling: Sequence[Affine]) -> Form:
-    """f(slope · x + shift)."""
+def behind_scalers(form: Form, scaling: Sequence[Affine], sources: Sequence[int], size: int) -> Form:
+    """The form behind affine maps, each of one of ``size`` columns."""
     slope, shift = np.array([a.slope for a in scaling]), np.array([_shift(a) for a in scaling])
-    if isinstance(form, Linear):
-        slopes = slope.reshape(-1, *(1,) * (form.coef.ndim - 1))
-        return Linear(form.coef * slopes, form.intercept + shift @ form.coef)
-    if isinstance(form, Ridges):
-        return replace(form, weights=form.weights * slope, offsets=form.offsets + form.weights @ shift)
-    if isinstance(form, GaussianKernels):
-        centers = [a.center + (z - a.value) / a.slope for z, a in zip(form.centers.T, scaling, strict=True)]
-        return replace(form, centers=np.stack(centers, axis=1), scale=form.scales / np.abs(slope))
-    quadratic: Quadratic = form
-    return quadratic.affine(slope, shift)
+    if not isinstance(form, GaussianKernels):
+        return scaled_columns(form, slope, shift, sources, size)
+    centers = [a.center + (z - a.value) / a.slope for z, a in zip(form.centers.T, scaling, strict=True)]
+    scaled = replace(form, centers=np.stack(centers, axis=1), scale=form.scales / np.abs(slope))
+    return on_columns(scaled, sources, size)
 
 
 # -- sums and products ------------------------------------------------------------------------------------
@@ -352,14 +347,8 @@ def _composed(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
         return Combination(parts, form.weights, form.intercept)
     if isinstance(form, Linked | Softmax):
         return replace(form, margin=_composed(form.margin, matrix, shift, model))
-    if isinstance(form, Linear):
-        return Linear(matrix.T @ form.coef, form.intercept + shift @ form.coef)
-    if isinstance(form, Quadratic):
-        gradient = form.coef + np.tensordot(shift, form.matrix + form.matrix.swapaxes(0, 1), axes=1)
-        squares = np.einsum("ia,jb,ij...->ab...", matrix, matrix, form.matrix, optimize=True)
-        return Quadratic(squares, np.tensordot(matrix.T, gradient, axes=1), form.predict(shift[None, :])[0])
-    if isinstance(form, Ridges):
-        return replace(form, weights=form.weights @ matrix, offsets=form.offsets + form.weights @ shift)
+    if isinstance(form, Linear | Quadratic | Ridges):
+        return behind_affine(form, matrix, shift)
     raise CannotRead(
         f"behind sums of columns, as principal components are, linear models are read only, not {model}"
     )
@@ -372,9 +361,8 @@ def _composed(form: Form, matrix: Floats, shift: Floats, model: str) -> Form:
 # the user's column is 0 where the step accepts the value, NaN where it raises, and is added to the form: a
 # law that reaches there has no exact explanation, and the error names the step.
 
-_LARGEST = float(np.finfo(np.float64).max)
-# The largest float32: no number of a table is beyond it
-_NEVER = float(np.finfo(np.float32).max)
+# No number of a table is beyond the largest float32
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -382,13 +370,13 @@ class Accepted:
     """The numbers that a step accepts: from ``lower`` to ``upper``, and NaN if it takes missing values."""
 
     missing: bool = False
-    lower: float = -_LARGEST
-    upper: float = _LARGEST
+    lower: float = -LARGEST
+    upper: float = LARGEST
 
     @property
     def all_numbers(self) -> bool:
         """Whether all numbers that a table can hold are accepted."""
-        return min(-self.lower, self.upper) >= _NEVER
+        return min(-self.lower, self.upper) >= LARGEST_SINGLE
 
     def test(self, values: Values) -> Bools:
         v = numbers(values)
@@ -437,7 +425,7 @@ class Guard:
         accepted = self.accepted
         if phi.affine is not None and accepted.all_numbers:
             return None  # only a number near 1e308 overflows when it is scaled
-        ends = numbers(phi(np.array([-_LARGEST, _LARGEST])))
+        ends = numbers(phi(np.array([-LARGEST, LARGEST])))
         if accepted.test(ends).all() and not np.isnan(ends).any():
             return None
         with np.errstate(over="ignore"):

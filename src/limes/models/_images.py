@@ -182,17 +182,8 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
     return np.bincount(labels[differs], minlength=int(labels.max()) + 1) > 0
 
 
-@dataclass(frozen=True, eq=False)
-class Switched:
-    """An array of d parts, each of which is shown or filled."""
-
-    shown: Any
-    fill: Any  # of the same shape and type
-    labels: Ints  # the part of each number; or of each pixel, whose channels are the last axis
-
-    @property
-    def size(self) -> int:
-        return int(self.labels.max()) + 1
+class Switched(Switches):
+    """An array of d parts, each of which is shown or filled; pixels have channels as their last axis."""
 
     @cached_property
     def changes(self) -> Bools:
@@ -511,72 +502,76 @@ _CONVNEXT_WHOLE = 384
 _UNCHANGED = ("PILToTensor", "ToImage", "ToImageTensor", "ToDtype", "Identity")
 
 
-@dataclass(frozen=True)
-class _Steps:
-    resize: int | tuple[int, int] | None = None  # of the shorter side, or height and width
-    crop: tuple[int, int] | None = None  # height and width of the middle part that is kept
-    factor: float = 1.0
-    mean: Any = 0.0  # a number, or one a channel
-    std: Any = 1.0  # divides after the mean is subtracted
-    resample: str = "bilinear"
-
-    def preprocess(self) -> Preprocess:
-        whole = isinstance(self.resize, tuple)
-        before = self.resize if isinstance(self.resize, tuple) else (self.resize, self.resize)
-        size = self.crop or (self.resize if whole else None)
-        shares: set[float] = {1.0} if size == self.resize else set()
-        if isinstance(size, tuple) and self.resize:
-            shares = {after / side for after, side in zip(size, before, strict=True) if side}
-        if len(shares) != 1 or max(shares) > 1:
-            raise InputError(
-                f"preprocess resizes to {self.resize} and crops {self.crop}: limes reads fixed sizes in "
-                "the proportions of the crop; pass limes.Preprocess, or preprocess inside the model"
-            )
-        fit, share = "squash" if whole else "crop", shares.pop()
-        mean, scale = (
-            (np.asarray(numbers, dtype=np.float64) / self.factor).tolist()
-            for numbers in (self.mean, self.std)
-        )
-        return Preprocess(mean=mean, scale=scale, size=size, fit=fit, share=share, resample=self.resample)
-
-
 def preprocess_like(transform: Any) -> Preprocess | None:
     """Another library's preprocessing; None for objects of any other kind."""
     if isinstance(transform, Preprocess):
         return transform
     for names, read in _READERS:
         if all(hasattr(transform, name) for name in names):
-            steps: _Steps = read(transform)
-            return steps.preprocess()
+            return _of_steps(**read(transform))
     return None
+
+
+def _of_steps(
+    *,
+    resize: int | tuple[int, int] | None = None,
+    crop: tuple[int, int] | None = None,
+    factor: float = 1.0,
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    resample: str = "bilinear",
+) -> Preprocess:
+    """Resize the shorter side, or height and width; crop the middle part; (factor · pixels - mean) / std."""
+    whole = isinstance(resize, tuple)
+    before = resize if isinstance(resize, tuple) else (resize, resize)
+    size = crop or (resize if whole else None)
+    shares: set[float] = {1.0} if size == resize else set()
+    if isinstance(size, tuple) and resize:
+        shares = {after / side for after, side in zip(size, before, strict=True) if side}
+    if len(shares) != 1 or max(shares) > 1:
+        raise InputError(
+            f"preprocess resizes to {resize} and crops {crop}: limes reads fixed sizes in the proportions of "
+            "the crop; pass limes.Preprocess, or preprocess inside the model"
+        )
+    fit, share = "squash" if whole else "crop", shares.pop()
+    mean, scale = ((np.asarray(numbers, dtype=np.float64) / factor).tolist() for numbers in (mean, std))
+    return Preprocess(mean=mean, scale=scale, size=size, fit=fit, share=share, resample=resample)
+
+
+# What is read of another library's preprocessing: the arguments of _of_steps
+_Steps = dict[str, Any]
 
 
 def _preset(transform: Any) -> _Steps:
     """Read for example ``torchvision.models.ResNet50_Weights.DEFAULT.transforms()``."""
-    resize, crop = _sides_of(transform.resize_size), _height_and_width(transform.crop_size)
-    resample = _resampling(transform.interpolation)
-    return _Steps(resize, crop, 1 / 255, transform.mean, transform.std, resample)
+    return {
+        "resize": _sides_of(transform.resize_size),
+        "crop": _height_and_width(transform.crop_size),
+        "factor": 1 / 255,
+        "mean": transform.mean,
+        "std": transform.std,
+        "resample": _resampling(transform.interpolation),
+    }
 
 
 def _composition(transform: Any) -> _Steps:
     """Read ``torchvision.transforms.Compose([Resize(256), CenterCrop(224), ToTensor(), Normalize(...)])``."""
-    steps = _Steps()
+    steps: _Steps = {}
     for step in transform.transforms:
         match name := type(step).__name__:
-            case "Resize" if steps.crop is not None:
+            case "Resize" if "crop" in steps:
                 raise InputError(
                     "preprocess crops before it resizes, which limes does not read: pass limes.Preprocess, "
                     "or preprocess inside the model"
                 )
             case "Resize":
-                resample = _resampling(step.interpolation)
-                steps = replace(steps, resize=_sides_of(step.size), resample=resample)
+                steps |= {"resize": _sides_of(step.size), "resample": _resampling(step.interpolation)}
             case "CenterCrop":
-                steps = replace(steps, crop=_height_and_width(step.size))
+                steps["crop"] = _height_and_width(step.size)
             case "Normalize":
-                steps = replace(steps, mean=step.mean, std=step.std)
+                steps |= {"mean": step.mean, "std": step.std}
             case _ if name in _TO_SHARES or (name == "ToDtype" and step.scale):
-                steps = replace(steps, factor=1 / 255)
+                steps["factor"] = 1 / 255
             case _ if name not in _UNCHANGED:
                 raise InputError(
                     f"preprocess has the transform {name}, which limes does not read: pass "
@@ -586,9 +581,9 @@ def _composition(transform: Any) -> _Steps:
 
 
 def _processor(transform: Any) -> _Steps:
-    steps = _Steps(factor=float(transform.rescale_factor) if transform.do_rescale else 1.0)
+    steps: _Steps = {"factor": float(transform.rescale_factor) if transform.do_rescale else 1.0}
     if transform.do_normalize:
-        steps = replace(steps, mean=transform.image_mean, std=transform.image_std)
+        steps |= {"mean": transform.image_mean, "std": transform.image_std}
     if not transform.do_resize:
         return steps
     sides, crop = dict(transform.size), None
@@ -603,7 +598,7 @@ def _processor(transform: Any) -> _Steps:
             resize, crop = (int(resize / share), square) if resize < _CONVNEXT_WHOLE else (square, None)
     else:
         resize = _named_sides(sides)
-    return replace(steps, resize=resize, crop=crop, resample=_resampling(transform.resample))
+    return steps | {"resize": resize, "crop": crop, "resample": _resampling(transform.resample)}
 
 
 # Attributes by which a kind of preprocessing is recognised, and its reader

@@ -116,10 +116,15 @@ def refuse_replaced_methods(model: Any) -> None:
 def refuse_all_but_margin(model: Any, method: str, terms: str) -> None:
     """Refuse the methods of a classifier that are not sums of ``terms``, as its margin is."""
     if method != "decision_function":
-        raise CannotRead(
-            f"{method} of {type(model).__name__} is not a sum of {terms}; its margin is read exactly with "
-            "output='margin'"
-        )
+        raise CannotRead(only_margin(model, method, terms))
+
+
+def only_margin(model: Any, method: str, terms: str) -> str:
+    """The reason why a method of a classifier is refused."""
+    return (
+        f"{method} of {type(model).__name__} is not a sum of {terms}; its margin is read exactly with "
+        "output='margin'"
+    )
 
 
 def dense(matrix: Any) -> Floats:

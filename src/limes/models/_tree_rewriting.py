@@ -41,9 +41,20 @@ _GROWTH_OF_COPIES = 32
 class Alternation(NamedTuple):
     """A test whose answer changes at every cut: left below the first one if ``first_left``."""
 
-    cuts: Floats
+    cuts: Sequence[float]
     first_left: bool
     missing_left: bool
+
+    def pieces(self, lower: float, upper: float) -> list[tuple[float, float, bool]]:
+        """The parts of lower < x <= upper between cuts, and whether each goes left."""
+        pieces, low, left = [], lower, self.first_left
+        for cut in (*self.cuts, np.inf):
+            high = min(cut, upper)
+            if low < high:
+                pieces.append((low, high, left))
+                low = high
+            left = not left
+        return pieces
 
 
 def fold_forest(forest: Forest, columns: Sequence[ModelColumn], names: Sequence[str]) -> Forest:
@@ -109,14 +120,18 @@ class _Folding:
             goes_left[by_set] = old.sets[old.set_of[tests[by_set]]][:, code] & is_code
         return np.where(np.isnan(values), old.missing_left[tests][:, None], goes_left)
 
-    def _split_by_threshold(self, nodes: Ints, cuts: Any, missing: Any, *, swapped: bool) -> None:
+    def _split_by_threshold(self, nodes: Ints, cuts: Any, first_left: Any, missing: Any) -> None:
         self._threshold[nodes] = cuts
-        self._missing[nodes] = missing ^ swapped
-        self._swapped[nodes] = swapped
+        self._missing[nodes] = missing == first_left
+        self._swapped[nodes] = not first_left
 
-    def _alternate(self, nodes: Ints, cuts: Floats, first_left: Any, missing: Any) -> None:
-        test = Alternation(cuts, bool(first_left), bool(missing))
-        self._alternating.update(dict.fromkeys(nodes.tolist(), test))
+    def _split_at(self, nodes: Ints, cuts: Floats, first_left: Any, missing: Any) -> None:
+        """The test whose answer changes at every cut."""
+        if cuts.size > 1:
+            test = Alternation(cuts.tolist(), bool(first_left), bool(missing))
+            self._alternating.update(dict.fromkeys(nodes.tolist(), test))
+        else:
+            self._split_by_threshold(nodes, cuts[0] if cuts.size else np.inf, first_left, missing)
 
     def _split_by_set(self, nodes: Ints, sets: Bools, set_of: Ints, missing: Bools) -> None:
         self._set_of[nodes] = sum(map(len, self._sets)) + set_of
@@ -127,9 +142,9 @@ class _Folding:
         """A threshold; several where the last digit of φ crosses it several times."""
         cuts, multiple_crossings = phi.crossings(self._old.threshold[tests])
         missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
-        self._split_by_threshold(nodes, cuts[test_of], missing[test_of], swapped=phi.falling)
+        self._split_by_threshold(nodes, cuts[test_of], not phi.falling, missing[test_of])
         for t, all_cuts in multiple_crossings.items():
-            self._alternate(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
+            self._split_at(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
 
     def _by_set(self, nodes: Ints, test_of: Ints, tests: Ints, phi: LookupMap) -> None:
         whole = (phi.keys == np.floor(phi.keys)) & (phi.keys >= 0) & (phi.keys < _WIDEST)
@@ -161,7 +176,7 @@ class _Folding:
         cuts = np.sort(phi.before.cut(edges.ravel()).reshape(2, -1), axis=0)
         missing = self._goes_left(tests, np.array([phi.at_missing]))[:, 0]
         for t in range(tests.size):
-            self._alternate(nodes[test_of == t], cuts[:, t], half.falling, missing[t])
+            self._split_at(nodes[test_of == t], cuts[:, t], half.falling, missing[t])
 
     def _by_pieces(
         self, nodes: Ints, test_of: Ints, tests: Ints, cuts: Floats, phi: MonotoneMap | StepMap
@@ -170,12 +185,7 @@ class _Folding:
         goes_left = self._goes_left(tests, numbers(phi(np.concatenate([cuts, [beyond, np.nan]]))))
         for t, (sides, missing) in enumerate(zip(goes_left[:, :-1], goes_left[:, -1], strict=True)):
             turns = np.flatnonzero(sides[1:] != sides[:-1])
-            at_test = nodes[test_of == t]
-            if turns.size > 1:
-                self._alternate(at_test, cuts[turns], sides[0], missing)
-            else:
-                cut = cuts[turns[0]] if turns.size else np.inf
-                self._split_by_threshold(at_test, cut, missing, swapped=not sides[0])
+            self._split_at(nodes[test_of == t], cuts[turns], sides[0], missing)
 
     def result(self, size: int) -> Forest:
         old = self._old
@@ -219,13 +229,14 @@ def _with_intervals(forest: Forest, alternating: Mapping[int, Alternation]) -> F
     walk = _IntervalSplits(forest, forest.set_of >= 0, alternating)
     roots = []
     for root in forest.roots.tolist():
-        roots.append(len(walk.origin))
+        roots.append(len(walk.nodes))
         if not walk.write(root, limit):
             raise CannotRead(
                 f"its bins or categories are tested one by one, and the trees would grow from {size} to more "
                 f"than {limit} nodes; use ordinal codes"
             )
-    return replace(forest, **walk.fields(), roots=np.array(roots), set_of=forest.set_of[walk.origin])
+    origin, fields = walk.result()
+    return replace(forest, **fields, roots=np.array(roots), set_of=forest.set_of[origin])
 
 
 class _Interval(NamedTuple):
@@ -248,33 +259,17 @@ class _Interval(NamedTuple):
         return left, right
 
 
-_MISSING_ONLY = _Interval(np.inf, -np.inf, missing=True)
+_ANYTHING, _MISSING_ONLY = _Interval(), _Interval(np.inf, -np.inf)
 
 _Intervals = Mapping[int, _Interval]
 
 
-# Where a new node is attached: its parent among the new nodes, and whether on its left side; None for a root
-_Place = tuple[int, bool] | None
-
-
-class _Piece(NamedTuple):
-    lower: float
-    upper: float
-    left: bool
-
-
-class _Task(NamedTuple):
-    """A node to be written: an old one, or the remaining pieces of an alternation at it."""
-
-    node: int
-    intervals: _Intervals
-    place: _Place
-    pieces: tuple[_Piece, ...] | None = None
-    missing: bool | None = None  # side of a missing value that the pieces do not cover yet
+# Where a new node is attached: its parent among the new nodes, -1 for a root, and whether on its left side
+_Place = tuple[int, bool]
 
 
 class _IntervalSplits:
-    """New nodes, parents before children; ``origin`` is the old node that each is made from."""
+    """New nodes, parents before children, each made from an old one."""
 
     def __init__(
         self, old: Forest | BoosterTree, by_set: Bools, alternating: Mapping[int, Alternation]
@@ -284,99 +279,86 @@ class _IntervalSplits:
         self._feature, self._threshold = old.feature.tolist(), old.threshold.tolist()
         self._children: list[list[int]] = [old.right.tolist(), old.left.tolist()]
         self._missing_left, self._by_set = old.missing_left.tolist(), by_set.tolist()
-        self._tasks: list[_Task] = []
-        self.origin: list[int] = []
-        self._new_tests: list[tuple[float, bool]] = []
-        self._new_children: list[list[int]] = [[], []]
+        # nodes to be written: an old one, the intervals that reach it, and its place
+        self._tasks: list[tuple[int, _Intervals, _Place]] = []
+        # old node, threshold and side of a missing value of each new node, and its place
+        self.nodes: list[tuple[int, float, bool, int, bool]] = []
 
     def write(self, root: int, limit: int) -> bool:
         """Write a tree; whether the nodes are no more than the limit."""
-        self._tasks.append(_Task(root, {}, None))
-        while self._tasks and len(self.origin) <= limit:
-            self._write(self._tasks.pop())
-        return len(self.origin) <= limit
+        self._tasks.append((root, {}, (-1, False)))
+        while self._tasks and len(self.nodes) <= limit:
+            self._write(*self._tasks.pop())
+        return len(self.nodes) <= limit
 
-    def fields(self) -> dict[str, Any]:
-        """The arrays of the new tree; all else of a node is as in the old one."""
-        right, left = self._new_children
-        threshold, missing_left = zip(*self._new_tests, strict=True)
-        return {
-            "feature": self._old.feature[self.origin],
-            "threshold": np.array(threshold),
-            "left": np.array(left),
-            "right": np.array(right),
-            "missing_left": np.array(missing_left),
-            "value": self._old.value[self.origin],
+    def result(self) -> tuple[Ints, dict[str, Any]]:
+        """The old node of each new one, and the arrays of the new trees; all else is as in the old ones."""
+        origin, threshold, missing_left, parent, is_left = map(np.array, zip(*self.nodes, strict=True))
+        children, inner = np.full((2, origin.size), -1), np.flatnonzero(parent >= 0)
+        children[is_left[inner].astype(np.int64), parent[inner]] = inner
+        return origin, {
+            "feature": self._old.feature[origin],
+            "threshold": threshold,
+            "left": children[1],
+            "right": children[0],
+            "missing_left": missing_left,
+            "value": self._old.value[origin],
         }
 
-    def _add(self, task: _Task, threshold: float, *, missing_left: bool) -> int:
-        position = len(self.origin)
-        self.origin.append(task.node)
-        self._new_tests.append((threshold, missing_left))
-        for children in self._new_children:
-            children.append(-1)
-        if task.place is not None:
-            parent, left = task.place
-            self._new_children[left][parent] = position
-        return position
+    def _add(self, node: int, place: _Place, threshold: float, *, missing_left: bool) -> int:
+        self.nodes.append((node, threshold, missing_left, *place))
+        return len(self.nodes) - 1
 
-    def _write(self, task: _Task) -> None:
-        column = self._feature[task.node]
-        interval = task.intervals.get(column, _Interval())
-        if task.pieces is not None:
-            self._write_pieces(task, task.pieces)
-        elif column < 0:
-            self._add(task, 0.0, missing_left=False)
-        elif task.node in self._alternating:
-            self._write_alternation(task, interval)
+    def _write(self, node: int, intervals: _Intervals, place: _Place) -> None:
+        column = self._feature[node]
+        if column < 0:
+            self._add(node, place, 0.0, missing_left=False)
+        elif node in self._alternating:
+            self._write_alternation(node, intervals, place)
         else:
-            self._write_inner(task, interval)
+            self._write_inner(node, intervals, place)
 
-    def _write_inner(self, task: _Task, interval: _Interval) -> None:
+    def _write_inner(self, node: int, intervals: _Intervals, place: _Place) -> None:
         """Write a node as it is, unless its column's interval decides it."""
-        node = task.node
         threshold, missing_left = self._threshold[node], self._missing_left[node]
-        below = above = interval
+        below = above = interval = intervals.get(self._feature[node], _ANYTHING)
         if not self._by_set[node]:
             goes_left = interval.goes_left(threshold, missing_left=missing_left)
             if goes_left is not None:
-                self._tasks.append(task._replace(node=self._children[goes_left][node]))
+                self._tasks.append((self._children[goes_left][node], intervals, place))
                 return
             below, above = interval.split(threshold, missing_left=missing_left)
-        position = self._add(task, threshold, missing_left=missing_left)
-        self._write_below(task, below, (position, True), left=True)
-        self._write_below(task, above, (position, False), left=False)
+        position = self._add(node, place, threshold, missing_left=missing_left)
+        self._write_below(node, intervals, (position, True), below, left=True)
+        self._write_below(node, intervals, (position, False), above, left=False)
 
-    def _write_alternation(self, task: _Task, interval: _Interval) -> None:
-        test = self._alternating[task.node]
-        ends = pairwise([-np.inf, *test.cuts.tolist(), np.inf])
-        pieces = tuple(
-            _Piece(max(low, interval.lower), min(high, interval.upper), test.first_left ^ bool(k % 2))
-            for k, (low, high) in enumerate(ends)
-            if max(low, interval.lower) < min(high, interval.upper)
-        )
-        missing = test.missing_left if interval.missing else None
-        self._write_pieces(task._replace(missing=missing), pieces)
+    def _write_alternation(self, node: int, intervals: _Intervals, place: _Place) -> None:
+        """Split off one piece after the other; a missing value goes with the first one that has its side."""
+        test = self._alternating[node]
+        interval = intervals.get(self._feature[node], _ANYTHING)
+        missing = test.missing_left if interval.missing else None  # its side until a piece has it
+        pieces = test.pieces(interval.lower, interval.upper)
+        for remaining, (lower, upper, left) in zip(reversed(range(len(pieces))), pieces, strict=True):
+            together = missing == left
+            missing = None if together else missing
+            piece = _Interval(lower, upper, together)
+            if not remaining and missing is None:
+                self._write_below(node, intervals, place, piece, left=left)
+                return
+            position = self._add(node, place, upper if remaining else np.inf, missing_left=together)
+            self._write_below(node, intervals, (position, True), piece, left=left)
+            place = position, False
+        self._write_below(node, intervals, place, _MISSING_ONLY, left=bool(missing))
 
-    def _write_pieces(self, task: _Task, pieces: tuple[_Piece, ...]) -> None:
-        """Split off the first piece; a missing value goes with the first piece that has its side."""
-        if not pieces:
-            self._write_below(task, _MISSING_ONLY, task.place, left=bool(task.missing))
-            return
-        first, rest = pieces[0], pieces[1:]
-        together = task.missing is not None and task.missing == first.left
-        interval = _Interval(first.lower, first.upper, together)
-        missing = None if together else task.missing
-        if not rest and missing is None:
-            self._write_below(task, interval, task.place, left=first.left)
-            return
-        position = self._add(task, first.upper if rest else np.inf, missing_left=together)
-        self._write_below(task, interval, (position, True), left=first.left)
-        self._tasks.append(task._replace(place=(position, False), pieces=rest, missing=missing))
-
-    def _write_below(self, task: _Task, interval: _Interval, place: _Place, *, left: bool) -> None:
-        child, column = self._children[left][task.node], self._feature[task.node]
-        self._tasks.append(_Task(child, {**task.intervals, column: interval}, place))
+    def _write_below(
+        self, node: int, intervals: _Intervals, place: _Place, interval: _Interval, *, left: bool
+    ) -> None:
+        """Continue with a child of an old node, which an interval of its column reaches."""
+        child = self._children[left][node]
+        if self._feature[child] < 0:
+            self._add(child, place, 0.0, missing_left=False)
+        else:
+            self._tasks.append((child, {**intervals, self._feature[node]: interval}, place))
 
 
 # -- numbers that count as missing ------------------------------------------------------------------------
@@ -408,8 +390,9 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
             f"numbers that count as missing ({window.name}) split one tree into too many parts: "
             f"use NaN for what is missing, and fit without {window.name}"
         )
-    members = {i: tree.members[old] for i, old in enumerate(walk.origin) if old in tree.members}
-    return replace(tree, **walk.fields(), members=members)
+    origin, fields = walk.result()
+    members = {i: tree.members[old] for i, old in enumerate(origin.tolist()) if old in tree.members}
+    return replace(tree, **fields, members=members)
 
 
 def _around(threshold: float, missing_left: bool, window: Window) -> Alternation:
@@ -418,4 +401,4 @@ def _around(threshold: float, missing_left: bool, window: Window) -> Alternation
     ends = (*cuts, np.inf)
     left = [missing_left if window.lower < end <= window.upper else end <= threshold for end in ends]
     turns = [cut for cut, (side, next_side) in zip(cuts, pairwise(left), strict=True) if side != next_side]
-    return Alternation(np.array(turns), left[0], missing_left)
+    return Alternation(turns, left[0], missing_left)

@@ -480,8 +480,9 @@ def test_scaled_kernels_stay_kernels():
         [PolynomialFeatures(2, interaction_only=True, include_bias=False), MinMaxScaler()],
         [MinMaxScaler(), PolynomialFeatures(2), StandardScaler(), VarianceThreshold(), RobustScaler()],
         [PolynomialFeatures(1)],
+        [PolynomialFeatures(2), StandardScaler(), PCA(3), StandardScaler()],
     ],
-    ids=["scaled", "interactions", "everything", "degree one"],
+    ids=["scaled", "interactions", "everything", "degree one", "components"],
 )
 def test_polynomials(steps):
     numbers = FRAME[["income", "gain", "code"]]

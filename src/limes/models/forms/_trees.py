@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -111,18 +111,8 @@ class Forest(Reducible):
         nodes = np.cumsum([0] + [t.feature.size for t in trees[:-1]])
         sets = np.cumsum([0] + [len(t.sets) for t in trees[:-1]])
         width = max(t.sets.shape[1] for t in trees)
-
-        def joint(name: str, starts: Ints) -> Ints:
-            # positions, moved by the start of their tree; -1 stays
-            parts = [getattr(t, name) for t in trees]
-            return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts, strict=True)])
-
-        starts_of = {"set_of": sets, "left": nodes, "right": nodes, "roots": nodes}
-        plain = ("feature", "threshold", "missing_left", "value")
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(t, name) for t in trees]) for name in plain}
-        arrays |= {name: joint(name, starts) for name, starts in starts_of.items()}
         return cls(
-            **arrays,
+            **concatenated(trees, {"set_of": sets, "left": nodes, "right": nodes, "roots": nodes}),
             sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
             intercept=np.asarray(intercept, dtype=np.float64),
             size=trees[0].size,
@@ -152,17 +142,11 @@ class Forest(Reducible):
     @cached_property
     def extremes(self) -> Floats:
         """Bounds of the values of one output, (2,): sums of all trees' least and largest leaves."""
-        trees = np.arange(self.roots.size)
-        nodes, ends = self.roots, np.stack([np.full(trees.size, np.inf), np.full(trees.size, -np.inf)])
-        while nodes.size:
-            leaf = self.feature[nodes] < 0
-            value = self.value[nodes[leaf]]
-            np.minimum.at(ends[0], trees[leaf], value)
-            np.maximum.at(ends[1], trees[leaf], value)
-            inner = nodes[~leaf]
-            nodes = np.concatenate([self.left[inner], self.right[inner]])
-            trees = np.tile(trees[~leaf], 2)
-        return np.asarray(ends.sum(axis=1) + float(self.intercept))
+        least, largest = self.value.copy(), self.value.copy()
+        for nodes, left, right in reversed(self._levels()):
+            least[nodes] = np.minimum(least[left], least[right])
+            largest[nodes] = np.maximum(largest[left], largest[right])
+        return np.array([least[self.roots].sum(), largest[self.roots].sum()]) + float(self.intercept)
 
     def _bounds(self) -> tuple[Floats, Floats, Bools]:
         """The interval of x that reaches each node, and whether a missing value does; (N, d) each."""
@@ -220,6 +204,16 @@ class Forest(Reducible):
 
         functions = tuple(function(j) for j in range(self.size))
         return SumOfProducts(functions, self.value[leaf], self.intercept)
+
+
+def concatenated(trees: Sequence[Any], starts_of: Mapping[str, Ints]) -> dict[str, Any]:
+    """Arrays of trees, one after the other; positions move by the start of their tree, and -1 stays."""
+    plain = ("feature", "threshold", "missing_left", "value")
+    arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in plain}
+    for name, starts in starts_of.items():
+        pairs = zip([getattr(tree, name) for tree in trees], starts, strict=True)
+        arrays[name] = np.concatenate([np.where(part >= 0, part + start, -1) for part, start in pairs])
+    return arrays
 
 
 def float32_threshold(threshold: ArrayLike) -> Floats:

@@ -74,7 +74,6 @@ _ENSEMBLES = {
     "RandomForestRegressor RandomForestClassifier ExtraTreesRegressor ExtraTreesClassifier",
     "boosting": "GradientBoostingRegressor GradientBoostingClassifier",
     "histogram": "HistGradientBoostingRegressor HistGradientBoostingClassifier",
-    "isolation": "IsolationForest",
     "bagging": "BaggingRegressor BaggingClassifier",
     "voting": "VotingRegressor VotingClassifier",
     "stacking": "StackingRegressor StackingClassifier",
@@ -84,11 +83,10 @@ _ENSEMBLES = {
     "transformed_target": "TransformedTargetRegressor",
     "wrapper": "FrozenEstimator GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RANSACRegressor "
     "RandomizedSearchCV",
-    "refused": "AdaBoostRegressor ClassifierChain FixedThresholdClassifier OneVsOneClassifier "
-    "OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
+    "refused": "AdaBoostRegressor ClassifierChain FixedThresholdClassifier IsolationForest "
+    "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
     "one_vs_rest": "OneVsRestClassifier",
-    "dummy_regressor": "DummyRegressor",
-    "dummy_classifier": "DummyClassifier",
+    "dummy": "DummyClassifier DummyRegressor",
 }
 _BOOSTER = "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker"
 _RESULT = (

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models._reading import CannotRead, Schema
-from limes.models.forms._trees import Forest
+from limes.models.forms._trees import Forest, concatenated
 
 # bits of all category sets of one forest: 100 MB
 _BITS = 100_000_000
@@ -91,9 +91,8 @@ def codes_of(categories: Sequence[Any], schema: Schema | None, j: int) -> Floats
 
 def bits_of(words: Any) -> Bools:
     """Bit b of word w is set if category 32 w + b is in the set: (S, W) -> (S, 32 W)."""
-    words = np.asarray(words, dtype=np.uint32)
-    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    return np.asarray(bits.reshape(len(words), 32 * words.shape[1]), dtype=np.bool_)
+    octets = np.ascontiguousarray(words, dtype="<u4").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
 
 def join_trees(
@@ -151,18 +150,11 @@ def _check_columns(split: Ints, size: int, schema: Schema | None, codes: Mapping
 
 def _joined(trees: Sequence[BoosterTree]) -> tuple[BoosterTree, Ints]:
     starts = np.cumsum([0, *(t.feature.size for t in trees)])[:-1]
-    pairs = list(zip(trees, starts.tolist(), strict=True))
-    left = np.concatenate([np.where(t.left >= 0, t.left + start, -1) for t, start in pairs])
-    joined = BoosterTree(
-        feature=np.where(left >= 0, np.concatenate([t.feature for t in trees]), -1),
-        threshold=np.concatenate([t.threshold for t in trees]),
-        left=left,
-        right=np.concatenate([np.where(t.right >= 0, t.right + start, -1) for t, start in pairs]),
-        missing_left=np.concatenate([t.missing_left for t in trees]),
-        value=np.concatenate([t.value for t in trees]),
-        members={start + node: members for t, start in pairs for node, members in t.members.items()},
-    )
-    return joined, starts
+    arrays = concatenated(trees, {"left": starts, "right": starts})
+    arrays["feature"] = np.where(arrays["left"] >= 0, arrays["feature"], -1)
+    pairs = zip(trees, starts.tolist(), strict=True)
+    members = {start + node: members for t, start in pairs for node, members in t.members.items()}
+    return BoosterTree(**arrays, members=members), starts
 
 
 def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:

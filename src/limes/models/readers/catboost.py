@@ -20,7 +20,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.models._calling.outputs import Methods
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema
 from limes.models.forms._trees import Forest, float32_threshold
 from limes.models.readers.boosted_trees import BoosterTree, column_name, join_trees, parsing
 from limes.models.readers.links import with_probabilities
@@ -47,13 +47,11 @@ _HASH = 0xFFFFFFFF
 
 
 # with another loss each of several classes has a logistic function
-@partial(
-    with_probabilities, scale=lambda model: float(model.get_all_params().get("loss_function") == "MultiClass")
+@with_probabilities(
+    "trees", scale=lambda model: float(model.get_all_params().get("loss_function") == "MultiClass")
 )
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Bias + scale · Σ trees: raw formula values."""
-    if hasattr(model, "predict_proba"):
-        refuse_all_but_margin(model, method, "trees")
     # only CatBoostRegressor chooses by its loss
     default = getattr(model, "_get_default_prediction_type", lambda: "RawFormulaVal")()
     if method == "predict" and default != "RawFormulaVal":

@@ -10,7 +10,6 @@ them are one sum of products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._functions import Function, Lookup, Step
 from limes.models._algebra import combine
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema
 from limes.models.forms._base import Form, Reduced, Sum, SumOfProducts
 from limes.models.readers.links import with_probabilities
 
@@ -29,12 +28,11 @@ _BLOCK = 4_000_000
 _SCORED = ("logit", "mlogit", "vlogit")
 
 
-@partial(with_probabilities, scale=lambda model: float(model.link_ == "mlogit"))
-def machine(model: Any, method: str, schema: Schema | None) -> Form:
+@with_probabilities("effects", scale=lambda model: float(model.link_ == "mlogit"))
+def machine(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Predictions of the regressor with identity link, margin of the classifier."""
     name, link = type(model).__name__, model.link_
     if hasattr(model, "classes_"):
-        refuse_all_but_margin(model, method, "effects")
         if link not in _SCORED:
             raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
     elif link != "identity":

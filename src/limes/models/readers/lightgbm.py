@@ -15,7 +15,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes.models._calling.outputs import Methods, Predict
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._trees import Forest
 from limes.models.readers.boosted_trees import (
@@ -61,11 +61,9 @@ def _softmax_scale(model: Any) -> float:
     return float(softmax and "average_output" not in _head(model))
 
 
-@partial(with_probabilities, where=_is_logistic, scale=_softmax_scale)
+@with_probabilities("trees", where=_is_logistic, scale=_softmax_scale)
 def booster(model: Any, method: str, schema: Schema | None) -> Forest:
     """Σ trees, or the mean of random forests, of a Booster or a model of scikit-learn's kind."""
-    if hasattr(model, "predict_proba"):
-        refuse_all_but_margin(model, method, "trees")
     with parsing("LightGBM"):
         inner = getattr(model, "booster_", model)
         if hasattr(model, "get_params") and model.get_params().get("pred_early_stop"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
 
@@ -13,7 +12,8 @@ from scipy.special import expit, softmax
 from limes._arrays import Floats
 from limes.exceptions import InputError
 from limes.models._algebra import combine
-from limes.models._reading import CannotRead, Reader, Schema
+from limes.models._calling.outputs import kind_of
+from limes.models._reading import CannotRead, Reader, Schema, only_margin, refuse_all_but_margin
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked, Softmax
 from limes.models.forms._links import CLASSES, LINKS
@@ -25,38 +25,38 @@ def logistic_of(margin: Form) -> Linked:
 
 
 def with_probabilities(
-    reader: Reader,
+    terms: str,
     *,
     where: Callable[[Any], bool] = lambda model: True,  # noqa: ARG005
     scale: Callable[[Any], float] = lambda model: 1.0,  # noqa: ARG005
-) -> Reader:
-    """Extend a reader of margins to probabilities: the logistic of two classes, the softmax of three.
+) -> Callable[[Reader], Reader]:
+    """Extend a reader of margins, sums of ``terms``, to probabilities of two and three classes.
 
-    Where the margin is no sum of functions of a few columns, the reader itself raises the reason.
+    These are the logistic of the margin, and the softmax of three; all else of a classifier is refused.
     ``where`` returns whether a model's probability is the logistic of the margin. ``scale`` returns the
     factor of three margins before the softmax; 0 where probabilities are another function of them.
     """
 
-    @wraps(reader)
-    def read(model: Any, method: str, schema: Schema | None) -> Form:
-        classes = len(getattr(model, "classes_", ())) if method == "predict_proba" else 0
-        if not ((classes == 2 and where(model)) or (classes == CLASSES and scale(model))):
-            return reader(model, method, schema)
-        try:
-            margin = reader(model, "decision_function", schema)
-            if classes == 2:
-                return logistic_of(margin)
-            factor = scale(model)
-            return Softmax(margin if factor == 1.0 else combine([margin], [factor]))
-        except InputError as error:
-            reason = "its probabilities are no sum"
+    def extended(reader: Reader) -> Reader:
+        @wraps(reader)
+        def read(model: Any, method: str, schema: Schema | None) -> Form:
+            classes = len(getattr(model, "classes_", ())) if method == "predict_proba" else 0
+            if not ((classes == 2 and where(model)) or (classes == CLASSES and scale(model))):
+                if kind_of(model) == "classifier":
+                    refuse_all_but_margin(model, method, terms)
+                return reader(model, method, schema)
             try:
-                reader(model, method, schema)
-            except CannotRead as refusal:
-                reason = str(refusal)
-            raise CannotRead(f"{reason} ({error})") from error
+                margin = reader(model, "decision_function", schema)
+                if classes == 2:
+                    return logistic_of(margin)
+                factor = scale(model)
+                return Softmax(margin if factor == 1.0 else combine([margin], [factor]))
+            except InputError as error:
+                raise CannotRead(f"{only_margin(model, method, terms)} ({error})") from error
 
-    return read
+        return read
+
+    return extended
 
 
 # -- curves that libraries put behind a sum, recognised by their values ------------------------------------
@@ -106,16 +106,9 @@ def matching_curve(margins: Floats, answers: Floats, pick: Curve, allowed: float
         except IndexError:  # another number of classes
             continue
         if picked.shape == answers.shape and (np.abs(picked - answers) <= allowed).all():
-            return _Picked(curve, pick)
+            return partial(_picked, curve, pick)  # unlike a closure it can be pickled
     return None
 
 
-@dataclass(frozen=True)
-class _Picked:
-    """A curve and the outputs of it that are explained; unlike a closure it can be pickled."""
-
-    curve: Curve
-    pick: Curve
-
-    def __call__(self, margins: Floats) -> Floats:
-        return self.pick(self.curve(margins))
+def _picked(curve: Curve, pick: Curve, margins: Floats) -> Floats:
+    return pick(curve(margins))

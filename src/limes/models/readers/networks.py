@@ -18,7 +18,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.models._identity import qualified_name
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema
 from limes.models.forms._base import Form, Linear
 from limes.models.forms._linked import Linked, Ridges
 from limes.models.readers.links import with_probabilities
@@ -36,10 +36,9 @@ def regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: 
     return _of_perceptron(model)
 
 
-@with_probabilities
+@with_probabilities("ridge functions")
 def classifier(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Margins of MLPClassifier: the sums before the logistic function or the softmax."""
-    refuse_all_but_margin(model, method, "ridge functions")
     return _of_perceptron(model)
 
 

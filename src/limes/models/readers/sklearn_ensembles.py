@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Never
 
 import numpy as np
@@ -21,7 +20,6 @@ from limes.models._reading import (
     CannotRead,
     Schema,
     read_form,
-    refuse_all_but_margin,
     refuse_replaced_methods,
 )
 from limes.models.forms._base import Form, Linear, outputs_of
@@ -93,11 +91,9 @@ def _constant(value: Floats, size: int) -> Forest:
 
 
 # with the exponential loss probabilities are the logistic of twice the margin
-@partial(with_probabilities, where=lambda model: getattr(model, "loss", "log_loss") == "log_loss")
-def boosting(model: Any, method: str, schema: Schema | None) -> Forest:
+@with_probabilities("trees", where=lambda model: getattr(model, "loss", "log_loss") == "log_loss")
+def boosting(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
     """Initial value + learning_rate · Σ trees: predictions of the regressor, margin of the classifier."""
-    if hasattr(model, "classes_"):
-        refuse_all_but_margin(model, method, "trees")
     start = _start(model, schema)
     outputs = model.estimators_.shape[1]
     grown = _joined(
@@ -130,11 +126,9 @@ def _start(model: Any, schema: Schema | None) -> Forest:
     return replace(form, threshold=float32_threshold(form.threshold))
 
 
-@with_probabilities
+@with_probabilities("trees")
 def histogram(model: Any, method: str, schema: Schema | None) -> Forest:
     """Baseline + Σ trees: predictions of regressors with the identity link, margins of classifiers."""
-    if hasattr(model, "classes_"):
-        refuse_all_but_margin(model, method, "trees")
     link = type(model._loss.link).__name__  # noqa: SLF001 - a loss passed by name has its link only there
     if method == "predict" and link != "IdentityLink":
         raise CannotRead(
@@ -183,11 +177,10 @@ def _histogram_tree(member: Any, columns: Ints, output: int, outputs: int) -> Bo
     )
 
 
-@partial(with_probabilities, scale=lambda model: 1.0 / (len(model.classes_) - 1))
-def adaboost(model: Any, method: str, schema: Schema | None) -> Form:
+@with_probabilities("trees", scale=lambda model: 1.0 / (len(model.classes_) - 1))
+def adaboost(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Margin of AdaBoostClassifier, multi-class SAMME: a tree adds w to its class, -w / (K - 1) to others."""
     # Zhu, Zou, Rosset & Hastie 2009, Multi-class AdaBoost
-    refuse_all_but_margin(model, method, "trees")
     classes = len(model.classes_)
     if classes < 2:
         raise CannotRead("AdaBoostClassifier was fitted on one class: its margin is 0 everywhere")
@@ -269,14 +262,6 @@ def path_length(model: Any) -> PathLength:
     if model.max_samples_ < 2:
         raise InputError("an isolation forest of trees of one sample has path lengths 0 only")
     return PathLength(model)
-
-
-def isolation(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001 - the signature of readers
-    """Refuse: no method of the forest itself is a sum of trees."""
-    raise CannotRead(
-        f"IsolationForest.{method} is 2**(-path length) or a threshold on it, and not a sum of trees; its "
-        "mean path length is read exactly: pass limes.models.path_length(model)"
-    )
 
 
 def path_lengths(model: PathLength, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001 - there is one method
@@ -482,23 +467,17 @@ def _part(model: Any, part: Any, method: str, schema: Schema | None) -> Form:
     return _constant(value, _columns(model, schema))
 
 
-def dummy_regressor(model: Any, method: str, schema: Schema | None) -> Forest:  # noqa: ARG001
-    """The constant of training; (k,) for several targets."""
-    value = np.asarray(model.constant_, dtype=np.float64)[0]
-    return _constant(value[0] if model.n_outputs_ == 1 else value, _columns(model, schema))
-
-
-def dummy_classifier(model: Any, method: str, schema: Schema | None) -> Forest:
-    """The class shares of training, one target's after the other's; strategy "stratified" is random."""
-    if method != "predict_proba":
+def dummy(model: Any, method: str, schema: Schema | None) -> Forest:
+    """The constant of training, or its class shares; one target's after the other's."""
+    if hasattr(model, "classes_") and method != "predict_proba":
         raise CannotRead(f"DummyClassifier.{method} returns labels; its probabilities are read exactly")
     if model.strategy == "stratified":
         raise CannotRead("DummyClassifier(strategy='stratified') is random: each call returns another result")
     size = _columns(model, schema)
     # scikit-learn's own prediction at a row, which does not depend on the row
-    predictions = model.predict_proba(np.zeros((1, size)))
-    shares = np.concatenate(predictions, axis=1) if isinstance(predictions, list) else predictions
-    return _constant(shares[0], size)
+    predictions = getattr(model, method)(np.zeros((1, size)))
+    values = np.concatenate(predictions, axis=1) if isinstance(predictions, list) else predictions
+    return _constant(values[0], size)
 
 
 def _columns(model: Any, schema: Schema | None) -> int:
@@ -513,7 +492,7 @@ def _columns(model: Any, schema: Schema | None) -> int:
 
 def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: ARG001
     """Refuse ensembles and wrappers that are no sums, with the reason."""
-    raise CannotRead(_REFUSED[type(model).__qualname__])
+    raise CannotRead(_REFUSED[type(model).__qualname__].format(method=method))
 
 
 _CHAIN = "each model of a chain reads the predictions of those before it, so that effects are not a sum"
@@ -522,6 +501,8 @@ _REFUSED: Mapping[str, str] = {
     "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not a sum",
     "ClassifierChain": _CHAIN,
     "FixedThresholdClassifier": _THRESHOLD,
+    "IsolationForest": "IsolationForest.{method} is 2**(-path length) or a threshold on it, and not a sum of "
+    "trees; its mean path length is read exactly: pass limes.models.path_length(model)",
     "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "
     "fit a OneVsRestClassifier, or explain the margin of one pair, model.estimators_[0]",
     "OutputCodeClassifier": "OutputCodeClassifier predicts the class whose code is nearest, which is not a "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -52,14 +51,13 @@ def _softmax_scale(model: Any) -> float:
 
 
 # probabilities of SGDClassifier's Huber loss are no logistic of the margin
-@partial(
-    with_probabilities,
+@with_probabilities(
+    "effects",
     where=lambda model: type(model).__name__ != "SGDClassifier" or bool(model.loss == "log_loss"),
     scale=_softmax_scale,
 )
 def classifier(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """coef_ (k, d), intercept_ (k,); two classes have one margin, and the logistic of it as probability."""
-    refuse_all_but_margin(model, method, "effects")
     coef, intercept = _coefficients(model)
     if coef.ndim == 1 or len(coef) == 1:  # RidgeClassifier stores (d,) for two classes
         return Linear(coef.reshape(-1), intercept.reshape(-1)[0])
@@ -95,10 +93,9 @@ def one_class(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa
 # -- joint log-likelihoods of classes ---------------------------------------------------------------------
 
 
-@with_probabilities
+@with_probabilities("effects")
 def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: ARG001
     """The log prior + Σ_j x_j feature_log_prob_[class, j]; the complement variant has no prior."""
-    refuse_all_but_margin(model, method, "effects")
     logs = _finite(model, model.feature_log_prob_)
     # a complement model of one class is the exception
     prior = type(model).__name__ == "MultinomialNB" or len(model.classes_) == 1
@@ -106,10 +103,9 @@ def counts(model: Any, method: str, schema: Schema | None) -> Linear:  # noqa: A
     return Linear(_margin(logs).T, _margin(_finite(model, start)))
 
 
-@with_probabilities
+@with_probabilities("effects")
 def binary(model: Any, method: str, schema: Schema | None) -> Forest | Linear:  # noqa: ARG001
     """The log prior + Σ_j log P(x_j > binarize | class), or of the complement."""
-    refuse_all_but_margin(model, method, "effects")
     yes = np.asarray(model.feature_log_prob_, dtype=np.float64)
     with np.errstate(divide="ignore"):
         no = np.log(1.0 - np.exp(yes))  # as the model computes it
@@ -137,10 +133,9 @@ def _stumps(above: Floats, below: Floats, threshold: float, intercept: Floats) -
     )
 
 
-@with_probabilities
+@with_probabilities("effects")
 def normal(model: Any, method: str, schema: Schema | None) -> Reduced:  # noqa: ARG001
     """The log prior - Σ_j [log(2π var) + (x_j - theta)² / var] / 2."""
-    refuse_all_but_margin(model, method, "effects")
     theta, var = np.asarray(model.theta_, dtype=np.float64), _finite(model, model.var_)
     # parabolas about the mean of the classes' thetas: columns far from 0 keep their digits
     center = theta.mean(axis=0)
@@ -196,18 +191,6 @@ def quadratic(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: 
 # -- kernel machines --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Machine:
-    """c + Σ_i coef[i] K(x, centers[i])."""
-
-    centers: Floats
-    coef: Floats
-    intercept: Floats
-    gamma: float = 1.0
-    degree: float = 2.0
-    coef0: float = 0.0
-
-
 def support_regressor(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """SVR and NuSVR."""
     return _support(model, schema, dense(model.dual_coef_)[0], np.asarray(model.intercept_)[0])
@@ -247,32 +230,15 @@ def support_classifier(model: Any, method: str, schema: Schema | None) -> Form:
 
 def _support(model: Any, schema: Schema | None, coef: Floats, intercept: Floats) -> Form:
     _numbers_only(model, schema)
-    _check_kernel(model.kernel)
-    machine = Machine(
-        centers=dense(model.support_vectors_).reshape(-1, model.n_features_in_),
-        coef=coef,
-        intercept=intercept,
-        gamma=float(model._gamma),  # noqa: SLF001 - "scale" needs the training data, fit stores the number here
-        degree=model.degree,
-        coef0=model.coef0,
-    )
-    return machine_form(model.kernel, machine)
+    # "scale" needs the training data, fit stores the number
+    return machine_form(model, model.support_vectors_, coef, intercept, model._gamma)  # noqa: SLF001
 
 
 def kernel_ridge(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """KernelRidge."""
     _numbers_only(model, schema)
-    _check_kernel(model.kernel)
     coef = np.asarray(model.dual_coef_, dtype=np.float64)
-    machine = Machine(
-        centers=dense(model.X_fit_),
-        coef=coef,
-        intercept=np.zeros(coef.shape[1:]),
-        gamma=1.0 / model.n_features_in_ if model.gamma is None else float(model.gamma),
-        degree=model.degree,
-        coef0=model.coef0,
-    )
-    return machine_form(model.kernel, machine)
+    return machine_form(model, model.X_fit_, coef, np.zeros(coef.shape[1:]), model.gamma)
 
 
 def _numbers_only(model: Any, schema: Schema | None) -> None:
@@ -296,55 +262,52 @@ _NO_PRODUCT: Mapping[str, str] = {
 }
 
 
-def _check_kernel(kernel: Any) -> None:
+def machine_form(model: Any, centers: Any, coef: Floats, intercept: Floats, gamma: float | None) -> Form:
+    """The form of c + Σ_i coef[i] K(x, centers[i]), by the name of a model's kernel and its options."""
+    kernel = model.kernel
     if not isinstance(kernel, str):
         raise CannotRead(f"limes does not know what a kernel that is a callable computes; {_READ}")
     if kernel not in ("laplacian", "linear", "poly", "polynomial", "rbf"):
         raise CannotRead(f"kernel={kernel!r} {_NO_PRODUCT.get(kernel, _UNKNOWN)}; {_READ}")
-
-
-def machine_form(kernel: Any, machine: Machine) -> Form:
-    """The form of a machine, by the name of its kernel."""
-    _check_kernel(kernel)
+    centers, rate = dense(centers).reshape(-1, model.n_features_in_), 1.0 / model.n_features_in_
+    rates = np.full(centers.shape[1], rate if gamma is None else float(gamma))
     if kernel == "linear":
-        return _linear(machine)
-    rates = np.full(machine.centers.shape[1], machine.gamma)
+        return _linear(centers, coef, intercept)
     if kernel == "rbf":  # K = exp(-γ ‖x - ζ‖²)
-        return _bumps(machine, 2.0 * rates)
+        return _bumps(centers, coef, intercept, 2.0 * rates)
     if kernel == "laplacian":  # K = exp(-γ Σ_j |x_j - ζ_j|)
-        return _decays(machine, rates)
-    return _polynomial(machine)
-
-
-def _linear(machine: Machine) -> Form:
-    return Linear(np.tensordot(machine.centers, machine.coef, axes=(0, 0)), machine.intercept)
-
-
-def _polynomial(machine: Machine) -> Form:
-    """K = (γ x·ζ + r)²."""
-    if machine.degree != 2:
+        return _decays(centers, coef, intercept, rates)
+    degree = 3.0 if model.degree is None else model.degree
+    if degree != 2:
         raise CannotRead(
-            f"kernel='poly' of degree {machine.degree} multiplies that many columns, and only "
-            f"products of two are read; {_READ}"
+            f"kernel='poly' of degree {degree} multiplies that many columns, and only products of two are "
+            f"read; {_READ}"
         )
-    centers = machine.gamma * machine.centers
-    matrix = np.einsum("ij,ik,i...->jk...", centers, centers, machine.coef)
-    coef = 2.0 * machine.coef0 * np.tensordot(centers, machine.coef, axes=(0, 0))
-    return Quadratic(matrix, coef, machine.intercept + machine.coef0**2 * machine.coef.sum(axis=0))
+    return _polynomial(rates * centers, coef, intercept, 1.0 if model.coef0 is None else model.coef0)
 
 
-def _bumps(machine: Machine, precision: Floats) -> GaussianKernels:
+def _linear(centers: Floats, coef: Floats, intercept: Floats) -> Form:
+    return Linear(np.tensordot(centers, coef, axes=(0, 0)), intercept)
+
+
+def _polynomial(centers: Floats, coef: Floats, intercept: Floats, shift: float = 0.0) -> Form:
+    """K = (x·ζ + shift)²."""
+    matrix = np.einsum("ij,ik,i...->jk...", centers, centers, coef)
+    slopes = 2.0 * shift * np.tensordot(centers, coef, axes=(0, 0))
+    return Quadratic(matrix, slopes, intercept + shift**2 * coef.sum(axis=0))
+
+
+def _bumps(centers: Floats, coef: Floats, intercept: Floats, precision: Floats) -> GaussianKernels:
     """A precision of 0 reads no column."""
     with np.errstate(divide="ignore"):
-        scale = 1.0 / np.sqrt(precision)
-    return GaussianKernels(machine.centers, machine.coef, scale, machine.intercept)
+        return GaussianKernels(centers, coef, 1.0 / np.sqrt(precision), intercept)
 
 
-def _decays(machine: Machine, rates: Floats) -> Form:
+def _decays(centers: Floats, coef: Floats, intercept: Floats, rates: Floats) -> Form:
     """A rate of 0 reads no column."""
-    pairs = zip(machine.centers.T, rates.tolist(), strict=True)
+    pairs = zip(centers.T, rates.tolist(), strict=True)
     functions = tuple(Decay(column, rate) if rate > 0 else None for column, rate in pairs)
-    return Reduced(SumOfProducts(functions, machine.coef, np.asarray(machine.intercept, dtype=np.float64)))
+    return Reduced(SumOfProducts(functions, coef, np.asarray(intercept, dtype=np.float64)))
 
 
 # -- Gaussian processes -----------------------------------------------------------------------------------
@@ -379,7 +342,7 @@ class _Monomial:
 
 
 def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
-    machine = Machine(centers, term.weight * alpha, np.zeros(alpha.shape[1:]))
+    machine = centers, term.weight * alpha, np.zeros(alpha.shape[1:])
     narrow, decaying = bool(term.precision.any()), bool(term.rate.any())
     if narrow and decaying:
         raise CannotRead("a product of RBF with an exponential kernel is not read")
@@ -389,13 +352,13 @@ def _read_monomial(term: _Monomial, centers: Floats, alpha: Floats) -> Form:
             "not read"
         )
     if decaying:
-        return _decays(machine, term.rate)
+        return _decays(*machine, term.rate)
     if narrow:
-        return _bumps(machine, term.precision)
+        return _bumps(*machine, term.precision)
     if term.dots == 0:
         slopes = np.zeros((centers.shape[1], *alpha.shape[1:]))
-        return Linear(slopes, machine.coef.sum(axis=0))
-    return _linear(machine) if term.dots == 1 else _polynomial(machine)
+        return Linear(slopes, term.weight * alpha.sum(axis=0))
+    return _linear(*machine) if term.dots == 1 else _polynomial(*machine)
 
 
 _READ_KERNELS = (

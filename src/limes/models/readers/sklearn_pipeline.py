@@ -21,7 +21,15 @@ from limes.models._feature_maps import (
     is_blank,
     is_number,
 )
-from limes.models._folding import EVERYTHING, Accepted, Guard, expand_components, fold
+from limes.models._folding import (
+    EVERYTHING,
+    LARGEST_SINGLE,
+    Accepted,
+    Guard,
+    behind_scalers,
+    expand_components,
+    fold,
+)
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema, read_form, refuse_replaced_methods
 from limes.models.forms._base import Form, Linear
@@ -109,20 +117,17 @@ def _read_expansion(
     count = len(step.get_feature_names_out())
     outputs = tuple(ModelColumn(t, identity_map()) for t in range(count))
     form, scaled = _read_steps(rest, method, StepColumns(outputs, sparse=columns.sparse))
+    form, parts = expand_components(form, scaled.columns, type(rest[-1][1]).__qualname__)
     if isinstance(form, Linked | Softmax):
         raise CannotRead(f"behind {kind} margins are read, not what follows them: output='margin'")
     if not isinstance(form, Linear):
         raise CannotRead(f"behind {kind} linear models are read, not {type(rest[-1][1]).__qualname__}")
-    coef = np.zeros((count, *form.coef.shape[1:]))
-    intercept = form.intercept
-    for column, weight in zip(scaled.columns, form.coef, strict=True):
-        affine = column.map.affine if isinstance(column.map, MonotoneMap) else None
-        if affine is None:
-            raise CannotRead(f"between {kind} and the model scalers are read only")
-        coef[column.source] += affine.slope * weight
-        intercept = intercept + (affine.value - affine.slope * affine.center) * weight
+    scaling = [part.map.affine for part in parts if isinstance(part.map, MonotoneMap) and part.map.affine]
+    if len(scaling) < len(parts):
+        raise CannotRead(f"between {kind} and the model scalers are read only")
+    linear: Any = behind_scalers(form, scaling, [part.source for part in parts], count)
     try:
-        return expand(step, columns, Linear(coef, intercept))
+        return expand(step, columns, linear)
     except CannotRead as reason:
         raise CannotRead(f"step {name!r} ({kind}): {reason}") from None
 
@@ -266,7 +271,6 @@ _CONTAINERS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
 # first, and raise where the result is infinite
 _INFINITE = "HistGradientBoosting"
 _SINGLE = ("DecisionTree", "ExtraTree", "ExtraTrees", "GradientBoosting", "IsolationForest", "RandomForest")
-_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def _guards_of(step: Any, columns: StepColumns) -> tuple[Guard, ...]:
@@ -299,5 +303,5 @@ def _accepted(step: Any, *, sparse: bool) -> Sequence[tuple[Accepted, str]]:
         return ((EVERYTHING, name),)
     missing = bool(tags.input_tags.allow_nan)
     if family in _SINGLE:
-        return ((Accepted(missing and not sparse, -_LARGEST_SINGLE, _LARGEST_SINGLE), name),)
+        return ((Accepted(missing and not sparse, -LARGEST_SINGLE, LARGEST_SINGLE), name),)
     return ((Accepted(missing), name),)

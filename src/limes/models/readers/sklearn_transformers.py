@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
+from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models._feature_maps import (
     Affine,
@@ -38,7 +39,7 @@ from limes.models._folding import Accepted, Component, Guard, LinearMap
 from limes.models._reading import CannotRead, dense
 from limes.models.forms._base import Form, Linear, from_polynomial_features
 from limes.models.forms._linked import Ridges
-from limes.models.readers.sklearn_linear import Machine, machine_form
+from limes.models.readers.sklearn_linear import machine_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,8 +326,6 @@ def quantile_transformer(step: Any, columns: StepColumns) -> StepColumns:
 
 # Periods on both sides of the first whose knots are breaks of the quadrature
 _PERIODS = 20
-# Infinite numbers are refused
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
@@ -344,7 +343,7 @@ def spline_transformer(step: Any, columns: StepColumns) -> StepColumns:
         if step.extrapolation == "periodic":
             turns = np.arange(-_PERIODS, _PERIODS + 1) * (last - first)
             knots = np.unique(knots[(first <= knots) & (knots <= last)] + turns[:, None])
-        low, high = -_LARGEST, _LARGEST
+        low, high = -LARGEST, LARGEST  # infinite numbers are refused
         if step.extrapolation == "error":
             low, high = first, last
             within = Accepted(missing=True, lower=low, upper=high)
@@ -529,12 +528,5 @@ def nystroem(step: Any, columns: StepColumns, form: Linear) -> tuple[Form, StepC
     """K(x, components) normalizationᵀ: a kernel machine with the components as centers."""
     if step.kernel_params:
         raise CannotRead("kernel_params= is for kernels that limes does not read")
-    machine = Machine(
-        centers=np.asarray(step.components_, dtype=np.float64),
-        coef=np.asarray(step.normalization_, dtype=np.float64).T @ form.coef,
-        intercept=form.intercept,
-        gamma=1.0 / step.n_features_in_ if step.gamma is None else float(step.gamma),
-        degree=3.0 if step.degree is None else step.degree,
-        coef0=1.0 if step.coef0 is None else step.coef0,
-    )
-    return machine_form(step.kernel, machine), columns
+    coef = np.asarray(step.normalization_, dtype=np.float64).T @ form.coef
+    return machine_form(step, step.components_, coef, form.intercept, step.gamma), columns

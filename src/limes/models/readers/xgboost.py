@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.models._calling.outputs import Methods, Predict
-from limes.models._reading import CannotRead, Schema, refuse_all_but_margin
+from limes.models._reading import CannotRead, Schema
 from limes.models._tree_rewriting import Window, without_missing_numbers
 from limes.models.forms._base import Linear
 from limes.models.forms._trees import Forest, float32_threshold
@@ -55,15 +55,13 @@ def _is_logistic(model: Any) -> bool:
     return objective in ("binary:logistic", "reg:logistic")
 
 
-@partial(
-    with_probabilities,
+@with_probabilities(
+    "trees",
     where=_is_logistic,
     scale=lambda model: float(getattr(model, "objective", "") in ("multi:softprob", "multi:softmax")),
 )
 def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
-    if hasattr(model, "predict_proba"):
-        refuse_all_but_margin(model, method, "trees")
     with parsing("XGBoost"):
         inner = model.get_booster() if hasattr(model, "get_booster") else model
         learner = json.loads(bytes(inner.save_raw("json")))["learner"]
