@@ -412,7 +412,7 @@ class SparseExplainer(Described):
         feature_names = self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
-            values[i, around.varying] = rule.weights
+            values[i, around.varying] = rule.solution.w
             errors[i, around.varying] = rule.standard_errors
         intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
@@ -444,11 +444,14 @@ class SparseExplainer(Described):
             row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
-                {
-                    **vars(rule.certificate(texts[i], self._rows.conditions(row))),
-                    **self._of_all_rows(model, row, np.flatnonzero(values[i])),
-                }
-                for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
+                vars(
+                    rule.certificate(
+                        self._rows.conditions(row),
+                        rule=text,
+                        **self._of_all_rows(model, row, np.flatnonzero(coef)),
+                    )
+                )
+                for rule, text, row, coef in zip(rules, texts, rows, values, strict=True)
             ),
         )
 

@@ -63,6 +63,16 @@ class SparseSolution:
     nodes: int  # nodes of a search, or iterations
     seconds: float
 
+    def unscaled(self, scale: AnswerScale) -> SparseSolution:
+        """Return the solution for answers that were scaled for the solver."""
+        return replace(
+            self,
+            w=scale.half * self.w,
+            intercept=scale.middle + scale.half * self.intercept,
+            objective=scale.half**2 * self.objective,
+            lower_bound=scale.half**2 * self.lower_bound,
+        )
+
     def within(self, positions: Ints, size: int) -> SparseSolution:
         """Return the solution of a problem among some of ``size`` literals as one of all of them."""
         w = np.zeros(size)
@@ -358,7 +368,7 @@ class AnswerScale:
     middle: float = 0.0
     half: float = 1.0
 
-    def to_unit(self, answers: Floats) -> Floats:
+    def to_unit(self, answers: Floats | float) -> Floats:
         return np.asarray((answers - self.middle) / self.half)
 
 
