@@ -23,7 +23,7 @@ from limes._rules.contrast import (
     changes_among,
     contrast_of,
     fewest_changes,
-    fixed,
+    freed,
     nearest,
 )
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
@@ -352,10 +352,10 @@ class SparseExplainer(Described):
         (row,) = rows
         model = self._current(rows)
         still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
-        values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
+        changing = np.setdiff1d(np.arange(row.size), still)
+        values = freed(self._rows.box(row, changing[:0]), row, changing)
         if model.bounds is not None:
-            threshold = goal.sign * goal.threshold
-            fewest = fewest_changes(model.bounds, row, values, threshold, sign=goal.sign)
+            fewest = fewest_changes(model.bounds, row, values, goal)
         else:
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)

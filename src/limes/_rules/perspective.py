@@ -138,7 +138,13 @@ class Point(NamedTuple):
         return self._replace(u=self.u[places], shares=self.shares[places], ridges=self.ridges[places])
 
     def moved(self, move: Point, length: float) -> Point:
-        return Point(*(start + length * step for start, step in zip(self, move, strict=True)))
+        return Point(
+            self.u + length * move.u,
+            self.shares + length * move.shares,
+            self.ridges + length * move.ridges,
+            self.eta + length * move.eta,
+            self.level + length * move.level,
+        )
 
 
 @dataclass(frozen=True, eq=False)
