@@ -19,7 +19,7 @@ from limes._arrays import Bools, Floats
 from limes._explanation.explanation import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._rules.bounds import Bounds, Box, Extreme, least
-from limes._rules.literals import SignRows, TableRows
+from limes._rules.literals import SignRows
 from limes._rules.model import Ask
 from limes.exceptions import InputError
 
@@ -99,9 +99,7 @@ def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
     return tuple(column if j in columns else row[j : j + 1] for j, column in enumerate(values))
 
 
-def contrast_of(
-    fewest: Fewest, row: Floats, rows: SignRows | TableRows, ask: Ask, goal: Goal, output: str
-) -> Contrast:
+def contrast_of(fewest: Fewest, row: Floats, rows: SignRows, ask: Ask, goal: Goal, output: str) -> Contrast:
     """Put the result in the user's words; the model itself answers the row that the changes make."""
     new = row if fewest.row is None else fewest.row
     prediction, new_prediction = ask(np.stack([row, new])).tolist()

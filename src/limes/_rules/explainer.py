@@ -10,7 +10,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._checks import check_choice, check_count, check_probability, check_size, refuse_unknown
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of
 from limes._explainers.tables.table import ids_of
@@ -193,7 +193,7 @@ class SparseExplainer(Described):
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=_check_confidence(confidence),
+            confidence=check_probability("confidence", confidence),
             seed=self._options.sampling.seed,
             error=error,
             certify=certify,
@@ -466,12 +466,6 @@ class SparseExplainer(Described):
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
-
-
-def _check_confidence(confidence: Any) -> float:
-    if not check_size("confidence", confidence) < 1.0:
-        raise InputError(f"confidence must be below 1, got {confidence!r}")
-    return float(confidence)
 
 
 def _check_scale(scale: Any) -> AnswerRange | None:

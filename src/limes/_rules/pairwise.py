@@ -12,11 +12,10 @@ The first incumbent is the projection of the moments, improved by exchanges of s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
-from threading import Condition, Lock, get_ident
+from threading import Condition, Event, Lock, get_ident
 from time import perf_counter
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ import numpy as np
 from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._rules.problem import SampleProblem, project, summing_to
+from limes._threads import in_workers
 
 # Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
 _ROUNDING = 1e-12
@@ -223,6 +223,7 @@ class PairwiseSearch:
         # by thread: the bound of the child in progress
         self._busy: dict[int, float] = {}
         self._turn = Condition()
+        self._stop = Event()  # set by an error or Ctrl-C in one thread
         self._report = report
 
     def start(self, share: float) -> float:
@@ -240,24 +241,11 @@ class PairwiseSearch:
     def resume(self, deadline: float) -> float:
         """Search on until no node is open or the time is up; return the lower bound."""
         self._deadline = deadline
-        if self._threads == 1:
-            self._work()
-        else:
-            self._work_together()
+        in_workers(self._work, range(self._threads), self._threads, self._stop)
         finished = not self._open or self.is_proved(self._open.lowest)
         return self.incumbent.cutoff if finished else max(0.0, self._open.lowest)
 
-    def _work_together(self) -> None:
-        with ThreadPoolExecutor(self._threads) as pool:
-            workers = [pool.submit(self._work) for _ in range(self._threads)]
-            try:
-                for worker in workers:
-                    worker.result()
-            finally:
-                # an error or Ctrl-C stops the others too
-                self._deadline = -np.inf
-
-    def _work(self) -> None:
+    def _work(self, _: int) -> None:
         """Make children of the most promising nodes, one after the other."""
         while (step := self._next_child()) is not None:
             children: list[Node] = []
@@ -271,7 +259,7 @@ class PairwiseSearch:
 
     def _next_child(self) -> tuple[Node, int, float] | None:
         with self._turn:
-            while perf_counter() <= self._deadline:
+            while perf_counter() <= self._deadline and not self._stop.is_set():
                 if self._open and not self.is_proved(self._open.lowest):
                     return self._start(*self._open.pop())
                 if not self._busy:

@@ -79,18 +79,15 @@ class SparseConfig:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Rows of a neighbourhood, the flips that made them, and the model's answers."""
+    """Rows of a neighbourhood: the flips that made them, and the model's answers."""
 
-    near: LiteralNeighbourhood
     flips: Bools
-    rows: Floats
     values: Floats
 
     @classmethod
     def draw(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> Draws:
         flips = near.law.flips(rng, count)
-        rows = near.rows(flips, rng)
-        return cls(near, flips, rows, ask(rows))
+        return cls(flips, ask(near.rows(flips, rng)))
 
     @cached_property
     def signs(self) -> Floats:
@@ -102,7 +99,7 @@ class Draws:
 
     def covariance(self, residual: Floats) -> Floats:
         """Mean of s_j (residual - its mean), (d,)."""
-        return self.near.signed_sum(residual - residual.mean(), self.flips, self.rows) / residual.size
+        return np.asarray((residual - residual.mean()) @ self.signs / residual.size)
 
 
 @dataclass(frozen=True, eq=False)
