@@ -23,7 +23,7 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes._rules.problem import SampleProblem, project, summing_to
+from limes._rules.problem import SampleProblem, bordered, project, summing_to
 from limes._threads import in_workers
 
 # Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
@@ -63,10 +63,14 @@ class SearchProblem:
 
     def value(self, support: Ints) -> tuple[float, float]:
         """Return the objective on a support and the constant, and its multiplier η."""
-        columns = self.columns(support)
+        _, eta, value = self.solved(self.columns(support))
+        return value + self.square, eta
+
+    def solved(self, columns: Ints) -> tuple[Floats, float, float]:
+        """Return u on these columns, η, and the objective less the mean square."""
         part, moments = self.gram[np.ix_(columns, columns)], self.moments[columns]
         u, eta = summing_to(self.target, part, moments)
-        return float(u @ part @ u - 2.0 * (moments @ u)) + self.square, eta
+        return u, eta, float(u @ part @ u - 2.0 * (moments @ u))
 
     def columns(self, support: Ints) -> Ints:
         return np.append(support, np.array(self.always, dtype=support.dtype))
@@ -378,25 +382,20 @@ def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
 
     The Schur complement of the others' bordered system gives the gain of every literal at once.
     """
-    gram, moments, target = problem.gram, problem.moments, problem.target
-    others = problem.columns(others)
+    gram, target, others = problem.gram, problem.target, problem.columns(others)
     if not others.size:
-        values = np.diag(gram) * target**2 - 2.0 * target * moments
+        values = np.diag(gram) * target**2 - 2.0 * target * problem.moments
         return int(np.argmin(values)), float(values.min())
-    n = others.size
-    u, eta = summing_to(target, gram[np.ix_(others, others)], moments[others])
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = gram[np.ix_(others, others)]
-    system[n, n] = 0.0
+    u, eta, value = problem.solved(others)
+    system = bordered(gram[np.ix_(others, others)])
     border = np.vstack([gram[others], np.ones(len(gram))])
     projected = np.linalg.lstsq(system, border, rcond=None)[0]
     variance = np.diag(gram) - (border * projected).sum(axis=0)
-    residual = moments + eta - gram[:, others] @ u
+    residual = problem.moments + eta - gram[:, others] @ u
     allowed = variance > _DEPENDENT * np.diag(gram)
     allowed[others] = False
     gains = np.where(allowed, residual**2 / np.where(allowed, variance, 1.0), 0.0)
     best = int(np.argmax(gains))
     if not allowed[best]:
         return int(others[0]), np.inf
-    value = float(u @ gram[np.ix_(others, others)] @ u - 2.0 * (moments[others] @ u))
     return best, value - float(gains[best])

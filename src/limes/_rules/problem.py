@@ -258,12 +258,17 @@ def summing_to(target: float, gram: Floats, moments: Floats) -> tuple[Floats, fl
 
     Where literals depend on each other, it is the solution of least norm.
     """
-    n = moments.size
+    solved, *_ = np.linalg.lstsq(bordered(gram), np.append(moments, target), rcond=None)
+    return solved[:-1], -float(solved[-1])
+
+
+def bordered(gram: Floats) -> Floats:
+    """Return the matrix of the optimality conditions over a constrained sum."""
+    n = len(gram)
     system = np.ones((n + 1, n + 1))
     system[:n, :n] = gram
     system[n, n] = 0.0
-    solved, *_ = np.linalg.lstsq(system, np.append(moments, target), rcond=None)
-    return solved[:n], -float(solved[n])
+    return system
 
 
 def boxed(gram: Floats, moments: Floats, target: float) -> Floats:

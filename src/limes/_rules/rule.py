@@ -11,10 +11,10 @@ choice is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,24 +160,24 @@ class RowProblem:
         solve = SOLVERS[self.config.solver].solve
         if self.candidates.size == problem.size:
             return solve(problem, k, **search).unscaled(self.scale)
-        solution = solve(problem.among(self.candidates), k, **search).unscaled(self.scale)
-        return solution.within(self.candidates, problem.size)
+        solution = solve(problem.among(self.candidates), k, **search)
+        return solution.within(self.candidates, problem.size).unscaled(self.scale)
 
     def stability(self, solution: SparseSolution, rng: np.random.Generator) -> SupportStability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
         if self.exact is not None or self.config.of_sample:
-            return SupportStability(np.nan)
+            return SupportStability(np.nan, {})
         control = self.control(solution.support)
-        gamma, mean = self.estimate(*control)
-        errors = -self.seen.errors(*control)
+        estimate = self._population(*self.estimate(*control))
+        errors = -self.seen.errors(*control) / self.scale.half
         errors -= errors.mean()
         draws = rng.standard_normal((_RESAMPLES, errors.size))
         # the next sample errs as much as this one did: together twice the variance
         draws = np.sqrt(2.0) * (draws - draws.mean(axis=1, keepdims=True))
         added = draws @ (errors[:, None] * (self.seen.signs - self.near.law.correlation)) / errors.size
         chosen = np.zeros((_RESAMPLES, self.near.law.size), dtype=np.bool_)
-        for i, (more, higher) in enumerate(zip(added, draws @ errors / errors.size, strict=True)):
-            again = self._population(gamma + more, mean + float(higher))
+        for i, (gamma, mean) in enumerate(zip(added, draws @ errors / errors.size, strict=True)):
+            again = replace(estimate, gamma=estimate.gamma + gamma, mean=estimate.mean + float(mean))
             total, pull = again.sum_and_pull
             optimum = again.optimum[self.candidates]
             chosen[i, self.candidates] = project(optimum, total, solution.support.size, pull) != 0.0
@@ -186,7 +186,7 @@ class RowProblem:
         shares = np.where(kept, 0.0, chosen.mean(axis=0))
         others = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] >= _NEAR_TIE]
         return SupportStability(
-            float((chosen == kept).all(axis=1).mean()), tuple((j, float(shares[j])) for j in others)
+            float((chosen == kept).all(axis=1).mean()), {j: float(shares[j]) for j in others}
         )
 
     def control(self, support: Ints) -> tuple[Floats, float]:
@@ -204,15 +204,11 @@ class RowProblem:
         return gamma, constant + law.correlation * float(u.sum()) + float(residuals.mean())
 
 
-@dataclass(frozen=True)
-class SupportStability:
-    """How often resampled rows choose the same literals: the share, and that of each other literal.
-
-    ``others`` are (position, share) of literals outside the rule that are chosen often: near-ties.
-    """
+class SupportStability(NamedTuple):
+    """How often resampled rows choose the same literals, and each other one by position, if often."""
 
     share: float
-    others: tuple[tuple[int, float], ...] = ()
+    near_ties: Mapping[int, float]
 
 
 def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
@@ -364,7 +360,7 @@ class EvaluatedRule:
             proved=solution.proved and optimum != "estimate",
             optimum=optimum,
             stability=self.stability.share,
-            near_ties={names[varying[j]]: share for j, share in self.stability.others},
+            near_ties={names[varying[j]]: share for j, share in self.stability.near_ties.items()},
             nodes=solution.nodes,
             samples=0 if self.exact else config.samples,
             fresh_samples=config.fresh,
