@@ -44,7 +44,7 @@ def _path(weights: np.ndarray, x: np.ndarray) -> float:
         for _ in range(2):
             support = np.flatnonzero(u)
             left = values - (1.0 - 2.0 * flips[:, support]) @ u[support]
-            gamma = near.law.variance * u + near.signed_sum(left - left.mean(), flips, rows) / SAMPLES
+            gamma = near.law.variance * u + (left - left.mean()) @ (1.0 - 2.0 * flips) / SAMPLES
             problem = PopulationProblem(x, target, near.law, gamma, float(values.mean()), float(values.var()))
             u = projection(problem, K).w * x
 

@@ -575,11 +575,10 @@ def _means(mean: ArrayLike, std: float) -> Floats:
     return centers
 
 
-def _bin_edges(edges: Sequence[Floats], row: Floats) -> tuple[Floats, Floats]:
-    """Return edges q₋, q₊ of the bins (q₋, q₊] that contain the instance, (d,) each."""
-    place = [int(np.searchsorted(e[1:-1], x, side="left")) for e, x in zip(edges, row, strict=True)]
-    lower = np.array([e[b] for e, b in zip(edges, place, strict=True)])
-    return lower, np.array([e[b + 1] for e, b in zip(edges, place, strict=True)])
+def _bin_edges(edges: Sequence[Floats], row: Floats) -> Floats:
+    """Return edges q₋, q₊ of the bins (q₋, q₊] that contain the instance, (2, d)."""
+    bins = [int(np.searchsorted(e[1:-1], x, side="left")) for e, x in zip(edges, row, strict=True)]
+    return np.transpose([e[b : b + 2] for e, b in zip(edges, bins, strict=True)])
 
 
 def _density(z: Floats) -> Floats:

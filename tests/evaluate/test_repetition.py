@@ -123,7 +123,7 @@ def test_refused():
 
 
 def test_a_comparison_tells_the_better_one():
-    explanation = compare({"true": exact, "noisy <b>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
+    explanation = compare({"true": exact, "noisy <i>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
     assert explanation.best("infidelity") == {"true"}
     assert explanation.best("Jaccard, seeds") == {"true"}
     assert explanation.best("CSI") == frozenset()
@@ -131,12 +131,12 @@ def test_a_comparison_tells_the_better_one():
     assert "infidelity" in text
     assert "true" in text
     page = explanation.to_html()
-    assert "<b>" not in page
-    assert "noisy &lt;b&gt;" in page
+    assert "<i>" not in page
+    assert "noisy &lt;i&gt;" in page
     assert "http" not in page
     frame = explanation.to_frame()
     assert len(frame) == 2 * len(explanation.measures)
-    assert set(frame["explainer"]) == {"true", "noisy <b>"}
+    assert set(frame["explainer"]) == {"true", "noisy <i>"}
 
 
 def test_the_order_of_explainers_changes_nothing():

@@ -18,12 +18,14 @@ from internals import (
     SOLVERS,
     FlipLaw,
     FreeQuadratic,
+    Incumbent,
     Node,
     PerspectiveSearch,
     Point,
     PopulationProblem,
     Relaxed,
     SampleProblem,
+    SearchProblem,
     boxed,
     branch_and_bound,
     hard_thresholding,
@@ -305,25 +307,25 @@ def test_the_perspective_search_is_the_best_of_all_supports(intercept):
         problem = sample(rng, d=d, m=int(rng.integers(3 * d, 8 * d)), correlation=0.3, intercept=intercept)
         if seed % 4 == 0:  # two literals that hold in the same rows, and one that always holds
             problem.signs[:, 3], problem.signs[:, 1] = problem.signs[:, 0], 1.0
-        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.0, 1e-12 * problem.square))
+        search = PerspectiveSearch(problem, k, worst(problem, k))
         expected = best_objective(problem, k)
         bounds = list(search.run(np.inf))
         if not bounds:  # literals that determine each other
             void += 1
             continue
-        assert search.best == pytest.approx(expected, rel=oracle.EXACT, abs=oracle.ROUNDING)
+        assert search.incumbent.best == pytest.approx(expected, rel=oracle.EXACT, abs=oracle.ROUNDING)
         assert max(bounds) <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
         assert bounds[-1] >= expected * (1 - oracle.EXACT) - oracle.ROUNDING
-        loose = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.2, 1e-12 * problem.square))
+        loose = PerspectiveSearch(problem, k, worst(problem, k, tolerance=0.2))
         *_, lower = loose.run(np.inf)
-        assert 0.8 * expected * (1 - oracle.EXACT) - oracle.ROUNDING <= lower <= loose.best
+        assert 0.8 * expected * (1 - oracle.EXACT) - oracle.ROUNDING <= lower <= loose.incumbent.best
         assert lower <= expected * (1 + oracle.EXACT) + oracle.ROUNDING
     assert void < 0.2 * runs
 
 
-def cutoff(tolerance, rounding):
-    """Close nodes whose bound is no more than this share, and this amount, below the incumbent."""
-    return lambda best: best * (1 - tolerance) - rounding
+def worst(problem, k, tolerance=0.0):
+    """The worst incumbent there is, which closes nodes whose bound is no more than this share below it."""
+    return Incumbent(SearchProblem.from_sample(problem, tolerance), np.arange(k), np.inf)
 
 
 def objectives(problem, k):
@@ -393,32 +395,32 @@ def test_fifteen_of_many_literals_are_proved_in_few_nodes():
     signs = np.where(rng.random((1000, 160)) < FlipLaw(160, 1.0).flip, -1.0, 1.0)
     values = np.tanh(signs @ rng.normal(size=160) / 12.0)
     problem = SampleProblem(np.ones(160), float(values.mean()), signs, values, intercept=True)
-    search = PerspectiveSearch(problem, 15, np.inf, np.arange(15), cutoff(0.0, 1e-12 * problem.square))
+    search = PerspectiveSearch(problem, 15, worst(problem, 15))
     bounds = list(search.run(np.inf))
     assert search.finished
     assert search.nodes < 200
     assert len(bounds) > 1
     assert (np.diff(bounds) >= 0.0).all()
-    assert search.best <= hard_thresholding(problem, 15).objective * (1 + oracle.EXACT)
+    assert search.incumbent.best <= hard_thresholding(problem, 15).objective * (1 + oracle.EXACT)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_literals_are_proved_by_the_perspective_search(intercept):
     problem = replace(uncrowded_instance(), intercept=intercept)
     solution = branch_and_bound(problem, 14, time_limit=60.0)
-    alone = PerspectiveSearch(problem, 14, np.inf, np.arange(14), cutoff(0.0, 0.0))
+    alone = PerspectiveSearch(problem, 14, worst(problem, 14))
     *_, lower = alone.run(np.inf)
     assert solution.proved is True
     json.dumps(
         [solution.proved, solution.gap, solution.lower_bound, solution.objective]
     )  # numbers of Python's own
-    assert alone.best == pytest.approx(solution.objective, rel=oracle.EXACT)
+    assert alone.incumbent.best == pytest.approx(solution.objective, rel=oracle.EXACT)
     assert lower == pytest.approx(solution.objective, rel=oracle.EXACT)
 
 
 def test_a_root_that_cannot_be_solved_in_time_is_not_begun():
     problem = uncrowded_instance()
-    search = PerspectiveSearch(problem, 5, np.inf, np.arange(5), cutoff(0.0, 0.0), deadline=0.0)
+    search = PerspectiveSearch(problem, 5, worst(problem, 5), deadline=0.0)
     assert list(search.run(np.inf)) == []
     assert not search.finished
 
@@ -431,11 +433,11 @@ def test_both_searches_prove_the_same_optimum(intercept):
         d, k = int(rng.integers(30, 70)), int(rng.integers(4, 8))
         problem = sample(rng, d=d, m=400, correlation=0.2, intercept=intercept)
         by_pairs = branch_and_bound(problem, k, time_limit=1e6)  # the first turn is long enough
-        search = PerspectiveSearch(problem, k, np.inf, np.arange(k), cutoff(0.0, 1e-12 * problem.square))
+        search = PerspectiveSearch(problem, k, worst(problem, k))
         *_, lower = search.run(np.inf)
         assert by_pairs.proved
         assert inside(by_pairs) or intercept
-        assert search.best == pytest.approx(by_pairs.objective, rel=oracle.EXACT)
+        assert search.incumbent.best == pytest.approx(by_pairs.objective, rel=oracle.EXACT)
         assert lower == pytest.approx(by_pairs.objective, rel=oracle.EXACT)
 
 

@@ -30,6 +30,6 @@ def test_of_a_rule_with_a_constant(spread):
     problem = SimpleNamespace(
         seen=SimpleNamespace(values=residuals, flips=flips, errors=lambda u, constant: residuals),
         near=SimpleNamespace(law=law),
-        config=SimpleNamespace(solver="hard_thresholding", intercept=True),
+        config=SimpleNamespace(of_sample=True, intercept=True),
     )
     np.testing.assert_allclose(standard_errors(problem, u, 0.0)[support], expected, rtol=1e-9)

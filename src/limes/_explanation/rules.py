@@ -112,8 +112,8 @@ class Certificate(Printable):
 
     def _card(self) -> Card:
         together = f"The bounds hold together with {self.confidence:.0%} confidence."
-        sentences = certificate_sentences(asdict(self))
-        return Card(title="Certificate", subtitle=self.rule, remarks=(*sentences, together))
+        remarks = (*certificate_sentences(asdict(self)), together)
+        return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
 
 
 _BEST_OF = {
@@ -122,12 +122,8 @@ _BEST_OF = {
 }
 
 
-def certificate_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
+def certificate_sentences(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write a certificate: errors, what holds for all rows, whether the rule is the best of its size."""
-    return tuple(_sentences(facts))
-
-
-def _sentences(facts: Mapping[str, Any]) -> Iterator[str]:
     sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
     yield (
         f"In {count(facts['fresh_samples'], 'simulated neighbour')} it errs by "

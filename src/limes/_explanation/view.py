@@ -169,7 +169,7 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
         ),
         warnings=row_warnings(explanation, row),
         rule=headlined_rule(facts) if facts else "",
-        certificate=certificate_sentences(facts) if facts else (),
+        certificate=tuple(certificate_sentences(facts)) if facts else (),
     )
 
 

@@ -13,16 +13,14 @@ between those of its parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Floats, Ints, times
+from limes._arrays import Bools, Floats, Ints, times
 from limes._functions import LARGEST
 from limes.exceptions import InputError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
@@ -47,16 +45,16 @@ class Ends:
         return Ends(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
 
-class Bounds(Protocol):
+class Bounds:
     """Bounds of one form over boxes."""
 
     def __call__(self, box: Box) -> Ends:
         """Return bounds that hold for every row of the box, and are reached where nothing is at stake."""
-        ...
+        raise NotImplementedError
 
-    def lowest(self, box: Box, sign: float) -> Floats | None:
+    def lowest(self, box: Box, sign: float) -> Floats | None:  # noqa: ARG002 - columns may act together
         """Return the row with the least sign · f; None where columns cannot be minimised one by one."""
-        ...
+        return None
 
 
 def bounds_of(form: Form) -> Bounds | None:
@@ -128,7 +126,7 @@ def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
 
 
 @dataclass(frozen=True, eq=False)
-class _SumBounds:
+class _SumBounds(Bounds):
     form: Sum
 
     def __call__(self, box: Box) -> Ends:
@@ -153,7 +151,7 @@ class _SumBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class _WeightedBounds:
+class _WeightedBounds(Bounds):
     parts: tuple[Bounds, ...]
     weights: Floats
     intercept: float
@@ -168,12 +166,9 @@ class _WeightedBounds:
             np.concatenate([part.stakes for part in parts]),
         )
 
-    def lowest(self, box: Box, sign: float) -> None:  # noqa: ARG002 - parts do not have one lowest row
-        return None
-
 
 @dataclass(frozen=True, eq=False)
-class _LinkedBounds:
+class _LinkedBounds(Bounds):
     margin: Bounds
     form: Linked
 
@@ -193,7 +188,7 @@ class _LinkedBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class _ForestBounds:
+class _ForestBounds(Bounds):
     form: Forest
 
     def __call__(self, box: Box) -> Ends:
@@ -214,10 +209,7 @@ class _ForestBounds:
         low, high = bounds.sum(axis=1) + float(form.intercept)
         return Ends(low, high, form.feature[nodes], form.threshold[nodes], gaps[open_ones])
 
-    def lowest(self, box: Box, sign: float) -> None:  # noqa: ARG002 - columns act together
-        return None
-
-    def _codes(self, box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def _codes(self, box: Box) -> Bools:
         """Return which codes each column may take, and last whether any other number, (d, L + 1)."""
         codes = self.form.sets.shape[1]
         allowed = np.zeros((self.form.size, codes + 1), dtype=np.bool_)
@@ -230,32 +222,25 @@ class _ForestBounds:
         return allowed
 
 
-def answer_range(form: Form, values: Sequence[Floats]) -> tuple[float, float] | None:
+def answer_range(form: Form, values: Box) -> tuple[float, float] | None:
     """Return the least and the largest answer of a form of one output; None where they are not bounded."""
-    ends = _ends(form, values)
+    ends = _range(form, values)
     return None if ends is None or not np.isfinite(ends).all() else (float(ends[0]), float(ends[1]))
 
 
-def _ends(form: Form, values: Sequence[Floats]) -> Floats | None:
+def _range(form: Form, values: Box) -> Floats | None:
     match form:
         case Forest():
             return form.extremes
         case Combination():
-            parts = [_ends(part, values) for part in form.parts]
+            parts = [_range(part, values) for part in form.parts]
             weighted = [w * p for w, p in zip(form.weights, parts, strict=True) if p is not None]
             if len(weighted) < len(parts):
                 return None
             return np.asarray(float(form.intercept) + np.sort(weighted, axis=1).sum(axis=0))
         case Reducible():
             total = form.reduce()
-            return _of_sum(total, values) if isinstance(total, Sum) else None
+            if isinstance(total, Sum):
+                ends = _SumBounds(total)(values)
+                return np.array([ends.low, ends.high])
     return None
-
-
-def _of_sum(form: Sum, values: Sequence[Floats]) -> Floats:
-    ends = np.full(2, float(form.intercept))
-    for function, loading, points in zip(form.functions, form.loadings, values, strict=True):
-        if function is not None:
-            effects = times(function(np.asarray(points)).T, loading)
-            ends += effects.min(), effects.max()
-    return ends

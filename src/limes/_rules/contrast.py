@@ -6,7 +6,7 @@ the others. Sets whose bound is below the threshold are searched, those with the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, isfinite
@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats
 from limes._explanation.explanation import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._rules.bounds import Bounds, Box, Extreme, least
-from limes._rules.literals import SignRows, TableRows
+from limes._rules.literals import SignRows
 from limes._rules.model import Ask
 from limes.exceptions import InputError
 
@@ -47,7 +47,7 @@ class Goal:
     def sign(self) -> float:
         return 1.0 if self.side == "below" else -1.0
 
-    def reached(self, answers: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def reached(self, answers: Floats) -> Bools:
         return np.asarray(self.sign * answers < self.sign * self.threshold)
 
 
@@ -62,16 +62,20 @@ def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
             (), None, f"none of {len(rows):,} rows drawn is enough, and the model has no bounds that are read"
         )
     best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
-    for j in np.flatnonzero(_differ(best[None, :], row)[0]):
+    for j in _changed(best, row):
         shorter = best.copy()
         shorter[j] = row[j]
         if goal.reached(ask(shorter[None, :]))[0]:
             best = shorter
-    return Fewest(tuple(np.flatnonzero(_differ(best[None, :], row)[0]).tolist()), best, reason)
+    return Fewest(_changed(best, row), best, reason)
 
 
-def _differ(rows: Floats, row: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _differ(rows: Floats, row: Floats) -> Bools:
     return np.asarray((rows != row) & ~(np.isnan(rows) & np.isnan(row)))
+
+
+def _changed(new: Floats, row: Floats) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(_differ(new, row)).tolist())
 
 
 def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> Fewest:
@@ -90,14 +94,12 @@ def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> F
     return Fewest(fewest.columns, new, fewest.reason)
 
 
-def fixed(values: Box, row: Floats, columns: Ints) -> Box:
-    chosen = set(columns.tolist())
-    return tuple(row[j : j + 1] if j in chosen else column for j, column in enumerate(values))
+def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
+    """Return the box in which these columns take all their values, and the others the row's."""
+    return tuple(column if j in columns else row[j : j + 1] for j, column in enumerate(values))
 
 
-def contrast_of(
-    fewest: Fewest, row: Floats, rows: SignRows | TableRows, ask: Ask, goal: Goal, output: str
-) -> Contrast:
+def contrast_of(fewest: Fewest, row: Floats, rows: SignRows, ask: Ask, goal: Goal, output: str) -> Contrast:
     """Put the result in the user's words; the model itself answers the row that the changes make."""
     new = row if fewest.row is None else fewest.row
     prediction, new_prediction = ask(np.stack([row, new])).tolist()
@@ -141,17 +143,15 @@ class Fewest:
     reason: str
 
 
-def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *, sign: float) -> Fewest:
-    """Search for a row with sign · f < threshold that differs from a row in the fewest columns."""
-    start = tuple(np.array([value]) for value in row)
+def fewest_changes(bounds: Bounds, row: Floats, values: Box, goal: Goal) -> Fewest:
+    """Search for a row beyond the threshold that differs from a row in the fewest columns."""
     free = [j for j, column in enumerate(values) if column.size > 1]
-    search = _Search(bounds, start, values, threshold, sign)
-    if search.low(()) < threshold:
+    search = _Search(bounds, row, values, goal.sign, goal.sign * goal.threshold)
+    if search.low(()) < search.threshold:
         return Fewest((), row, "")
-    everything = search(free)
-    if everything.value >= threshold:
+    if search(free).value >= search.threshold:
         return Fewest((), None, "")
-    if bounds.lowest(start, sign) is not None:  # each column can then be judged by itself
+    if bounds.lowest(freed(values, row, ()), goal.sign) is not None:  # each column can be judged by itself
         return search.greedy(free, "")
     reason = ""
     for size in range(1, len(free) + 1):
@@ -160,8 +160,8 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, threshold: float, *
         for columns in search.promising(combinations(free, size)):
             end = search(columns)
             if end.row is not None:
-                return search.result(end.row, reason)
-            if end.value < threshold:
+                return Fewest(_changed(end.row, row), end.row, reason)
+            if end.value < search.threshold:
                 reason = "the search of a smaller set was cut short"
     return Fewest((), None, reason)
 
@@ -171,21 +171,20 @@ class _Search:
     """Searches of boxes in which a set of columns is free and the others are fixed."""
 
     bounds: Bounds
-    start: Box
+    row: Floats
     values: Box
-    threshold: float
     sign: float
+    threshold: float  # of sign · f
 
-    def __call__(self, columns: Sequence[int]) -> Extreme:
+    def __call__(self, columns: Container[int]) -> Extreme:
         """Return a row below the threshold, or a bound."""
-        box = self._box(columns)
-        return least(self.bounds, box, sign=self.sign, boxes=_MOST_BOXES, below=self.threshold)
+        return self._least(columns, boxes=_MOST_BOXES, below=self.threshold)
 
-    def low(self, columns: Sequence[int]) -> float:
-        return least(self.bounds, self._box(columns), sign=self.sign, boxes=0).value
+    def low(self, columns: Container[int]) -> float:
+        return self._least(columns, boxes=0).value
 
-    def _box(self, columns: Sequence[int]) -> Box:
-        return tuple(self.values[j] if j in columns else start for j, start in enumerate(self.start))
+    def _least(self, columns: Container[int], **limits: Any) -> Extreme:
+        return least(self.bounds, freed(self.values, self.row, columns), sign=self.sign, **limits)
 
     def promising(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the sets whose bound is below the threshold, the least first."""
@@ -198,12 +197,7 @@ class _Search:
         for _ in free:
             rest = [j for j in free if j not in columns]
             columns.append(min(rest, key=lambda j: self.low([*columns, j])))
-            end = self(columns)
-            if end.row is not None:
-                return self.result(end.row, reason)
+            row = self(columns).row
+            if row is not None:
+                return Fewest(_changed(row, self.row), row, reason)
         return Fewest((), None, "the search was cut short")
-
-    def result(self, row: Floats, reason: str) -> Fewest:
-        changed = [not np.array_equal(row[j], start[0], equal_nan=True) for j, start in enumerate(self.start)]
-        columns = np.flatnonzero(changed).tolist()
-        return Fewest(tuple(columns), row, reason)

@@ -10,7 +10,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._checks import check_choice, check_count, check_size, refuse_unknown
+from limes._checks import check_choice, check_count, check_probability, check_size, refuse_unknown
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of
 from limes._explainers.tables.table import ids_of
@@ -23,7 +23,7 @@ from limes._rules.contrast import (
     changes_among,
     contrast_of,
     fewest_changes,
-    fixed,
+    freed,
     nearest,
 )
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
@@ -193,7 +193,7 @@ class SparseExplainer(Described):
             sizes=(),
             samples=check_count("samples", samples),
             fresh=check_count("fresh", samples if fresh is None else fresh),
-            confidence=_check_confidence(confidence),
+            confidence=check_probability("confidence", confidence),
             seed=self._options.sampling.seed,
             error=error,
             certify=certify,
@@ -352,10 +352,10 @@ class SparseExplainer(Described):
         (row,) = rows
         model = self._current(rows)
         still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
-        values = fixed(self._rows.box(row, np.zeros(0, dtype=np.int64)), row, still)
+        changing = np.setdiff1d(np.arange(row.size), still)
+        values = freed(self._rows.box(row, changing[:0]), row, changing)
         if model.bounds is not None:
-            threshold = goal.sign * goal.threshold
-            fewest = fewest_changes(model.bounds, row, values, threshold, sign=goal.sign)
+            fewest = fewest_changes(model.bounds, row, values, goal)
         else:
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)
@@ -412,7 +412,7 @@ class SparseExplainer(Described):
         feature_names = self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
-            values[i, around.varying] = rule.weights
+            values[i, around.varying] = rule.solution.w
             errors[i, around.varying] = rule.standard_errors
         intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
@@ -444,11 +444,14 @@ class SparseExplainer(Described):
             row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
-                {
-                    **vars(rule.certificate(texts[i], self._rows.conditions(row))),
-                    **self._of_all_rows(model, row, np.flatnonzero(values[i])),
-                }
-                for i, (rule, row) in enumerate(zip(rules, rows, strict=True))
+                vars(
+                    rule.certificate(
+                        self._rows.conditions(row),
+                        rule=text,
+                        **self._of_all_rows(model, row, np.flatnonzero(coef)),
+                    )
+                )
+                for rule, text, row, coef in zip(rules, texts, rows, values, strict=True)
             ),
         )
 
@@ -463,12 +466,6 @@ class SparseExplainer(Described):
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
-
-
-def _check_confidence(confidence: Any) -> float:
-    if not check_size("confidence", confidence) < 1.0:
-        raise InputError(f"confidence must be below 1, got {confidence!r}")
-    return float(confidence)
 
 
 def _check_scale(scale: Any) -> AnswerRange | None:

@@ -1,7 +1,8 @@
 """Literals: a table as named yes-or-no facts, +1 where a fact holds and -1 where it does not.
 
-The rows that a rule is about consist of -1 and +1 (:class:`SignRows`), or are rows of a table whose columns
-keep their value or leave their bin (:class:`TableRows`).
+The rows that a rule is about consist of -1 and +1, the user's own (:class:`SignRows`) or those of a table's
+literals (:class:`LiteralRows`), or are rows of a table whose columns keep their value or leave their bin
+(:class:`TableRows`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
 from limes.designs._marginals import BinCells, Marginal, binned, categorical
 from limes.exceptions import InputError
+from limes.models._reading import Schema
 
 # Rows whose cells are cached: each is looked up several times
 _ROWS = 4096
@@ -134,9 +136,7 @@ class Literals:
         InputError
             If columns do not match, or a cell cannot be read: says which.
         """
-        cells = self.cells(self.table.encode(X))
-        signs = [column.holds[cells[:, j]] for j, column in enumerate(self.columns)]
-        return np.where(np.concatenate(signs, axis=1), 1.0, -1.0)
+        return np.where(self._holds(self.cells(self.table.encode(X))), 1.0, -1.0)
 
     def inverse_transform(self, Z: ArrayLike) -> Any:
         """Return literals ``Z`` (n, d) as a table of the background's kind, with a typical value of each bin.
@@ -160,11 +160,15 @@ class Literals:
 
     def background_signs(self, positions: Ints) -> Floats:
         """Return the literals at ``positions`` of the background, -1 or +1, (n, positions)."""
-        cells, signs = self.background_cells, np.empty((len(self.background_cells), positions.size))
-        for place, (position, j) in enumerate(zip(positions, self.owners[positions], strict=True)):
-            literal = position - np.searchsorted(self.owners, j)
-            signs[:, place] = np.where(self.columns[j].holds[cells[:, j], literal], 1.0, -1.0)
-        return signs
+        return np.where(self._background_holds[:, positions], 1.0, -1.0)
+
+    @cached_property
+    def _background_holds(self) -> Bools:
+        return self._holds(self.background_cells)
+
+    def _holds(self, cells: Ints) -> Bools:
+        """Return which literals hold in rows of cells, (n, d)."""
+        return np.concatenate([c.holds[cells[:, j]] for j, c in enumerate(self.columns)], axis=1)
 
     def cells(self, matrix: Floats) -> Ints:
         """Return the cell of each value of an encoded table ``matrix``, (n, columns)."""
@@ -311,21 +315,17 @@ _CHECKED_ROWS = 256
 
 
 class SignRows:
-    """Rows of -1 and +1 (``literals=None``), or a table seen as such rows (``neighbourhood="flips"``)."""
+    """Rows of -1 and +1 as the user passes them, and the base of those that literals make of a table."""
 
     label = "literals flip on their own"
-    schema = None
+    kind = "literal"
+    schema: Schema | None = None
+    width: int | None = None
 
-    def __init__(self, literals: Literals | None) -> None:
-        self._literals = literals
-        self.width = None if literals is None else len(literals.names)
-
-    def decode(self, x: Floats) -> Floats:
+    def decode(self, x: Floats) -> Any:
         return x
 
     def encode(self, X: Any) -> Floats:
-        if self._literals is not None:
-            return self._literals.transform(X)
         rows = np.atleast_2d(np.asarray(X))
         if rows.dtype.kind not in "biuf" or rows.ndim != 2 or 0 in rows.shape:
             raise InputError(
@@ -334,7 +334,7 @@ class SignRows:
             )
         return rows.astype(np.float64)
 
-    def near(self, row: Floats, spread: float) -> LiteralFlips:
+    def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
         return LiteralFlips(checked_signs(row), spread)
 
     def signs(self, row: Floats) -> Floats:
@@ -342,59 +342,37 @@ class SignRows:
         return row
 
     def names(self, size: int) -> tuple[str, ...]:
-        return tuple(f"x{j}" for j in range(size)) if self._literals is None else self._literals.names
+        return tuple(f"x{j}" for j in range(size))
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         return self.names(row.size)
 
-    def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
-        """Return the facts of a rule, which hold at the row, with their parts of the prediction.
-
-        Literals of one column are one fact, where together they have a text.
-        """
-        support = np.flatnonzero(u)
-        if self._literals is None:
-            return [(self.condition(row, j), float(u[j])) for j in support.tolist()]
-        facts = []
-        owners = self._literals.owners
-        for owner in dict.fromkeys(owners[support].tolist()):
-            column, chosen = self._literals.columns[owner], support[owners[support] == owner]
-            places = chosen - np.searchsorted(owners, owner)
-            text = column.together(places, row[chosen]) if chosen.size > 1 else None
-            if text is not None:
-                facts.append((text, float(u[chosen].sum())))
-                continue
-            facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
-        return facts
-
     def condition(self, row: Floats, j: int) -> str:
-        if self._literals is None:
-            return f"x{j} = {row[j]:g}"
-        name = self._literals.names[j]
-        return name if row[j] > 0 else _negation(name)
+        return f"x{j} = {row[j]:g}"
+
+    def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
+        """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
+        return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
 
     def positions(self, names: Sequence[Any], size: int) -> Ints:
-        """Return the features of these names, or those of the columns of these names, of ``size`` in all."""
-        features = self.names(size)
-        columns = () if self._literals is None else self._literals.table.names
-        kind = "literal" if self._literals is None else "literal or column"
-        chosen: list[int] = []
+        """Return the features of these names, of ``size`` in all."""
+        features = self._features(size)
         for name in names:
-            if name in features:
-                chosen.append(features.index(name))
-            elif self._literals is not None and name in columns:
-                chosen.extend(np.flatnonzero(self._literals.owners == columns.index(name)).tolist())
-            else:
-                raise _no_such(name, kind, (*columns, *features))
-        return np.unique(np.array(chosen, dtype=np.int64))
+            if name not in features:
+                advice = did_you_mean(name, features)
+                raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
+        return np.array(sorted({j for name in names for j in features[name]}), dtype=np.int64)
 
-    def coverage(self, row: Floats, features: Ints) -> float | None:
-        """Return the share of background rows with the row's literals there; None without any."""
-        if self._literals is None:
-            return None
-        return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
+    def _features(self, size: int) -> dict[str, Sequence[int]]:
+        """Return the features by the names that stand for them."""
+        return {name: (j,) for j, name in enumerate(self.names(size))}
+
+    def coverage(self, row: Floats, features: Ints) -> float | None:  # noqa: ARG002 - there is no background
+        """Return the share of background rows with the row's facts in these features; None without any."""
+        return None
 
     def box(self, row: Floats, features: Ints) -> Box:
+        """Return all rows with the row's facts in these features."""
         free = np.ones(row.size, dtype=np.bool_)
         free[features] = False
         return tuple(_BOTH if free[j] else row[j : j + 1] for j in range(row.size))
@@ -410,16 +388,62 @@ class SignRows:
         return np.zeros(0)
 
 
-class TableRows:
-    """Rows of a table: a column keeps its value or leaves its bin."""
+class LiteralRows(SignRows):
+    """A table seen as rows of -1 and +1 (``neighbourhood="flips"``)."""
 
-    label = "a column keeps its value, or takes a background value of another bin"
+    kind = "literal or column"
 
     def __init__(self, literals: Literals) -> None:
         self._literals = literals
-        self.width: int | None = len(literals.columns)
-        self.decode = literals.table.decode
+        self.width = len(literals.names)
+
+    def encode(self, X: Any) -> Floats:
+        return self._literals.transform(X)
+
+    def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the literals' own
+        return self._literals.names
+
+    def condition(self, row: Floats, j: int) -> str:
+        name = self._literals.names[j]
+        return name if row[j] > 0 else _negation(name)
+
+    def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
+        """Literals of one column are one fact, where together they have a text."""
+        support, owners, facts = np.flatnonzero(u), self._literals.owners, []
+        for owner in dict.fromkeys(owners[support].tolist()):
+            column, chosen = self._literals.columns[owner], support[owners[support] == owner]
+            places = chosen - np.searchsorted(owners, owner)
+            text = column.together(places, row[chosen]) if chosen.size > 1 else None
+            if text is not None:
+                facts.append((text, float(u[chosen].sum())))
+                continue
+            facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
+        return facts
+
+    def _features(self, size: int) -> dict[str, Sequence[int]]:
+        owners = self._literals.owners
+        columns = {
+            name: np.flatnonzero(owners == j).tolist() for j, name in enumerate(self._literals.table.names)
+        }
+        return columns | super()._features(size)
+
+    def coverage(self, row: Floats, features: Ints) -> float | None:
+        return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
+
+
+class TableRows(SignRows):
+    """Rows of a table: a column keeps its value or leaves its bin."""
+
+    label = "a column keeps its value, or takes a background value of another bin"
+    kind = "column"
+
+    def __init__(self, literals: Literals) -> None:
+        self._literals = literals
+        self.width = len(literals.columns)
         self.schema = literals.table.schema
+
+    def decode(self, x: Floats) -> Any:
+        return self._literals.table.decode(x)
 
     def encode(self, X: Any) -> Floats:
         return self._literals.table.encode(X)
@@ -436,21 +460,10 @@ class TableRows:
     def conditions(self, row: Floats) -> tuple[str, ...]:
         return self._literals.conditions(row)
 
-    def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
-        return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
-
     def condition(self, row: Floats, j: int) -> str:
         return self.conditions(row)[j]
 
-    def positions(self, names: Sequence[Any], size: int) -> Ints:
-        columns = self.names(size)
-        for name in names:
-            if name not in columns:
-                raise _no_such(name, "column", columns)
-        return np.unique(np.array([columns.index(name) for name in names], dtype=np.int64))
-
     def coverage(self, row: Floats, features: Ints) -> float | None:
-        """Return the share of background rows with the row's cells in these columns."""
         cells = np.array(self._literals.cells_of(row))[features]
         return float((self._literals.background_cells[:, features] == cells).all(axis=1).mean())
 
@@ -478,11 +491,11 @@ class TableRows:
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 
 
-def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | TableRows:
+def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows:
     if literals is None:
         if neighbourhood not in (None, "flips"):
             raise InputError(f"neighbourhood={neighbourhood!r} needs literals=limes.Literals.fit(background)")
-        return SignRows(None)
+        return SignRows()
     if not isinstance(literals, Literals):
         raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
     check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
@@ -491,10 +504,10 @@ def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows | 
             f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
             "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
         )
-    return SignRows(literals) if neighbourhood == "flips" else TableRows(literals)
+    return LiteralRows(literals) if neighbourhood == "flips" else TableRows(literals)
 
 
-def check_columns(model: Any, rows: SignRows | TableRows) -> None:
+def check_columns(model: Any, rows: SignRows) -> None:
     """Raise if a model was fitted on a table with another number of columns than its rows will have."""
     fitted = getattr(model, "n_features_in_", None)
     if fitted is not None and rows.width is not None and fitted != rows.width:
@@ -502,10 +515,6 @@ def check_columns(model: Any, rows: SignRows | TableRows) -> None:
             f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
             "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
         )
-
-
-def _no_such(name: Any, kind: str, names: Sequence[str]) -> InputError:
-    return InputError(f"exclude= names {name!r}, which is no {kind}{did_you_mean(name, names)}")
 
 
 def _negation(text: str) -> str:

@@ -16,7 +16,7 @@ from limes._explainers.options import REQUESTED
 from limes._explainers.reading import Reading, exact_moments
 from limes._explainers.results import UNFINISHED
 from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
-from limes._rules.literals import SignRows, TableRows
+from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
 from limes._rules.solvers import SOLVERS
@@ -99,7 +99,7 @@ class RuleModel:
     model: Any
     output: Output
     ask: OneOutput  # a call of the model, of this output
-    rows: SignRows | TableRows
+    rows: SignRows
     spread: float  # σ
     solver: str
     method: str

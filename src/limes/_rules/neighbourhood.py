@@ -137,10 +137,6 @@ class LiteralFlips:
             np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=z[block])
         return z
 
-    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the rows: s = z∘x."""
-        return np.asarray((factors @ rows) * self.instance)
-
 
 @dataclass(frozen=True, eq=False)
 class OtherValues:
@@ -229,10 +225,6 @@ class ColumnChanges:
         starts = np.cumsum(sizes) - sizes
         rows[row, self.varying[literal]] = np.concatenate(others)[starts[literal] + drawn]
         return rows
-
-    def signed_sum(self, factors: Floats, flips: Bools, rows: Floats) -> Floats:  # noqa: ARG002
-        """Σ_i c_i s_i of factors c (m,) that add up to 0, (d,), from the flips: s = 1 - 2 · flip."""
-        return np.asarray(-2.0 * (factors @ flips))
 
 
 LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges

@@ -12,11 +12,10 @@ The first incumbent is the projection of the moments, improved by exchanges of s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
-from threading import Condition, get_ident
+from threading import Condition, Event, Lock, get_ident
 from time import perf_counter
 from typing import TypeAlias
 
@@ -24,7 +23,8 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes._rules.problem import SampleProblem, project, summing_to
+from limes._rules.problem import SampleProblem, bordered, project, summing_to
+from limes._threads import in_workers
 
 # Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
 _ROUNDING = 1e-12
@@ -61,19 +61,16 @@ class SearchProblem:
             always=(problem.size,) if problem.intercept else (),
         )
 
-    @property
-    def rounding(self) -> float:
-        return _ROUNDING * self.square
-
-    def cutoff(self, best: float) -> float:
-        return best * (1.0 - self.tolerance) - self.rounding
-
     def value(self, support: Ints) -> tuple[float, float]:
         """Return the objective on a support and the constant, and its multiplier η."""
-        columns = self.columns(support)
+        _, eta, value = self.solved(self.columns(support))
+        return value + self.square, eta
+
+    def solved(self, columns: Ints) -> tuple[Floats, float, float]:
+        """Return u on these columns, η, and the objective less the mean square."""
         part, moments = self.gram[np.ix_(columns, columns)], self.moments[columns]
         u, eta = summing_to(self.target, part, moments)
-        return float(u @ part @ u - 2.0 * (moments @ u)) + self.square, eta
+        return u, eta, float(u @ part @ u - 2.0 * (moments @ u))
 
     def columns(self, support: Ints) -> Ints:
         return np.append(support, np.array(self.always, dtype=support.dtype))
@@ -94,6 +91,31 @@ class SearchProblem:
             -np.inf,
         )
         return node.child(0, -np.inf) if self.always else node
+
+
+class Incumbent:
+    """The best support so far, which all searches and their threads share."""
+
+    def __init__(self, problem: SearchProblem, support: Ints, best: float) -> None:
+        self.problem, self.support, self.best = problem, support, best
+        self._lock = Lock()
+
+    @property
+    def cutoff(self) -> float:
+        """The least bound that closes a node."""
+        return self.best * (1.0 - self.problem.tolerance) - _ROUNDING * self.problem.square
+
+    def offer(self, support: Ints) -> None:
+        """Keep a support, with or without the constant, if it is better than the best so far."""
+        chosen = np.sort(support[~np.isin(support, self.problem.always)]).astype(np.int64)
+        value, _ = self.problem.value(chosen)
+        with self._lock:
+            if value < self.best:
+                self.best, self.support = value, chosen
+
+    def improve(self, support: Ints, deadline: float) -> None:
+        """Offer a support after exchanges of its literals for better ones."""
+        self.offer(exchange_literals(self.problem, support, deadline))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,58 +210,46 @@ Report: TypeAlias = Callable[[float, float], object]
 
 
 class PairwiseSearch:
-    """The incumbent and the open nodes; ``_turn`` guards both."""
+    """The open nodes, which ``_turn`` guards, and the incumbent."""
 
     def __init__(
         self, problem: SearchProblem, size: int, k: int, deadline: float, threads: int, report: Report
     ) -> None:
-        self.problem = problem
         self.k = k
         self.nodes = 1
-        self._deadline, self._threads, self._size = deadline, threads, size
+        self._problem, self._deadline, self._threads = problem, deadline, threads
         guess = np.flatnonzero(_projected_moments(problem, size, k))
         guess = np.union1d(guess, np.setdiff1d(np.arange(size), guess)[: k - guess.size])
-        self.support = exchange_literals(problem, guess, deadline)
-        self.best, self._eta = problem.value(self.support)
+        support = exchange_literals(problem, guess, deadline)
+        best, self._eta = problem.value(support)
+        self.incumbent = Incumbent(problem, support, best)
         self._open = Frontier()
         # by thread: the bound of the child in progress
         self._busy: dict[int, float] = {}
         self._turn = Condition()
+        self._stop = Event()  # set by an error or Ctrl-C in one thread
         self._report = report
 
     def start(self, share: float) -> float:
         """Search from the root for a share of the time, at least the root's; return the lower bound."""
         if self.k == 1:
-            return self.best  # exchanges have tried every single literal
+            return self.incumbent.best  # exchanges have tried every single literal
         began = perf_counter()
-        self._push_all(self._processed(self.problem.root(self.k, self._eta), _ROOT_TRIES))
+        self._push_all(self._processed(self._problem.root(self.k, self._eta), _ROOT_TRIES))
         now = perf_counter()
         return self.resume(min(self._deadline, now + max(share * (self._deadline - now), now - began)))
 
     def is_proved(self, lower: float) -> bool:
-        return lower >= self.problem.cutoff(self.best)
+        return lower >= self.incumbent.cutoff
 
     def resume(self, deadline: float) -> float:
         """Search on until no node is open or the time is up; return the lower bound."""
-        problem, self._deadline = self.problem, deadline
-        if self._threads == 1:
-            self._work()
-        else:
-            self._work_together()
-        finished = not self._open or self._open.lowest >= problem.cutoff(self.best)
-        return problem.cutoff(self.best) if finished else max(0.0, self._open.lowest)
+        self._deadline = deadline
+        in_workers(self._work, range(self._threads), self._threads, self._stop)
+        finished = not self._open or self.is_proved(self._open.lowest)
+        return self.incumbent.cutoff if finished else max(0.0, self._open.lowest)
 
-    def _work_together(self) -> None:
-        with ThreadPoolExecutor(self._threads) as pool:
-            workers = [pool.submit(self._work) for _ in range(self._threads)]
-            try:
-                for worker in workers:
-                    worker.result()
-            finally:
-                # an error or Ctrl-C stops the others too
-                self._deadline = -np.inf
-
-    def _work(self) -> None:
+    def _work(self, _: int) -> None:
         """Make children of the most promising nodes, one after the other."""
         while (step := self._next_child()) is not None:
             children: list[Node] = []
@@ -253,8 +263,8 @@ class PairwiseSearch:
 
     def _next_child(self) -> tuple[Node, int, float] | None:
         with self._turn:
-            while perf_counter() <= self._deadline:
-                if self._open and self._open.lowest < self.problem.cutoff(self.best):
+            while perf_counter() <= self._deadline and not self._stop.is_set():
+                if self._open and not self.is_proved(self._open.lowest):
                     return self._start(*self._open.pop())
                 if not self._busy:
                     return None
@@ -267,7 +277,7 @@ class PairwiseSearch:
         self._busy[get_ident()] = bound
         self.nodes += 1
         others = [self._open.lowest] if self._open else []
-        self._report(min([*others, *self._busy.values()]), self.best)
+        self._report(min([*others, *self._busy.values()]), self.incumbent.best)
         if not self._is_stale(node, place):
             self._push(node, place + 1)
         return node, place, bound
@@ -288,17 +298,17 @@ class PairwiseSearch:
             self._push(node, 0)
 
     def _push(self, node: Node, place: int) -> None:
-        if place < node.free.size and node.bound_from(place) < self.problem.cutoff(self.best):
+        if place < node.free.size and not self.is_proved(node.bound_from(place)):
             self._open.put(node, place, node.bound_from(place))
 
     def _processed(self, node: Node, tries: int) -> Iterator[Node]:
         """Close a node by enumeration or by its bound, or yield it for branching."""
-        variance = np.diag(self.problem.gram)[node.free]
+        variance = np.diag(self._problem.gram)[node.free]
         independent = np.diag(node.gram) > _DEPENDENT * variance
         if not independent.all():
             node = node.restricted(np.flatnonzero(independent))
         if node.free.size <= node.slots:
-            self.offer(np.append(node.chosen, node.free))
+            self.incumbent.offer(np.append(node.chosen, node.free))
         elif node.slots == 2:
             self._try_pairs(node)
         else:
@@ -306,11 +316,11 @@ class PairwiseSearch:
 
     def _tightened(self, node: Node, tries: int) -> Iterator[Node]:
         """Yield the node with its bound and only the literals that may still improve; nothing if none may."""
-        problem, before = self.problem, np.inf
+        problem, before = self._problem, np.inf
         # fewer free literals make the bound tighter: repeat while at least 15 % of them go
         while node.free.size > node.slots and node.free.size <= 0.85 * before:
             before = node.free.size
-            cutoff = problem.cutoff(self.best)
+            cutoff = self.incumbent.cutoff
             if perf_counter() > self._deadline:
                 tries = 0  # the bound stays valid, but is not improved
             shares = np.empty(node.free.size)
@@ -327,25 +337,17 @@ class PairwiseSearch:
             node = replace(node, eta=eta, floor=floor, shares=shares, bound=max(node.bound, bound))
             node = node.restricted(order[may_improve])
         if node.free.size <= node.slots:
-            self.offer(np.append(node.chosen, node.free))
+            self.incumbent.offer(np.append(node.chosen, node.free))
             return
         yield node
 
     def _try_pairs(self, node: Node) -> None:
-        problem = self.problem
+        problem, best = self._problem, self.incumbent.best
         _, first, second = _kernels.best_pair(
-            node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, self.best
+            node.gram, node.moments, node.ones, node.swept, problem.square, problem.target, best
         )
         if first >= 0:
-            self.offer(np.append(node.chosen, node.free[[first, second]]))
-
-    def offer(self, support: Ints) -> None:
-        """Keep a support if it is better than the best so far."""
-        chosen = np.sort(support[support < self._size]).astype(np.int64)
-        value, _ = self.problem.value(chosen)
-        with self._turn:
-            if value < self.best:
-                self.best, self.support = value, chosen
+            self.incumbent.offer(np.append(node.chosen, node.free[[first, second]]))
 
 
 def _projected_moments(problem: SearchProblem, size: int, k: int) -> Floats:
@@ -380,25 +382,20 @@ def _best_entrant(problem: SearchProblem, others: Ints) -> tuple[int, float]:
 
     The Schur complement of the others' bordered system gives the gain of every literal at once.
     """
-    gram, moments, target = problem.gram, problem.moments, problem.target
-    others = problem.columns(others)
+    gram, target, others = problem.gram, problem.target, problem.columns(others)
     if not others.size:
-        values = np.diag(gram) * target**2 - 2.0 * target * moments
+        values = np.diag(gram) * target**2 - 2.0 * target * problem.moments
         return int(np.argmin(values)), float(values.min())
-    n = others.size
-    u, eta = summing_to(target, gram[np.ix_(others, others)], moments[others])
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = gram[np.ix_(others, others)]
-    system[n, n] = 0.0
+    u, eta, value = problem.solved(others)
+    system = bordered(gram[np.ix_(others, others)])
     border = np.vstack([gram[others], np.ones(len(gram))])
     projected = np.linalg.lstsq(system, border, rcond=None)[0]
     variance = np.diag(gram) - (border * projected).sum(axis=0)
-    residual = moments + eta - gram[:, others] @ u
+    residual = problem.moments + eta - gram[:, others] @ u
     allowed = variance > _DEPENDENT * np.diag(gram)
     allowed[others] = False
     gains = np.where(allowed, residual**2 / np.where(allowed, variance, 1.0), 0.0)
     best = int(np.argmax(gains))
     if not allowed[best]:
         return int(others[0]), np.inf
-    value = float(u @ gram[np.ix_(others, others)] @ u - 2.0 * (moments[others] @ u))
     return best, value - float(gains[best])

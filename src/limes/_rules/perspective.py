@@ -33,17 +33,19 @@ the pairwise bound is void, it starts 4 % below the optimum and the search takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from limes._arrays import Bools, Floats, Ints
-from limes._rules.problem import SampleProblem, summing_to
+from limes._rules.pairwise import Incumbent
+from limes._rules.problem import SampleProblem
 
 # Multiple of the squared constraint that is added: it is 0 on the hyperplane, and spreads it over literals
 _LIFT = 10.0
@@ -82,19 +84,6 @@ class FreeQuadratic:
         gram, moments = problem.gram + lift, problem.moments + lift * y
         return cls(gram, moments, np.ones(d), problem.square + lift * y**2, y, 0.0)
 
-    @property
-    def constrained(self) -> bool:
-        """Whether Σu is constrained; valid only before literals are swept in."""
-        return self.slack == 0.0
-
-    def value(self, support: Ints) -> float:
-        part, moments = self.gram[np.ix_(support, support)], self.moments[support]
-        if self.constrained:
-            u = summing_to(self.target, part, moments)[0]
-        else:
-            u = np.asarray(np.linalg.lstsq(part, moments, rcond=None)[0])
-        return float(u @ part @ u - 2.0 * (moments @ u)) + self.square
-
     def reduced(self, chosen: Ints, free: Ints) -> FreeQuadratic:
         """Return the problem of the free literals, minimised over the chosen ones, which are independent."""
         gram, sides = self.gram[free[:, None], free], np.stack([self.moments, self.ones], axis=1)
@@ -123,8 +112,7 @@ class FreeQuadratic:
         return smallest if smallest > _SMALLEST else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
+class Point(NamedTuple):
     """A point near the central path: u, shares t, ridges D, and the multipliers η of Σu and λ of Σt."""
 
     u: Floats
@@ -147,7 +135,16 @@ class Point:
         return cls(u, shares, ridges, float(eta), float(np.median(ridges * (u / shares) ** 2)))
 
     def among(self, places: Bools) -> Point:
-        return Point(self.u[places], self.shares[places], self.ridges[places], self.eta, self.level)
+        return self._replace(u=self.u[places], shares=self.shares[places], ridges=self.ridges[places])
+
+    def moved(self, move: Point, length: float) -> Point:
+        return Point(
+            self.u + length * move.u,
+            self.shares + length * move.shares,
+            self.ridges + length * move.ridges,
+            self.eta + length * move.eta,
+            self.level + length * move.level,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,32 +188,25 @@ class CentralPath:
         self.best = Relaxed.at(problem, slots, point) if self._factor is not None else None
 
     def step(self, barrier: float) -> float:
-        moves = None if self._factor is None else self._direction(self._factor, barrier)
-        if moves is None:
+        move = None if self._factor is None else self._direction(self._factor, barrier)
+        if move is None:
             return 0.0
-        u, shares, ridges, eta, level = moves
         point = self.point
         length = min(
             1.0,
-            _within(point.shares, shares),
-            _within(1.0 - point.shares, -shares),
-            _within(point.ridges, ridges),
+            _within(point.shares, move.shares),
+            _within(1.0 - point.shares, -move.shares),
+            _within(point.ridges, move.ridges),
         )
         for _ in range(_TRIES):
-            factor = self._without_ridges(point.ridges + length * ridges)
+            factor = self._without_ridges(point.ridges + length * move.ridges)
             if factor is not None:
                 break
             length *= _SHORTER
         else:
             return 0.0
         self._factor = factor
-        self.point = Point(
-            point.u + length * u,
-            point.shares + length * shares,
-            point.ridges + length * ridges,
-            point.eta + length * eta,
-            point.level + length * level,
-        )
+        self.point = point.moved(move, length)
         bound = Relaxed.at(self._problem, self._slots, self.point)
         if self.best is None or bound.bound > self.best.bound:
             self.best = bound
@@ -227,10 +217,8 @@ class CentralPath:
         matrix[self._diagonal] -= (1.0 + _MARGIN) * ridges
         return _factor(matrix)
 
-    def _direction(
-        self, factor: Floats, barrier: float
-    ) -> tuple[Floats, Floats, Floats, float, float] | None:
-        """Return Newton's step in u, t, D, η and λ; None where roundings leave no direction."""
+    def _direction(self, factor: Floats, barrier: float) -> Point | None:
+        """Return Newton's step; None where roundings leave no direction."""
         problem, point, at = self._problem, self.point, self._diagonal
         u, ridges, inverse_shares = point.u, point.ridges, 1.0 / point.shares
         away = 1.0 / (1.0 - point.shares)
@@ -275,7 +263,7 @@ class CentralPath:
         ]
         level, eta = np.linalg.solve(system, lacking)
         weights = np.array([1.0, level, eta])
-        return du @ weights, shares_step @ weights, ridges_step @ weights, float(eta), float(level)
+        return Point(du @ weights, shares_step @ weights, ridges_step @ weights, float(eta), float(level))
 
 
 def _within(room: Floats, move: Floats) -> float:
@@ -384,22 +372,14 @@ def _solved(problem: FreeQuadratic, root: Branch, k: int, scale: float, deadline
 
 
 class PerspectiveSearch:
-    """Best-first search; ``best`` and ``support`` are the incumbent, ``nodes`` counts the root and splits."""
+    """Best-first search; ``nodes`` counts the root and splits."""
 
     def __init__(
-        self,
-        problem: SampleProblem,
-        k: int,
-        best: float,
-        support: Ints,
-        cutoff: Callable[[float], float],
-        improved: Callable[[Ints], Ints] = np.sort,
-        deadline: float = np.inf,
+        self, problem: SampleProblem, k: int, incumbent: Incumbent, deadline: float = np.inf
     ) -> None:
-        self.best, self.support, self.nodes = best, support, 0
+        self.nodes = 0
         self._problem, self._k = FreeQuadratic.from_sample(problem), k
-        self._literals, self._deadline = distinct_literals(problem), deadline
-        self._cutoff_of, self._improved = cutoff, improved
+        self._literals, self.incumbent, self._deadline = distinct_literals(problem), incumbent, deadline
         self._open: list[tuple[float, int, Branch]] = []
         self._ticket = count()
 
@@ -415,12 +395,12 @@ class PerspectiveSearch:
             if root is None or now + _ROOT_COST * (now - began) > self._deadline:
                 return
             self.nodes = 1
-            scale = min(self.best, self._problem.square)
+            scale = min(self.incumbent.best, self._problem.square)
             path = _solved(self._problem, root, self._k, scale, self._deadline)
-            self.accept(self._improved(_rounded(root, path.point, self._k)))
+            self.incumbent.improve(_rounded(root, path.point, self._k), self._deadline)
             self._open_or_close(root, path)
             yield self._lower
-        while self._open and self._lower < self._cutoff and perf_counter() <= deadline:
+        while self._open and not self.finished and perf_counter() <= deadline:
             _, _, node = heappop(self._open)
             self.nodes += 1
             for child in node.children():
@@ -429,15 +409,11 @@ class PerspectiveSearch:
 
     @property
     def finished(self) -> bool:
-        return self.nodes > 0 and self._lower >= self._cutoff
-
-    @property
-    def _cutoff(self) -> float:
-        return self._cutoff_of(self.best)
+        return self.nodes > 0 and self._lower >= self.incumbent.cutoff
 
     @property
     def _lower(self) -> float:
-        return min(self._cutoff, self._open[0][0]) if self._open else self._cutoff
+        return min([self.incumbent.cutoff, *(bound for bound, _, _ in self._open[:1])])
 
     def _process(self, node: Branch) -> None:
         """Step along a node's path, or close the node by its only support."""
@@ -448,7 +424,7 @@ class PerspectiveSearch:
         path = CentralPath(self._problem.reduced(node.chosen, node.free), slots, node.point)
         barrier = _BARRIER
         for _ in range(_STEPS):
-            gap = self._cutoff - _bound(node, path)
+            gap = self.incumbent.cutoff - _bound(node, path)
             length = 0.0 if gap <= 0.0 else path.step(barrier * gap / node.free.size)
             if length == 0.0:
                 break
@@ -460,12 +436,12 @@ class PerspectiveSearch:
         """Close a node by its bound, or decide the literals that the bound decides and open the rest."""
         self._offer(_rounded(node, path.point, self._k - node.chosen.size))
         bound = _bound(node, path)
-        if bound >= self._cutoff:
+        if bound >= self.incumbent.cutoff:
             return
         rest = np.ones(node.free.size, dtype=np.bool_)
         chosen = node.chosen
         if path.best is not None:
-            enters, leaves = path.best.decided(self._cutoff)
+            enters, leaves = path.best.decided(self.incumbent.cutoff)
             chosen, rest = np.append(chosen, node.free[enters]), ~(enters | leaves)
         child = Branch(chosen, node.free[rest], path.point.among(rest), bound)
         if chosen.size > node.chosen.size or child.free.size < (1.0 - _FEWER) * node.free.size:
@@ -473,17 +449,12 @@ class PerspectiveSearch:
         else:
             heappush(self._open, (bound, next(self._ticket), child))
 
-    def accept(self, support: Ints) -> None:
-        value = self._problem.value(support)
-        if value < self.best:
-            self.best, self.support = value, np.sort(support)
-
     def _offer(self, support: Ints) -> None:
         """Keep a support if it is better than the best so far, then improve it by exchanges."""
-        best = self.best
-        self.accept(support)
-        if self.best < best:
-            self.accept(self._improved(support))
+        best = self.incumbent.best
+        self.incumbent.offer(support)
+        if self.incumbent.best < best:
+            self.incumbent.improve(support, self._deadline)
 
 
 def _bound(node: Branch, path: CentralPath) -> float:

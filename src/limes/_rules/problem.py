@@ -63,6 +63,16 @@ class SparseSolution:
     nodes: int  # nodes of a search, or iterations
     seconds: float
 
+    def unscaled(self, scale: AnswerScale) -> SparseSolution:
+        """Return the solution for answers that were scaled for the solver."""
+        return replace(
+            self,
+            w=scale.half * self.w,
+            intercept=scale.middle + scale.half * self.intercept,
+            objective=scale.half**2 * self.objective,
+            lower_bound=scale.half**2 * self.lower_bound,
+        )
+
     def within(self, positions: Ints, size: int) -> SparseSolution:
         """Return the solution of a problem among some of ``size`` literals as one of all of them."""
         w = np.zeros(size)
@@ -248,12 +258,17 @@ def summing_to(target: float, gram: Floats, moments: Floats) -> tuple[Floats, fl
 
     Where literals depend on each other, it is the solution of least norm.
     """
-    n = moments.size
+    solved, *_ = np.linalg.lstsq(bordered(gram), np.append(moments, target), rcond=None)
+    return solved[:-1], -float(solved[-1])
+
+
+def bordered(gram: Floats) -> Floats:
+    """Return the matrix of the optimality conditions over a constrained sum."""
+    n = len(gram)
     system = np.ones((n + 1, n + 1))
     system[:n, :n] = gram
     system[n, n] = 0.0
-    solved, *_ = np.linalg.lstsq(system, np.append(moments, target), rcond=None)
-    return solved[:n], -float(solved[n])
+    return system
 
 
 def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
@@ -358,7 +373,7 @@ class AnswerScale:
     middle: float = 0.0
     half: float = 1.0
 
-    def to_unit(self, answers: Floats) -> Floats:
+    def to_unit(self, answers: Floats | float) -> Floats:
         return np.asarray((answers - self.middle) / self.half)
 
 

@@ -11,16 +11,16 @@ choice is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
-from limes._expectations.moments import REFUSED, Moments
+from limes._expectations.moments import REFUSED
 from limes._explainers.results import POOR, SAMPLED_ALONE
 from limes._explanation.rules import Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
@@ -68,27 +68,26 @@ class SparseConfig:
     search: tuple[tuple[str, Any], ...] = ()
     excluded: tuple[int, ...] = ()
 
+    @property
+    def of_sample(self) -> bool:
+        """Whether the solver takes rows and their answers, and not E[s f]."""
+        return SOLVERS[self.solver].needs is SampleProblem
+
     def candidates(self, near: LiteralNeighbourhood) -> Ints:
         return np.flatnonzero(~np.isin(near.varying, self.excluded))
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Rows of a neighbourhood, the flips that made them, and the model's answers."""
+    """Rows of a neighbourhood: the flips that made them, and the model's answers."""
 
-    near: LiteralNeighbourhood
     flips: Bools
-    rows: Floats
     values: Floats
 
     @classmethod
     def draw(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> Draws:
         flips = near.law.flips(rng, count)
-        rows = near.rows(flips, rng)
-        return cls(near, flips, rows, ask(rows))
-
-    def scaled(self, scale: AnswerScale) -> Draws:
-        return replace(self, values=scale.to_unit(self.values))
+        return cls(flips, ask(near.rows(flips, rng)))
 
     @cached_property
     def signs(self) -> Floats:
@@ -100,52 +99,77 @@ class Draws:
 
     def covariance(self, residual: Floats) -> Floats:
         """Mean of s_j (residual - its mean), (d,)."""
-        return self.near.signed_sum(residual - residual.mean(), self.flips, self.rows) / residual.size
+        return np.asarray((residual - residual.mean()) @ self.signs / residual.size)
 
 
 @dataclass(frozen=True, eq=False)
 class RowProblem:
-    """The draws around one row, with scaled answers."""
+    """The draws around one row."""
 
     near: LiteralNeighbourhood
     seen: Draws
     fresh: Draws
     target: float
     config: SparseConfig
-    scale: AnswerScale
     span: AnswerRange
+    exact: tuple[Floats, float] | None  # Γ and E f, where they are
 
     @cached_property
     def candidates(self) -> Ints:
         return self.config.candidates(self.near)
 
-    def solve(self, k: int, exact: PopulationProblem | None) -> SparseSolution:
-        if SOLVERS[self.config.solver].needs is SampleProblem:
+    @cached_property
+    def scale(self) -> AnswerScale:
+        """The map to the answers that are solved for: to [-1, 1] where weights have bounds."""
+        boxed = not self.config.intercept or SOLVERS[self.config.solver].boxed
+        return self.span.scale if boxed else AnswerScale()
+
+    def solve(self, k: int) -> SparseSolution:
+        if self.config.of_sample:
+            values = self.scale.to_unit(self.seen.values)
             sample = SampleProblem(
-                self.near.instance, self.target, self.seen.signs, self.seen.values, self.config.intercept
+                self.near.instance, self._target, self.seen.signs, values, self.config.intercept
             )
             return self._best(sample, k, **dict(self.config.search))
-        if exact is not None:
-            return self._best(exact, k)
-        solution = self._best(self.population(np.zeros(self.near.law.size), 0.0), k)
+        if self.exact is not None:
+            return self._best(self._population(*self.exact), k)
+        solution = self._best(self._population(*self.estimate(np.zeros(self.near.law.size), 0.0)), k)
         for _ in range(_ROUNDS - 1):
-            solution = self._best(self.population(*self.control(solution.support)), k)
+            moments = self.estimate(*self.control(solution.support))
+            solution = self._best(self._population(*moments), k)
         return solution
 
+    @property
+    def _target(self) -> float:
+        return float(self.scale.to_unit(self.target))
+
+    def _population(self, gamma: Floats, mean: float) -> PopulationProblem:
+        scale = self.scale
+        return PopulationProblem(
+            self.near.instance,
+            self._target,
+            self.near.law,
+            gamma / scale.half,
+            float(scale.to_unit(mean)),
+            float(self.seen.values.var()) / scale.half**2,
+            self.config.intercept,
+        )
+
     def _best(self, problem: PopulationProblem | SampleProblem, k: int, **search: Any) -> SparseSolution:
+        """Return the best solution among the candidates, in units of the answers."""
         solve = SOLVERS[self.config.solver].solve
         if self.candidates.size == problem.size:
-            return solve(problem, k, **search)
-        return solve(problem.among(self.candidates), k, **search).within(self.candidates, problem.size)
+            return solve(problem, k, **search).unscaled(self.scale)
+        solution = solve(problem.among(self.candidates), k, **search)
+        return solution.within(self.candidates, problem.size).unscaled(self.scale)
 
-    def stability(
-        self, solution: SparseSolution, rng: np.random.Generator, *, exact: bool
-    ) -> SupportStability:
+    def stability(self, solution: SparseSolution, rng: np.random.Generator) -> SupportStability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
-        if exact or SOLVERS[self.config.solver].needs is SampleProblem:
-            return SupportStability(np.nan)
-        estimate = self.population(*self.control(solution.support))
-        errors = -self.seen.errors(*self.control(solution.support))
+        if self.exact is not None or self.config.of_sample:
+            return SupportStability(np.nan, {})
+        control = self.control(solution.support)
+        estimate = self._population(*self.estimate(*control))
+        errors = -self.seen.errors(*control) / self.scale.half
         errors -= errors.mean()
         draws = rng.standard_normal((_RESAMPLES, errors.size))
         # the next sample errs as much as this one did: together twice the variance
@@ -162,7 +186,7 @@ class RowProblem:
         shares = np.where(kept, 0.0, chosen.mean(axis=0))
         others = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] >= _NEAR_TIE]
         return SupportStability(
-            float((chosen == kept).all(axis=1).mean()), tuple((j, float(shares[j])) for j in others)
+            float((chosen == kept).all(axis=1).mean()), {j: float(shares[j]) for j in others}
         )
 
     def control(self, support: Ints) -> tuple[Floats, float]:
@@ -173,26 +197,18 @@ class RowProblem:
         u[support] = np.linalg.lstsq(signs - centre, values - mean, rcond=None)[0]
         return u, mean - float(centre @ u[support])
 
-    def population(self, u: Floats, constant: float) -> PopulationProblem:
+    def estimate(self, u: Floats, constant: float) -> tuple[Floats, float]:
         """Estimate Γ and E f: exact for the control b + u·s, from the sample for its residuals."""
-        law, values = self.near.law, self.seen.values
-        residuals = -self.seen.errors(u, constant)
+        law, residuals = self.near.law, -self.seen.errors(u, constant)
         gamma = law.variance * u + self.seen.covariance(residuals)
-        mean = constant + law.correlation * float(u.sum()) + float(residuals.mean())
-        return PopulationProblem(
-            self.near.instance, self.target, law, gamma, mean, float(values.var()), self.config.intercept
-        )
+        return gamma, constant + law.correlation * float(u.sum()) + float(residuals.mean())
 
 
-@dataclass(frozen=True)
-class SupportStability:
-    """How often resampled rows choose the same literals: the share, and that of each other literal.
-
-    ``others`` are (position, share) of literals outside the rule that are chosen often: near-ties.
-    """
+class SupportStability(NamedTuple):
+    """How often resampled rows choose the same literals, and each other one by position, if often."""
 
     share: float
-    others: tuple[tuple[int, float], ...] = ()
+    near_ties: Mapping[int, float]
 
 
 def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
@@ -207,8 +223,7 @@ def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
     if not support.size or spare < 1:
         errors[support] = np.inf
         return errors
-    sampled = SOLVERS[problem.config.solver].needs is SampleProblem
-    residuals = seen.errors(u, constant) if sampled else seen.errors(*problem.control(support))
+    residuals = seen.errors(*((u, constant) if problem.config.of_sample else problem.control(support)))
     signs = 1.0 - 2.0 * seen.flips[:, support]
     if problem.config.intercept:
         gram = law.variance * np.eye(support.size) + (2.0 * law.flip) ** 2
@@ -235,10 +250,9 @@ class RefusedRowError(Exception):
 class EvaluatedRule:
     """A solution, evaluated on fresh rows; all numbers are in units of the model's answers."""
 
-    solution: SparseSolution  # of the scaled model
     problem: RowProblem
-    exact: bool  # Γ is exact
-    precision: Precision  # on the scaled model
+    solution: SparseSolution
+    precision: Precision
     excess: float  # how far answers of the precision's rows leave an assumed range, as a share of its width
     risk: float  # probability that at least one of the bounds fails
     calls: int  # number of rows that the model predicted
@@ -248,7 +262,11 @@ class EvaluatedRule:
 
     @property
     def target(self) -> float:
-        return self.problem.target * self.problem.scale.half + self.problem.scale.middle
+        return self.problem.target
+
+    @property
+    def exact(self) -> bool:
+        return self.problem.exact is not None
 
     @cached_property
     def u(self) -> Floats:
@@ -257,37 +275,30 @@ class EvaluatedRule:
     @property
     def intercept(self) -> float:
         """The constant; 0 where it is no more than roundings."""
-        scale = self.problem.scale
-        constant = scale.middle + scale.half * self.solution.intercept
-        size = abs(self.target) + scale.half * float(np.abs(self.u).sum())
-        return constant if abs(constant) > ROUNDING * size else 0.0
+        size = abs(self.target) + float(np.abs(self.u).sum())
+        return self.solution.intercept if abs(self.solution.intercept) > ROUNDING * size else 0.0
 
-    @property
-    def weights(self) -> Floats:
-        return self.problem.scale.half * self.solution.w
-
-    @property
+    @cached_property
     def standard_errors(self) -> Floats:
         """Standard errors of the weights, for this choice of literals, (d,)."""
         if self.exact:
             return np.zeros(self.u.size)
-        return self.problem.scale.half * standard_errors(self.problem, self.u, self.solution.intercept)
+        return standard_errors(self.problem, self.u, self.solution.intercept)
 
     @property
     def is_accurate(self) -> bool:
         """Whether the weights' standard errors are within the default accuracy; always of an exact Γ."""
-        weights, errors = self.weights[:, None], self.standard_errors[:, None]
+        weights, errors = self.solution.w[:, None], self.standard_errors[:, None]
         return bool(DEFAULT_TOLERANCE.excess(weights, errors) <= 1.0)
 
     @cached_property
     def squares(self) -> Floats:
         """(b + w·z - f(z))² at fresh rows, (m,)."""
-        errors = self.problem.fresh.errors(self.u, self.solution.intercept)
-        return np.asarray((self.problem.scale.half * errors) ** 2)
+        return np.asarray(self.problem.fresh.errors(self.u, self.solution.intercept) ** 2)
 
     @cached_property
     def r2(self) -> float:
-        return _r2(float(self.squares.mean()), self.problem.scale.half * self.problem.fresh.values)
+        return _r2(float(self.squares.mean()), self.problem.fresh.values)
 
     @property
     def farthest(self) -> float:
@@ -297,12 +308,11 @@ class EvaluatedRule:
     @cached_property
     def bounds(self) -> dict[str, float]:
         """Upper bounds of fidelity and precision, each at half of the risk."""
-        reach, span = self.problem.scale.half * float(np.abs(self.u).sum()), self.problem.span
+        reach, span = float(np.abs(self.u).sum()), self.problem.span
         largest = max(self.intercept + reach - span.low, span.high - self.intercept + reach)
         fidelity = bernstein_bound(self.squares, largest=largest**2, risk=self.risk / 2)
-        direct = self.problem.scale.half * self.precision.value
-        if self.precision.draws.size:
-            draws = self.problem.scale.half * self.precision.draws
+        direct, draws = self.precision.value, self.precision.draws
+        if draws.size:
             farthest = max(self.farthest, float(draws.max()))
             direct = bernstein_bound(draws, largest=farthest, risk=self.risk / 2)
         through = min(self.farthest, float(np.sqrt(fidelity / self.precision.coincidence)))
@@ -314,18 +324,18 @@ class EvaluatedRule:
         config = self.problem.config
         return config.error is None or self.bounds[config.certify] <= config.error
 
-    def certificate(self, text: str, names: tuple[str, ...]) -> Certificate:
-        """Certify the rule of this text; ``names`` are the conditions of all columns."""
+    def certificate(self, names: tuple[str, ...], **others: Any) -> Certificate:
+        """Certify the rule; ``names`` are the conditions of all columns, ``others`` the other fields."""
         problem, solution, config = self.problem, self.solution, self.problem.config
-        unit, span, varying = problem.scale.half, problem.span, problem.near.varying
-        seen, fresh = problem.seen.errors(self.u, solution.intercept), float(self.squares.mean())
-        objective, lower, gap = unit**2 * solution.objective, unit**2 * solution.lower_bound, solution.gap
-        optimum = "sample" if SOLVERS[config.solver].needs is SampleProblem else "estimate"
+        span, varying, precision = problem.span, problem.near.varying, self.precision
+        fresh, objective = float(self.squares.mean()), solution.objective
+        lower, gap = solution.lower_bound, solution.gap
+        optimum = "sample" if config.of_sample else "estimate"
         if self.exact:
             # all but Var f is exact in the objective and its bound, which have it in common: the error on
             # fresh rows takes its place, and the bound lies as far below as in the solver's problem
             optimum, objective = "population", fresh
-            lower = max(0.0, fresh - unit**2 * max(0.0, solution.objective - solution.lower_bound))
+            lower = max(0.0, fresh - max(0.0, solution.objective - solution.lower_bound))
             gap = 1.0 - lower / fresh if fresh > 0 else 0.0
         theory = {}  # Theorem 2 of the paper, for answers in [-1, 1]
         if not config.intercept:
@@ -336,12 +346,12 @@ class EvaluatedRule:
             }
         return Certificate(
             solver=config.solver,
-            fidelity=float(((unit * seen) ** 2).mean()),
+            fidelity=float((problem.seen.errors(self.u, solution.intercept) ** 2).mean()),
             fresh_fidelity=fresh,
             r2=self.r2,
-            precision=unit * self.precision.value,
-            precision_error=unit * self.precision.error,
-            coincidence=self.precision.coincidence,
+            precision=precision.value,
+            precision_error=precision.error,
+            coincidence=precision.coincidence,
             confidence=config.confidence,
             bounds=self.bounds,
             objective=objective,
@@ -350,14 +360,14 @@ class EvaluatedRule:
             proved=solution.proved and optimum != "estimate",
             optimum=optimum,
             stability=self.stability.share,
-            near_ties={names[varying[j]]: share for j, share in self.stability.others},
+            near_ties={names[varying[j]]: share for j, share in self.stability.near_ties.items()},
             nodes=solution.nodes,
             samples=0 if self.exact else config.samples,
             fresh_samples=config.fresh,
             theory=theory,
             scale=(span.low, span.high),
             assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
-            rule=text,
+            **others,
         )
 
 
@@ -370,72 +380,47 @@ def explain_row(
 ) -> EvaluatedRule:
     """Explain the model at one row of its table; with an expectation, from its exact Γ."""
     ask.restart()
-    moments, refusal = _moments(near, row, reading)
+    exact, refusal = _exact_moments(near, row, reading)
     first, second, third, fourth = streams(config.seed, fingerprint(row), 4)
     answer = reading.predict or ask
     fresh = Draws.draw(near, answer, config.fresh, np.random.default_rng(second))
     # an exact Γ needs no rows but the fresh ones
     seen = fresh
-    if moments is None:
+    if exact is None:
         seen = Draws.draw(near, answer, config.samples, np.random.default_rng(first))
     target = float(answer(row[None, :])[0])
     answers = (np.array([target]), seen.values, fresh.values)
     span = reading.answer_range(near) or AnswerRange.of_answers(*answers, reading.background)
     for part in answers:
         span.check(part)
-    boxed = not config.intercept or SOLVERS[config.solver].boxed
-    scale = span.scale if boxed else AnswerScale()
-    scaled_target = float(scale.to_unit(answers[0])[0])
-    problem = RowProblem(near, seen.scaled(scale), fresh.scaled(scale), scaled_target, config, scale, span)
-    exact = None if moments is None else _exact_population(near, moments, problem)
+    problem = RowProblem(near, seen, fresh, target, config, span, exact)
     for step, k in enumerate(config.sizes, start=1):
-        solution = problem.solve(k, exact)
+        solution = problem.solve(k)
         # each size that is tried may go wrong: together they do no more often than one alone
         risk = (1.0 - config.confidence) / (1 if config.error is None else step * (step + 1))
         # the same fresh draws for every size
         error, excess = _precision(problem, solution, answer, np.random.default_rng(third))
-        rule = EvaluatedRule(
-            solution=solution,
-            problem=problem,
-            exact=exact is not None,
-            precision=error,
-            excess=excess,
-            risk=risk,
-            calls=ask.rows,
-            stability=problem.stability(solution, np.random.default_rng(fourth), exact=exact is not None),
-            refusal=refusal,
-        )
+        stability = problem.stability(solution, np.random.default_rng(fourth))
+        rule = EvaluatedRule(problem, solution, error, excess, risk, ask.rows, stability, refusal)
         if config.error is not None and rule.meets:
             break
     return rule
 
 
-def _moments(near: LiteralNeighbourhood, row: Floats, reading: ModelReading) -> tuple[Moments | None, str]:
-    """Return exact moments around a row; None, and why, where they are refused and the row is sampled."""
+def _exact_moments(
+    near: LiteralNeighbourhood, row: Floats, reading: ModelReading
+) -> tuple[tuple[Floats, float] | None, str]:
+    """Return the exact Γ and E f around a row; None, and why, where they are refused and it is sampled."""
     if reading.expectation is None:
         return None, ""
     try:
-        return reading.expectation.moments(near.design, row), ""
+        moments = reading.expectation.moments(near.design, row)
     except REFUSED as error:
         if not reading.samples:
             raise RefusedRowError(str(error)) from error
         return None, str(error)
-
-
-def _exact_population(near: LiteralNeighbourhood, moments: Moments, problem: RowProblem) -> PopulationProblem:
-    """Return the problem of an exact Γ. z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)."""
-    scale = problem.scale
-    gamma = 2.0 * moments.gamma[near.varying] / scale.half
-    mean = (float(moments.mean) - scale.middle) / scale.half
-    return PopulationProblem(
-        near.instance,
-        problem.target,
-        near.law,
-        gamma,
-        mean,
-        float(problem.fresh.values.var()),
-        problem.config.intercept,
-    )
+    # z = (1 + s)/2, so that Cov(s, f) is twice Cov(z, f)
+    return (2.0 * moments.gamma[near.varying], float(moments.mean)), ""
 
 
 def _precision(
@@ -444,15 +429,15 @@ def _precision(
     """Return the precision error, and how far answers of its rows leave the range."""
     excess = [0.0]
 
-    def answer_scaled(x: Floats) -> Floats:
+    def checked(x: Floats) -> Floats:
         answers = answer(x)
         problem.span.check(answers)
         excess.append(problem.span.excess(answers))
-        return problem.scale.to_unit(answers)
+        return answers
 
     u = solution.w * problem.near.instance
     draws = problem.config.fresh
-    return precision(problem.near, answer_scaled, u, problem.target, draws=draws, rng=rng), max(excess)
+    return precision(problem.near, checked, u, problem.target, draws=draws, rng=rng), max(excess)
 
 
 def _r2(error: float, answers: Floats) -> float:
@@ -477,7 +462,8 @@ def rule_warnings(rule: EvaluatedRule) -> tuple[str, ...]:
             "no smaller than its largest possible value; raise fresh"
         )
     # a weight at the bounds -1 and 1 of the paper's form
-    meets_box = not config.intercept and bool((np.abs(rule.u) >= 1.0 - ROUNDING).any())
+    largest = np.abs(rule.u).max() / rule.problem.scale.half
+    meets_box = not config.intercept and bool(largest >= 1.0 - ROUNDING)
     if not rule.solution.proved and meets_box:
         warnings.append(
             "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "

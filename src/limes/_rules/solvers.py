@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes._checks import check_count, check_size, is_count
-from limes._rules.pairwise import PairwiseSearch, SearchProblem, exchange_literals
+from limes._rules.pairwise import PairwiseSearch, SearchProblem
 from limes._rules.perspective import PerspectiveSearch, is_of_use
 from limes._rules.problem import (
     PopulationProblem,
@@ -106,9 +106,9 @@ def branch_and_bound(
     lower, nodes = pairwise.start(_FIRST if both else 1.0), 0
     if both and not pairwise.is_proved(lower) and perf_counter() <= deadline:
         lower, nodes = _in_turns(pairwise, problem, lower, perf_counter() - began, deadline, progress)
-    u = np.zeros(problem.size)
-    u[pairwise.support] = fit_on(problem, pairwise.support)
-    bound = None if pairwise.is_proved(lower) and tolerance == 0.0 else min(lower, pairwise.best)
+    u, best = np.zeros(problem.size), pairwise.incumbent
+    u[best.support] = fit_on(problem, best.support)
+    bound = None if pairwise.is_proved(lower) and tolerance == 0.0 else min(lower, best.best)
     return solution(
         problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=pairwise.nodes + nodes
     )
@@ -123,34 +123,20 @@ def _in_turns(
     progress: _Progress,
 ) -> tuple[float, int]:
     """Return the best lower bound at the end, and the nodes of the perspective search."""
-
-    def improved(support: Ints) -> Ints:
-        return exchange_literals(pairwise.problem, support, deadline)
-
-    wide = PerspectiveSearch(
-        problem,
-        pairwise.k,
-        pairwise.best,
-        pairwise.support,
-        pairwise.problem.cutoff,
-        improved,
-        deadline,
-    )
+    incumbent = pairwise.incumbent
+    wide = PerspectiveSearch(problem, pairwise.k, incumbent, deadline)
     of_wide, wide_is_next = -np.inf, True
     while not pairwise.is_proved(max(lower, of_wide)) and perf_counter() <= deadline:
         turn *= 2.0
         until = min(deadline, perf_counter() + turn)
         if wide_is_next:
-            wide.accept(pairwise.support)
-            for bound in wide.run(until):
-                of_wide = bound
-                progress(bound, wide.best)
-            pairwise.offer(wide.support)
+            for of_wide in wide.run(until):
+                progress(of_wide, incumbent.best)
             if wide.finished:
-                return pairwise.problem.cutoff(pairwise.best), wide.nodes
+                return incumbent.cutoff, wide.nodes
         else:
             lower = pairwise.resume(until)
-        gap, gap_of_wide = pairwise.best - lower, pairwise.best - of_wide
+        gap, gap_of_wide = incumbent.best - lower, incumbent.best - of_wide
         wide_is_next = gap_of_wide <= (gap / _BEHIND if wide_is_next else gap * _BEHIND)
     return max(lower, of_wide), wide.nodes
 

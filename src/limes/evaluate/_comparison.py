@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from limes._checks import require
+from limes._explanation.drawing import Card, Printable, write_text
 from limes._threads import progress_bar
 from limes.evaluate._measures import (
     Bins,
@@ -25,16 +25,12 @@ from limes.evaluate._measures import (
 from limes.evaluate._task import EvaluationTask, Score, check_task
 from limes.exceptions import InputError
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-
 # Differences below this count as 0
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Printable):
     """Scores of several explainers.
 
     Parameters
@@ -52,6 +48,7 @@ class Comparison:
     """
 
     scores: Mapping[str, Mapping[str, Score]]
+    _widest: ClassVar[int] = 110
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -92,33 +89,28 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame, a line a measure and explainer."""
-        from limes._checks import require
-
         return require("pandas", "to_frame()").DataFrame(list(self.lines()))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return a self-contained page, and write it to ``path`` if there is one."""
-        text = (
+        return write_text(
             "<!doctype html><html lang=en><meta charset=utf-8><title>Explainers compared</title>"
-            f"<style>body{{margin:24px}}</style>{self._repr_html_()}</html>\n"
+            f"<style>body{{margin:24px}}</style>{self._repr_html_()}</html>\n",
+            path,
         )
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
 
-    def _repr_html_(self) -> str:
-        return f"<style>{_STYLE}</style>{_html_table(self)}"
+    def _card(self) -> Card:
+        return Card(
+            title="Explainers compared",
+            columns=("measure", "better", *self.scores),
+            rows=[self._row(measure) for measure in self.measures],
+            remarks=(_CAPTION, *(f"{name}: {_MEANING[name]}" for name in self.measures if name in _MEANING)),
+        )
 
-    def __rich__(self) -> Table:
-        return _terminal_table(self)
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(file=StringIO(), force_terminal=False, color_system=None, width=110)
-        with console.capture() as captured:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    def _row(self, measure: str) -> list[str]:
+        best, scores = self.best(measure), {name: s[measure] for name, s in self.scores.items()}
+        better = next(iter(scores.values())).better
+        return [measure, better, *(_cell(score, best=name in best) for name, score in scores.items())]
 
 
 def compare(
@@ -171,60 +163,42 @@ def compare(
     if not hasattr(explainers, "items") or not explainers:
         raise InputError("there are no explainers to compare: pass a name and a function (X, seed) of each")
     check_task(task)
-    settings = _Settings(task, Bins(task), runs, k, noise, draws, output, rng)
+    bins, both = Bins(task), {"output": output, "rng": rng}
+
+    def faithfulness(_: Explain, once: Any) -> dict[str, Score]:
+        around: dict[str, Any] = {"draws": draws, **both}
+        removal = curves(once, task, **both)
+        return {
+            "fidelity, removal": fidelity(once, task, **around),
+            "fidelity, bins": fidelity(once, task, neighbourhood=bins, **around),
+            "infidelity": infidelity(once, task, **around),
+            "deletion area": removal.deletion_area,
+            "insertion area": removal.insertion_area,
+        }
+
+    def over_seeds(explain: Explain, _: Any) -> dict[str, Score]:
+        repeated = stability(explain, task, runs=runs, k=k, **both)
+        return {
+            "VSI": repeated.vsi,
+            "CSI": repeated.csi,
+            "Jaccard, seeds": repeated.jaccard,
+            "spread, seeds": repeated.spread,
+        }
+
+    def over_noise(explain: Explain, _: Any) -> dict[str, Score]:
+        near = stability(explain, task, runs=runs, k=k, noise=noise, **both)
+        largest = sensitivity(explain, task, radius=noise, draws=runs, **both)
+        return {"Jaccard, noise": near.jaccard, "max-sensitivity": largest}
+
+    steps = (faithfulness, over_seeds, over_noise)
     scores: dict[str, dict[str, Score]] = {name: {} for name in explainers}
-    with progress_bar(len(explainers) * len(_STEPS), "evaluating", unit="steps", shown=progress) as bar:
+    with progress_bar(len(explainers) * len(steps), "evaluating", unit="steps", shown=progress) as bar:
         for name, explain in explainers.items():
             once = explain(task.X, rng)
-            for step in _STEPS:
-                scores[name] |= step(settings, explain, once)
+            for step in steps:
+                scores[name] |= step(explain, once)
                 bar.update()
     return Comparison(scores)
-
-
-@dataclass(frozen=True, eq=False)
-class _Settings:
-    """The task and the options, the same for all explainers."""
-
-    task: EvaluationTask
-    bins: Bins
-    runs: int
-    k: int
-    noise: float
-    draws: int
-    output: Any
-    rng: int
-
-
-def _faithfulness(s: _Settings, _: Explain, once: Any) -> dict[str, Score]:
-    options: dict[str, Any] = {"draws": s.draws, "output": s.output, "rng": s.rng}
-    both = curves(once, s.task, output=s.output, rng=s.rng)
-    return {
-        "fidelity, removal": fidelity(once, s.task, **options),
-        "fidelity, bins": fidelity(once, s.task, neighbourhood=s.bins, **options),
-        "infidelity": infidelity(once, s.task, **options),
-        "deletion area": both.deletion_area,
-        "insertion area": both.insertion_area,
-    }
-
-
-def _over_seeds(s: _Settings, explain: Explain, _: Any) -> dict[str, Score]:
-    runs = stability(explain, s.task, runs=s.runs, k=s.k, output=s.output, rng=s.rng)
-    return {"VSI": runs.vsi, "CSI": runs.csi, "Jaccard, seeds": runs.jaccard, "spread, seeds": runs.spread}
-
-
-def _over_noise(s: _Settings, explain: Explain, _: Any) -> dict[str, Score]:
-    options: dict[str, Any] = {"output": s.output, "rng": s.rng}
-    near = stability(explain, s.task, runs=s.runs, k=s.k, noise=s.noise, **options)
-    largest = sensitivity(explain, s.task, radius=s.noise, draws=s.runs, **options)
-    return {"Jaccard, noise": near.jaccard, "max-sensitivity": largest}
-
-
-_STEPS: tuple[Callable[[_Settings, Explain, Any], dict[str, Score]], ...] = (
-    _faithfulness,
-    _over_seeds,
-    _over_noise,
-)
 
 
 _MEANING = {
@@ -242,48 +216,13 @@ _MEANING = {
 }
 
 
-def _cell(score: Score) -> str:
-    if not np.isfinite(score.mean):
-        return "-"
-    return f"{score.mean:.3f} ± {score.error:.3f}"
+# Differences are taken row by row
+_CAPTION = "Mean over rows ± its standard error. *: the best is ahead by no more than two errors."
 
 
-def _terminal_table(comparison: Comparison) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("measure")
-    table.add_column("better")
-    for name in comparison.scores:
-        table.add_column(name, justify="right")
-    for measure in comparison.measures:
-        best = comparison.best(measure)
-        scores = {name: s[measure] for name, s in comparison.scores.items()}
-        cells = [f"{_cell(s)} {'*' if name in best else ' '}" for name, s in scores.items()]
-        table.add_row(measure, next(iter(scores.values())).better, *cells)
-    table.caption = _CAPTION.format(mark="*")
-    return table
-
-
-def _html_table(comparison: Comparison) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in comparison.scores)
-    body = []
-    for measure in comparison.measures:
-        best = comparison.best(measure)
-        cells = "".join(
-            f"<td{' class=best' if name in best else ''}>{_cell(scores[measure])}</td>"
-            for name, scores in comparison.scores.items()
-        )
-        better = next(iter(comparison.scores.values()))[measure].better
-        about = html.escape(_MEANING.get(measure, ""))
-        body.append(
-            f"<tr><th>{html.escape(measure)}<small>{about}; {better} is better</small></th>{cells}</tr>"
-        )
-    return (
-        f"<table class=limes-comparison><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
-        f"<caption>{_CAPTION.format(mark='Bold')}</caption></table>"
-    )
+def _cell(score: Score, *, best: bool) -> str:
+    text = f"{score.mean:.3f} ± {score.error:.3f}" if np.isfinite(score.mean) else "-"
+    return f"{text} {'*' if best else ' '}"
 
 
 def plot_curves(curves: Mapping[str, Curves], *, ax: Any = None) -> Any:
@@ -315,14 +254,3 @@ def plot_curves(curves: Mapping[str, Curves], *, ax: Any = None) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=9)
     return ax
-
-
-# Differences are taken row by row
-_CAPTION = "Mean over rows ± its standard error. {mark}: the best is ahead by no more than two errors."
-_STYLE = """.limes-comparison{border-collapse:collapse;font:14px system-ui,sans-serif}
-.limes-comparison th,.limes-comparison td{padding:6px 14px;border-bottom:1px solid #8884;text-align:right}
-.limes-comparison tbody th{text-align:left;font-weight:600}
-.limes-comparison small{display:block;font-weight:400;opacity:.7}
-.limes-comparison td{white-space:nowrap}
-.limes-comparison .best{font-weight:700}
-.limes-comparison caption{caption-side:bottom;text-align:left;padding:8px 0;opacity:.7}"""

@@ -26,9 +26,8 @@ from scipy.special import ndtri
 
 from limes._arrays import Floats, is_constant
 from limes._checks import check_count, check_probability, check_size
+from limes._explainers.tables.laws import fit_laws
 from limes._explanation import Explanation
-from limes.designs._bins import bin_edges
-from limes.designs._marginals import binned, categorical
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights, check_bandwidth
 from limes.evaluate._task import (
@@ -125,11 +124,7 @@ class Bins:
 
     def __init__(self, task: EvaluationTask, bandwidth: float | None = None) -> None:
         table = check_task(task).table
-        edges = bin_edges(table.matrix, table.numeric, bins="quartile", names=table.names)
-        laws = tuple(
-            categorical(x) if cut is None else binned(x, cut)
-            for x, cut in zip(table.matrix.T, edges, strict=True)
-        )
+        laws = fit_laws(table, "quartile", None, "truncnorm")
         width = 0.75 * np.sqrt(len(laws)) if bandwidth is None else check_bandwidth(bandwidth)
         self._family = ProductFamily(laws, BinWeights(width))
 

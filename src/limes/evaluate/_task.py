@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, float_array
 from limes._explainers.tables.table import Table
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
@@ -21,6 +21,8 @@ from limes.models._calling.outputs import is_position, resolve
 
 # Rows in a call of the model
 _BATCH = 20_000
+# Name of values in messages
+_VALUES = "an explanation's values"
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,14 +218,7 @@ class Attribution:
     def __post_init__(self) -> None:
         for name, numbers in vars(self).items():
             if numbers is not None:
-                object.__setattr__(self, name, _as_numbers(numbers))
-
-
-def _as_numbers(values: Any) -> Floats:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"an explanation's values must be numbers, (rows, features): {error}") from error
+                object.__setattr__(self, name, float_array(_VALUES, numbers, 1, 2))
 
 
 def attribution_of(task: EvaluationTask, explanation: Any, output: Any) -> Attribution:
@@ -286,7 +281,7 @@ def _converted(explanation: Any, output: Any) -> Attribution:
     if _has_values(explanation):
         return _from_values(explanation, output)
     if is_list or isinstance(explanation, np.ndarray):
-        return Attribution(_select_output(_as_numbers(explanation), output))
+        return Attribution(_select_output(float_array(_VALUES, explanation, 1, 2, 3), output))
     raise InputError(
         f"cannot read values of a {type(explanation).__name__}: pass an explanation of limes, shap or lime, "
         "a list of them, one a row, or an array (rows, features)"
