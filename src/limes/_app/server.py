@@ -65,7 +65,12 @@ def application(desk: Desk, token: str) -> ASGIApp:
         Route("/api/rule", _poster(desk.rule), methods=["POST"]),
         Route("/api/diagnosis", _poster(desk.diagnosis), methods=["POST"]),
     ]
-    handlers: Any = {LimesError: _advice, HTTPException: _refusal, Exception: _failure}
+    where = "the terminal of limes app shows where"
+    handlers: Any = {
+        LimesError: lambda _, error: JSONResponse({"error": one_line(str(error))}, 422),
+        HTTPException: lambda _, error: JSONResponse({"error": error.detail}, error.status_code),
+        Exception: lambda _, error: JSONResponse({"error": f"{type(error).__name__}: {where}"}, 500),
+    }
     return RequestGuard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
@@ -149,20 +154,6 @@ def _position(request: Request) -> int:
     if not text.isdecimal() or not text.isascii():
         raise InputError("row: send a position, counted from 0")
     return int(text)
-
-
-def _advice(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": one_line(str(error))}, 422)
-
-
-def _refusal(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
-    return JSONResponse({"error": error.detail}, error.status_code)
-
-
-def _failure(_: Request, error: Exception) -> Response:
-    kind = type(error).__name__
-    return JSONResponse({"error": f"{kind}: the terminal of limes app shows where"}, 500)
 
 
 _LOOPBACK = "127.0.0.1"

@@ -17,10 +17,6 @@ each in its place, and keeps these types, so the repair is written here.
 
 from __future__ import annotations
 
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import os
 import re
 from collections import Counter
@@ -41,7 +37,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from limes._checks import listed
+from limes._checks import listed, require
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
@@ -334,23 +330,18 @@ def _is_in(place: Place, folder: Place) -> bool:
 
 
 def _fixed(pattern: Place) -> Place:
-    parts = pattern.parts
-    depth = next(i for i, part in enumerate(parts) if has_magic(part))
-    if isinstance(pattern, StorePath):
-        return StorePath("/".join(parts[:depth]), pattern.url)
-    return Path(*parts[:depth])
+    """The folder with which a pattern begins."""
+    while has_magic(str(pattern)):
+        pattern = pattern.parent
+    return pattern
 
 
 def _would_match(file: Place, pattern: Place) -> bool:
     """Whether a pattern names a file, by whatever path to the folder with which the pattern begins."""
-    if _store(file) != _store(pattern):
-        return False
-    if isinstance(file, StorePath):
-        return _fits(file.parts, pattern.parts)
-    fixed, resolved = _fixed(pattern), file.resolve()
-    folder = Path(str(fixed)).resolve()
-    rest = pattern.parts[len(fixed.parts) :]
-    return resolved.is_relative_to(folder) and _fits(resolved.relative_to(folder).parts, rest)
+    fixed, parts = _fixed(pattern), file.resolve().parts
+    folder, rest = fixed.resolve().parts, pattern.parts[len(fixed.parts) :]
+    is_below = _store(file) == _store(pattern) and parts[: len(folder)] == folder
+    return is_below and _fits(parts[len(folder) :], rest)
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -388,8 +379,6 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
     folders = [re.split(r"[/\\]", path)[:-1] for path in paths]
     rows = [dict(part.split("=", 1) for part in parts if "=" in part) for parts in folders]
     names = {tuple(row) for row in rows}
-    if names == {()}:
-        return ()
     if len(names) > 1:
         shown = listed([", ".join(name) or "no key" for name in sorted(names)])
         raise InputError(
@@ -400,8 +389,7 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
         cells = [None if row[name] == _NULL else unquote(row[name]) for row in rows]
         whole = all(cell is None or re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
         columns[name] = pa.array(cells, pa.string()).cast(pa.int64() if whole else pa.string())
-    table = pa.table(columns)
-    return tuple(table.slice(i, 1) for i in range(len(paths)))
+    return tuple(pa.table(columns).slice(i, 1) for i in range(len(paths)))
 
 
 def _delta(place: Place) -> Source:
@@ -420,11 +408,8 @@ def _delta(place: Place) -> Source:
         raise InputError(f"the Delta table {place} has no rows")
     files = tuple(place / fragment.path.strip("/") for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
-    if not rows[0]:
-        return Source(files, folders=(place,))
-    kinds = {name: dataset.schema.field(name).type for name in rows[0]}
-    keys = (pa.table({name: pa.array([row[name]], kinds[name]) for name in kinds}) for row in rows)
-    return Source(files, tuple(keys), folders=(place,))
+    schema = pa.schema([dataset.schema.field(name) for name in rows[0]])
+    return Source(files, tuple(pa.Table.from_pylist([row], schema) for row in rows), folders=(place,))
 
 
 def _delta_options(url: str) -> dict[str, str]:
@@ -486,7 +471,7 @@ class Slice:
     group: int
     start: int
     num_rows: int
-    keys: pa.Table | None = None  # the columns that its folder states
+    keys: pa.Table  # the columns that its folder states
 
     def slice(self, start: int, length: int) -> Slice:
         return replace(self, start=self.start + start, num_rows=length)
@@ -505,13 +490,11 @@ class Slice:
         return _with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
 
 
-def _stored(columns: Sequence[str], keys: pa.Table | None) -> list[str]:
-    return [name for name in columns if keys is None or name not in keys.column_names]
+def _stored(columns: Sequence[str], keys: pa.Table) -> list[str]:
+    return [name for name in columns if name not in keys.column_names]
 
 
-def _with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> pa.Table:
-    if keys is None:
-        return rows
+def _with_keys(rows: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
     every = pa.array(np.zeros(rows.num_rows, np.int64))
     return pa.table(
         {name: keys[name].take(every) if name in keys.column_names else rows[name] for name in columns}
@@ -608,11 +591,9 @@ class Source:
             fields = [f if f.name in of_folders else f.with_type(pa.string()) for f in fields]
         return pa.schema(fields)
 
-    def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table | None:
+    def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table:
         """Columns that a file's folder states, and that it does not store."""
-        if not self.keys:
-            return None
-        keys = self.keys[number]
+        keys = self.keys[number] if self.keys else pa.table({})
         return keys.select([name for name in keys.column_names if name not in stored])
 
     @cached_property

@@ -10,10 +10,6 @@ Stores are those of ``pyarrow.fs``, with its options after a question mark, cred
 
 from __future__ import annotations
 
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import json
 import os
 import re
@@ -85,6 +81,10 @@ class StorePath:
         return self.parts[-1]
 
     @property
+    def parent(self) -> StorePath:
+        return StorePath(self.key.rpartition("/")[0], self.url)
+
+    @property
     def suffix(self) -> str:
         return Path(self.name).suffix
 
@@ -96,6 +96,8 @@ class StorePath:
 
     def absolute(self) -> StorePath:
         return self
+
+    resolve = absolute
 
     def is_dir(self) -> bool:
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
@@ -113,16 +115,13 @@ class StorePath:
         return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns)  # the time of its put
 
     def iterdir(self) -> Iterator[StorePath]:
-        return (place for place, _ in self._listing(recursive=False))
+        selector = pa_fs.FileSelector(self.key, allow_not_found=True)
+        return (StorePath(info.path, self.url) for info in self.filesystem.get_file_info(selector))
 
     def files_below(self) -> Iterator[StorePath]:
-        return (place for place, kind in self._listing(recursive=True) if kind == pa_fs.FileType.File)
-
-    def _listing(self, *, recursive: bool) -> Iterator[tuple[StorePath, Any]]:
-        selector = pa_fs.FileSelector(self.key, recursive=recursive, allow_not_found=True)
-        return (
-            (StorePath(info.path, self.url), info.type) for info in self.filesystem.get_file_info(selector)
-        )
+        selector = pa_fs.FileSelector(self.key, recursive=True, allow_not_found=True)
+        below = self.filesystem.get_file_info(selector)
+        return (StorePath(info.path, self.url) for info in below if info.is_file)
 
     def read_bytes(self) -> bytes:
         with streamed(self) as stream:
@@ -273,8 +272,7 @@ def locked(place: Place) -> Iterator[None]:
 
 
 def _busy(place: Place) -> InputError:
-    folder = str(place).rpartition("/")[0]
-    return InputError(f"another run is at work in {folder}: wait until it ends, or pass another folder")
+    return InputError(f"another run is at work in {place.parent}: wait until it ends, or pass another folder")
 
 
 class _Lease:

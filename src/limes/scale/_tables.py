@@ -8,11 +8,6 @@ file is the same. `limes.scale._processes` runs processes of this machine; the o
 
 from __future__ import annotations
 
-from limes import __version__
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import pickle
 import sys
 from collections import deque
@@ -33,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from limes import __version__
 from limes._checks import check_choice, check_count, check_size
 from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
