@@ -54,7 +54,7 @@ Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here."
 
 
 @dataclass(frozen=True)
-class Options:
+class SharedOptions:
     """Options that all commands have which explain: of the explainer, and of reading its model."""
 
     output: Annotated[
@@ -108,7 +108,7 @@ class Options:
     def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
         """Raise InputError for options that explanations by facts do not have."""
         of_values = (self.law, self.weights, self.bandwidth, max_calls)
-        if not is_table or of_values != (Options.law, Options.weights, None, None):
+        if not is_table or of_values != (SharedOptions.law, SharedOptions.weights, None, None):
             raise InputError(
                 "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
                 "--max-calls"
@@ -116,10 +116,10 @@ class Options:
 
 
 def _with_options(command: Command) -> Command:
-    """Write `Options` in place of a command's ``**options`` into its signature, which typer reads."""
+    """Write `SharedOptions` in place of a command's ``**options`` into its signature, which typer reads."""
     command.__annotations__ = get_type_hints(command, include_extras=True)
-    kinds = get_type_hints(Options, include_extras=True)
-    options = ((field.name, field.default, kinds[field.name]) for field in fields(Options))
+    kinds = get_type_hints(SharedOptions, include_extras=True)
+    options = ((field.name, field.default, kinds[field.name]) for field in fields(SharedOptions))
     command.__signature__ = with_options(command, options)  # type: ignore[attr-defined]
     return command
 
@@ -193,9 +193,15 @@ def explain(
     """Explain one row of a table, a text, or an image."""
     if [data, text, text_file, image].count(None) != 3:
         raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
-    how = Options(**options)
+    how = SharedOptions(**options)
     of_tables = (how.drop, how.bins, how.law, how.weights)
-    if data is None and (row, *of_tables) != (0, None, Options.bins, Options.law, Options.weights):
+    if data is None and (row, *of_tables) != (
+        0,
+        None,
+        SharedOptions.bins,
+        SharedOptions.law,
+        SharedOptions.weights,
+    ):
         raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
@@ -319,7 +325,7 @@ def diagnose(
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
     files.check_outputs((html, json), (model, data))
-    how = Options(**options)
+    how = SharedOptions(**options)
     fitted = how.load(model)
     if data is None:
         explanation = _explain_text(fitted, str(text), how.of_inputs(fitted))
@@ -375,7 +381,7 @@ def explain_table(
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
-    how = Options(**options)
+    how = SharedOptions(**options)
     fitted = how.load(model)
     names = _features(columns, fitted, source, [*(key or []), *(how.drop or [])])
     rows = _background(background, source, names)
@@ -523,7 +529,7 @@ def what_if(
         if ids not in frame.columns:
             raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
         names = [one_line(str(name)) for name in frame[ids].to_list()]
-    how = Options(**options)
+    how = SharedOptions(**options)
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
     rows = files.select_features(frame, fitted, dropped)

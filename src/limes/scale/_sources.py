@@ -71,13 +71,16 @@ Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
 
 
 def typed(
-    rows: pa.Table, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
+    rows: Chunk, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
 ) -> tuple[pa.Table, dict[int, str]]:
-    """Cast rows to a schema; a row with a cell that cannot be cast has null there, and a reason.
+    """Cast rows to a schema; a row with a cell that cannot be read or cast has null there, and a reason.
 
     A column in ``loose`` may hold fractions where integers are expected. Cells of CSV are trimmed, and texts
     such as "NA" are null, unless they are ``verbatim``.
     """
+    if isinstance(rows, Unreadable):
+        nulls = [pa.nulls(rows.num_rows, kind) for kind in schema.types]
+        return pa.table(nulls, schema=schema), dict.fromkeys(range(rows.num_rows), rows.reason)
     columns: dict[str, Any] = {}
     reasons: dict[int, str] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):

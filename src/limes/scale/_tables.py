@@ -45,7 +45,7 @@ from limes.scale._parts import (
     with_run,
     writing,
 )
-from limes.scale._sources import Part, Source, Unreadable, typed
+from limes.scale._sources import Part, Source, typed
 from limes.scale._stores import Place, place_of, write_whole
 
 # Starts every pickle with the version of limes: another version refuses it
@@ -133,18 +133,10 @@ class Work:
         reasons: dict[int, str] = {}
         tables, first = [], 0
         for chunk in part.read(self.columns):
-            if isinstance(chunk, Unreadable):
-                rows, keys = (
-                    pa.table([pa.nulls(chunk.num_rows, kind) for kind in schema.types], schema=schema)
-                    for schema in (self.schema, self.key_schema)
-                )
-                wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
-            else:
-                rows, wrong = typed(chunk, self.schema, loose)
-                keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
-                wrong = wrong_keys | wrong
+            rows, wrong = typed(chunk, self.schema, loose)
+            keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
             tables.append((rows, keys))
-            reasons |= {first + position: reason for position, reason in wrong.items()}
+            reasons |= {first + position: reason for position, reason in (wrong_keys | wrong).items()}
             first += chunk.num_rows
         rows, keys = (
             pa.concat_tables(pieces, promote_options="permissive") for pieces in zip(*tables, strict=True)
