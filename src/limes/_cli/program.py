@@ -622,8 +622,6 @@ def run() -> int:
     try:
         app()
     except LimesError as error:
-        from limes._explanation.wording import one_line
-
         typer.secho(f"limes: {one_line(str(error))}", fg="red", err=True)  # names and cells are data
         return 1
     except SystemExit as end:

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
@@ -378,7 +378,8 @@ def _matches(pattern: Place) -> tuple[Place, list[Place]]:
     return folder, sorted(file for file in files if not is_left_out(file))
 
 
-def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
+def _hive(paths: Sequence[str]) -> pa.Table:
+    """The columns that folders state, a row a file."""
     folders = [re.split(r"[/\\]", path)[:-1] for path in paths]
     rows = [dict(part.split("=", 1) for part in parts if "=" in part) for parts in folders]
     names = {tuple(row) for row in rows}
@@ -392,7 +393,7 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
         cells = [None if row[name] == _NULL else unquote(row[name]) for row in rows]
         whole = all(cell is None or re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
         columns[name] = pa.array(cells, pa.string()).cast(pa.int64() if whole else pa.string())
-    return tuple(pa.table(columns).slice(i, 1) for i in range(len(paths)))
+    return pa.table(columns)
 
 
 def _delta(place: Place) -> Source:
@@ -412,7 +413,7 @@ def _delta(place: Place) -> Source:
     files = tuple(place / fragment.path.strip("/") for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     schema = pa.schema([dataset.schema.field(name) for name in rows[0]])
-    return Source(files, tuple(pa.Table.from_pylist([row], schema) for row in rows), folders=(place,))
+    return Source(files, pa.Table.from_pylist(rows, schema), folders=(place,))
 
 
 def _delta_options(url: str) -> dict[str, str]:
@@ -482,7 +483,9 @@ class Slice:
     def read(self, columns: Sequence[str]) -> Chunk:
         self.stamp.check(self.file)
         try:
-            rows = _row_group(self.file, self.stamp, self.group, tuple(_stored(columns, self.keys)))
+            rows = _row_group(
+                self.file, self.stamp, self.group, tuple(_without(columns, self.keys.column_names))
+            )
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -493,8 +496,8 @@ class Slice:
         return _with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
 
 
-def _stored(columns: Sequence[str], keys: pa.Table) -> list[str]:
-    return [name for name in columns if name not in keys.column_names]
+def _without(columns: Sequence[str], others: Collection[str]) -> list[str]:
+    return [name for name in columns if name not in others]
 
 
 def _with_keys(rows: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -534,7 +537,7 @@ class Source:
     """Files of one kind, in order of their names, and the columns that their folders state."""
 
     files: tuple[Place, ...]
-    keys: tuple[pa.Table, ...] = ()  # a table of one row for each file, where folders state columns
+    keys: pa.Table = field(default_factory=lambda: pa.table({}))  # a row a file: columns of its folders
     folders: tuple[Place, ...] = ()  # all of whose files are the table's: another file in them would be too
     pattern: Place | None = None  # another file that matches it would be the table's too
 
@@ -581,23 +584,21 @@ class Source:
             raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
         _check_repeats(self.files[0], schema.names)
         schema = schema.remove_metadata()
-        for field in self.keys[0].schema if self.keys else ():
-            if field.name not in schema.names:
-                schema = schema.append(field)
+        for column in self.keys.schema:
+            if column.name not in schema.names:
+                schema = schema.append(column)
         return schema
 
     def schema_of_keys(self, names: Sequence[str]) -> pa.Schema:
         """Types in which keys are copied: those of the table; cells of CSV are copied as text."""
-        of_folders = self.keys[0].schema.names if self.keys else []
         fields = [self.schema.field(name) for name in names]
         if self.is_csv:  # a number would lose zeros in front of it, and digits, by which rows are joined
-            fields = [f if f.name in of_folders else f.with_type(pa.string()) for f in fields]
+            fields = [f if f.name in self.keys.column_names else f.with_type(pa.string()) for f in fields]
         return pa.schema(fields)
 
     def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table:
         """Columns that a file's folder states, and that it does not store."""
-        keys = self.keys[number] if self.keys else pa.table({})
-        return keys.select([name for name in keys.column_names if name not in stored])
+        return self.keys.select(_without(self.keys.column_names, stored)).slice(number, 1)
 
     @cached_property
     def stamps(self) -> dict[Place, Stamp]:
@@ -643,7 +644,7 @@ class Source:
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
         for i, (path, (schema, _)) in enumerate(self._footers.items()):  # all, before the first is explained
-            stored = _stored(columns, self._keys_of(i, schema.names))
+            stored = _without(columns, self._keys_of(i, schema.names).column_names)
             _check_repeats(path, schema.names)
             check_columns(path, schema.names, stored)
             _check_types(path, schema, self.files[0], self.schema, stored)
@@ -654,7 +655,7 @@ class Source:
     def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         for i, (path, stamp) in enumerate(self.stamps.items()):
             keys = self._keys_of(i, ())
-            for chunk in _csv_chunks(path, _stored(columns, keys)):
+            for chunk in _csv_chunks(path, _without(columns, keys.column_names)):
                 yield chunk if isinstance(chunk, Unreadable) else _with_keys(chunk, keys, columns)
             stamp.check(path)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
@@ -321,15 +321,14 @@ def explain_files(
         limit.add(finished.values())
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
-        parts = _counted(source.parts(step, work.columns), plan)
-        missing = (part for part in parts if part.number not in finished)
+        missing = _missing(source.parts(step, work.columns), plan, finished)
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
             for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
                 finished[record.part] = record
                 heartbeat.add(record)
                 limit.add([record])
-        deque(parts, maxlen=0)  # those that the engine did not take
+        deque(missing, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
         # in the order of parts, whichever was finished first: sums of floats depend on their order
         tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
@@ -340,10 +339,11 @@ def explain_files(
         return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
 
 
-def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
+def _missing(parts: Iterable[Part], plan: dict[int, int], finished: Collection[int]) -> Iterator[Part]:
     for part in parts:
         plan[part.number] = part.num_rows
-        yield part
+        if part.number not in finished:
+            yield part
 
 
 def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> None:
