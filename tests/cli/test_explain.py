@@ -19,10 +19,22 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import limes
-from internals import app, features_of, output_of
+from internals import (
+    _FILLS,
+    _MODULES,
+    _SEGMENTATIONS,
+    METHODS,
+    STRATEGIES,
+    TABLE_LAWS,
+    WEIGHTS,
+    app,
+    features_of,
+    output_of,
+)
 from limes import Explanation
 from limes.exceptions import InputError, LimesError
 from wines import write_wines
@@ -63,6 +75,25 @@ def run(folder, *arguments):
     """Run it in this process, which is ten times as fast."""
     with chdir(folder):
         return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [
+        ("explain", "method", METHODS),
+        ("explain", "weights", WEIGHTS),
+        ("explain", "law", TABLE_LAWS),
+        ("explain", "bins", STRATEGIES.keys() - {"entropy"}),
+        ("explain", "segments", _SEGMENTATIONS),
+        ("explain", "fill", _FILLS),
+        ("explain-table", "engine", _MODULES),
+    ],
+)
+def test_help_lists_the_names_that_an_option_takes(command, option, names):
+    """Help is text: made of the tables, it would load what they are made of, which takes a second."""
+    options = {one.name: one.help for one in get_command(app).commands[command].params}
+    assert [*names]
+    assert all(name in options[option] for name in names)
 
 
 def test_explain_prints_a_table_and_writes_html_and_json(files):
