@@ -99,7 +99,9 @@ class RequestGuard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if _host(headers.get("host", "")) not in _HOSTS:
+        host = headers.get("host", "")
+        name, _, port = host.rpartition(":")  # a tunnel may change the port
+        if (name if port.isdecimal() else host) not in _HOSTS:
             text = "limes app answers to 127.0.0.1 and localhost alone: open the address that it printed"
             return PlainTextResponse(text, 403)
         origin = headers.get("origin")
@@ -110,11 +112,6 @@ class RequestGuard:
             text = "The address has no valid token: open the address that limes app printed in the terminal"
             return PlainTextResponse(text, 403)
         return None if slash else RedirectResponse(f"/{first}/")
-
-
-def _host(header: str) -> str:
-    """Return the name of a Host header, without the port, which a tunnel may change."""
-    return header.rsplit(":", 1)[0] if header.rpartition(":")[2].isdecimal() else header
 
 
 def _file(name: str) -> Callable[[Request], Response]:

@@ -491,9 +491,11 @@ def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()
-    problems = [*_folder_problems(folder, journal)]
-    for number, actual in folder.checksums(sorted(journal)).items():
-        problems += _part_problems(folder, journal, number, actual, run_name(run))
+    problems, first = [*_folder_problems(folder, journal)], 0
+    for i, (number, actual) in enumerate(folder.checksums(sorted(journal)).items()):
+        start = first if number == i else None  # unknown after a part that is missing
+        problems += _part_problems(folder.part(number), journal[number], actual, run_name(run), start)
+        first += journal[number].rows
     if source is not None:
         problems += _input_problems(run, source, journal)
     records = journal.values()
@@ -517,9 +519,8 @@ def _folder_problems(folder: Folder, journal: Mapping[int, PartRecord]) -> Itera
 
 
 def _part_problems(
-    folder: Folder, journal: Mapping[int, PartRecord], number: int, actual: str | None, name: str
+    path: Place, record: PartRecord, actual: str | None, name: str, first: int | None
 ) -> Iterator[str]:
-    path, record = folder.part(number), journal[number]
     if actual != record.sha256:
         yield (
             f"{path.name} is missing" if actual is None else f"{path.name} was changed: its checksum differs"
@@ -529,9 +530,8 @@ def _part_problems(
         yield f"{path.name} is of run {other}, and the folder of run {name}"
     lines = parsed(path, lambda file: pq.read_table(file, columns=["row"]))
     rows = np.unique(lines["row"].to_numpy())
-    before = [journal[n].rows for n in range(number) if n in journal]
-    if len(before) == number and not np.array_equal(rows, np.arange(record.rows) + sum(before)):
-        yield f"{path.name} does not have the {record.rows:,} rows from row {sum(before):,}"
+    if first is not None and not np.array_equal(rows, np.arange(first, first + record.rows)):
+        yield f"{path.name} does not have the {record.rows:,} rows from row {first:,}"
 
 
 def _input_problems(

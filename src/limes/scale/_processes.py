@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from math import inf
+from multiprocessing import current_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic, sleep
@@ -108,10 +109,11 @@ def _halves(rows: range) -> list[range]:
     return [piece for piece in (rows[:half], rows[half:]) if piece]
 
 
-def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
-    """A process that computes the parts of a pickled work, for a worker of another engine."""
-    from multiprocessing import current_process
-
+def loaded(content: bytes, timeout: float | None, threads: int) -> Any:
+    """What was pickled, in a worker of another engine; with a time limit, a process computes its parts."""
+    use_threads(threads)
+    if timeout is None:
+        return unpickled(content)
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
     return WorkerPool(content, iter(()), Cluster(timeout=timeout, cores=threads))
 
@@ -189,7 +191,7 @@ class WorkerPool:
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
 
-    def record_of(self, part: Part) -> PartRecord:
+    def __call__(self, part: Part) -> PartRecord:
         self._parts = iter([part])
         [record] = self.records()
         return record

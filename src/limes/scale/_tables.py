@@ -227,9 +227,8 @@ class Heartbeat:
         self._errors = 0
         self._stop = Event()
         self._thread = Thread(target=self._beat, daemon=True)
-        options: dict[str, Any] = {"unit": " rows", "unit_scale": True, "desc": "explaining"}
-        if log:
-            options |= {"mininterval": _LOG}
+        options: dict[str, Any] = {"mininterval": _LOG} if log else {}
+        options |= {"unit": " rows", "unit_scale": True, "desc": "explaining"}
         self._bar = tqdm_class()(total=total, initial=finished, disable=not show, **options)
 
     def __enter__(self) -> Heartbeat:
