@@ -30,6 +30,7 @@ from internals import (
     _MODULES,
     _SEGMENTATIONS,
     METHODS,
+    STRATEGIES,
     TABLE_LAWS,
     WEIGHTS,
     app,
@@ -369,6 +370,7 @@ def words_of_help(option):
     ("option", "choices"),
     [
         ("law", TABLE_LAWS),
+        ("bins", STRATEGIES.keys() - {"entropy"}),
         ("weights", WEIGHTS),
         ("method", METHODS),
         ("segments", _SEGMENTATIONS),
@@ -378,6 +380,7 @@ def words_of_help(option):
     ],
 )
 def test_the_help_names_all_choices(option, choices):
+    """Help is text: made of the tables, it would load what they are made of, which takes a second."""
     helps = words_of_help(option)
     assert helps
     assert all(set(choices) <= set(words) for words in helps)

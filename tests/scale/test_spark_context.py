@@ -9,7 +9,7 @@ import types
 import pytest
 
 import limes.scale
-from internals import MissingLibraryError
+from internals import MissingLibraryError, _processes
 from limes.exceptions import InputError
 
 
@@ -17,7 +17,7 @@ from limes.exceptions import InputError
 def spark(monkeypatch):
     """The engine, with a stand-in for pyspark."""
     name, stand_in = "limes.scale.spark", types.ModuleType("pyspark")
-    stand_in.TaskContext = None
+    stand_in.TaskContext = types.SimpleNamespace(get=lambda: None)
     monkeypatch.setitem(sys.modules, "pyspark", stand_in)
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(limes.scale, "spark", None, raising=False)
@@ -70,7 +70,12 @@ def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
 
 
 def test_a_part_is_computed_in_a_process_of_its_own_only_with_a_timeout(spark, monkeypatch):
-    monkeypatch.setattr(spark, "_load", lambda content: lambda part: (content, part))
-    monkeypatch.setattr(spark, "_supervised", lambda content, timeout: lambda part: (content, part, timeout))
+    monkeypatch.setattr(_processes, "use_threads", lambda count: None)
+    monkeypatch.setattr(_processes, "unpickled", lambda content: lambda part: (content, part))
+    monkeypatch.setattr(
+        _processes,
+        "WorkerPool",
+        lambda content, parts, cluster: lambda part: (content, part, cluster.timeout),
+    )
     assert spark._result(b"work", None, 7) == (b"work", 7)
     assert spark._result(b"work", 2.0, 7) == (b"work", 7, 2.0)

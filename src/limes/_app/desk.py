@@ -116,8 +116,7 @@ class Desk:
         }
 
     def rule(self, values: Any, output: Any) -> dict[str, Any]:
-        matrix = self._matrix(values)
-        self._check_output(output)
+        matrix = self._matrix(values, output)
         explanation = self._rules_of(output)(self._cells(matrix), progress=False)
         view = view_row(explanation, 0, len(self._controls))
         return {"rule": view.rule, "certificate": view.certificate}
@@ -164,9 +163,13 @@ class Desk:
     def _encoded(self, position: int) -> Any:
         return self.explainer.model_at(self._native(position))[1]
 
-    def _matrix(self, values: Any) -> Any:
+    def _matrix(self, values: Any, output: Any) -> Any:
+        """Return the values as a row of the table, after a check of the question."""
         if not isinstance(values, list) or len(values) != len(self._controls):
             raise InputError(f"values must be a list of {len(self._controls)} numbers, one a column")
+        count = len(self._first.output_names)
+        if type(output) is not int or not 0 <= output < count:
+            raise InputError(f"output {output!r}: send the position of an output, 0 to {count - 1}")
         pairs = zip(self._controls, values, strict=True)
         return np.array([[control.encoded(value) for control, value in pairs]])
 
@@ -178,14 +181,7 @@ class Desk:
         return self.explainer(self._cells(matrix), progress=False)
 
     def _explained(self, values: Any, output: Any) -> Explanation:
-        matrix = self._matrix(values)
-        self._check_output(output)
-        return self._explanation(matrix)[..., output]
-
-    def _check_output(self, output: Any) -> None:
-        count = len(self._first.output_names)
-        if type(output) is not int or not 0 <= output < count:
-            raise InputError(f"output {output!r}: send the position of an output, 0 to {count - 1}")
+        return self._explanation(self._matrix(values, output))[..., output]
 
 
 # -- controls of a column's value ----------------------------------------------------------------------------

@@ -65,7 +65,12 @@ def application(desk: Desk, token: str) -> ASGIApp:
         Route("/api/rule", _poster(desk.rule), methods=["POST"]),
         Route("/api/diagnosis", _poster(desk.diagnosis), methods=["POST"]),
     ]
-    handlers: Any = {LimesError: _advice, HTTPException: _refusal, Exception: _failure}
+    where = "the terminal of limes app shows where"
+    handlers: Any = {
+        LimesError: lambda _, error: JSONResponse({"error": one_line(str(error))}, 422),
+        HTTPException: lambda _, error: JSONResponse({"error": error.detail}, error.status_code),
+        Exception: lambda _, error: JSONResponse({"error": f"{type(error).__name__}: {where}"}, 500),
+    }
     return RequestGuard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
@@ -94,7 +99,9 @@ class RequestGuard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if _host(headers.get("host", "")) not in _HOSTS:
+        host = headers.get("host", "")
+        name, _, port = host.rpartition(":")  # a tunnel may change the port
+        if (name if port.isdecimal() else host) not in _HOSTS:
             text = "limes app answers to 127.0.0.1 and localhost alone: open the address that it printed"
             return PlainTextResponse(text, 403)
         origin = headers.get("origin")
@@ -105,11 +112,6 @@ class RequestGuard:
             text = "The address has no valid token: open the address that limes app printed in the terminal"
             return PlainTextResponse(text, 403)
         return None if slash else RedirectResponse(f"/{first}/")
-
-
-def _host(header: str) -> str:
-    """Return the name of a Host header, without the port, which a tunnel may change."""
-    return header.rsplit(":", 1)[0] if header.rpartition(":")[2].isdecimal() else header
 
 
 def _file(name: str) -> Callable[[Request], Response]:
@@ -149,20 +151,6 @@ def _position(request: Request) -> int:
     if not text.isdecimal() or not text.isascii():
         raise InputError("row: send a position, counted from 0")
     return int(text)
-
-
-def _advice(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": one_line(str(error))}, 422)
-
-
-def _refusal(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
-    return JSONResponse({"error": error.detail}, error.status_code)
-
-
-def _failure(_: Request, error: Exception) -> Response:
-    kind = type(error).__name__
-    return JSONResponse({"error": f"{kind}: the terminal of limes app shows where"}, 500)
 
 
 _LOOPBACK = "127.0.0.1"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -17,11 +15,3 @@ def main() -> None:
         return run()
 
     raise SystemExit(watched(run))
-
-
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from limes._cli.program import app
-
-    return app

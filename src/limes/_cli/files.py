@@ -12,6 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 from limes._checks import listed, require
 from limes.exceptions import InputError
+from limes.models.readers import LIBRARIES
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
@@ -24,7 +25,7 @@ _TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
 # Libraries for whose types an error message suggests --trust
-_LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "interpret")
+_LIBRARIES = {"sklearn", *LIBRARIES}
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
@@ -52,10 +53,8 @@ def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
                 "not compress so well, so it is refused"
             )
     trusted = [*_TRUSTED, *trust]
-    try:
+    with _loading(path, "skops file"):
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
-    except Exception as error:
-        raise InputError(f"{path} is not a skops file: {error}") from error
     foreign = [t for t in unknown if t.split(".", 1)[0] not in _LIBRARIES]
     if foreign:  # no option to copy: os.system is a type of this kind
         raise InputError(
@@ -66,32 +65,26 @@ def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     if unknown:
         options = " ".join(f"--trust {t}" for t in unknown)
         raise InputError(f"{path} holds types that skops does not know: if you trust them, add {options}")
-    try:
+    with _loading(path):
         return skops.io.load(path, trusted=trusted)
-    except Exception as error:
-        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load_pickle(path: Path) -> Any:
     import joblib
 
-    try:
+    with _loading(path):
         return joblib.load(path)
-    except Exception as error:
-        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load_onnx(path: Path) -> Any:
     runtime = require("onnxruntime", "an ONNX model")
-    try:
+    with _loading(path):
         return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load_xgboost(path: Path) -> Any:
     xgboost = require("xgboost", f"reading {path}")
-    with _readable(path, "model of XGBoost"):
+    with _loading(path, "model of XGBoost"):
         booster = xgboost.Booster(model_file=str(path))
         objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
         if not objective.startswith(("binary:", "multi:")):
@@ -103,23 +96,27 @@ def _load_xgboost(path: Path) -> Any:
 
 def _load_lightgbm(path: Path) -> Any:
     lightgbm = require("lightgbm", f"reading {path}")
-    with _readable(path, "model of LightGBM"):
+    with _loading(path, "model of LightGBM"):
         return lightgbm.Booster(model_file=str(path))
 
 
 def _load_catboost(path: Path) -> Any:
     catboost = require("catboost", f"reading {path}")
-    with _readable(path, "model of CatBoost"):
+    with _loading(path, "model of CatBoost"):
         model = catboost.CatBoost().load_model(str(path))
         return catboost.CatBoostClassifier().load_model(str(path)) if len(model.classes_) else model
 
 
 @contextmanager
-def _readable(path: Path, kind: str) -> Iterator[None]:
+def _loading(path: Path, kind: str = "") -> Iterator[None]:
+    """Make an error of a library one that names the file, and the kind that it is not."""
     try:
         yield
     except Exception as error:
-        raise InputError(f"{path} is not a {kind}: {str(error).splitlines()[0]}") from error
+        if kind:
+            reason = str(error).split("\n", 1)[0]
+            raise InputError(f"{path} is not a {kind}: {reason}") from error
+        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 _LOADERS: Mapping[str, Callable[[Path], Any]] = {
@@ -176,6 +173,14 @@ def select_features(table: Any, model: Any, drop: list[str]) -> Any:
     return table.select(names).to_native()
 
 
+def read_background(path: Path | None, table: Any, model: Any, drop: list[str]) -> Any:
+    """The features of the table from which bins are learnt: the explained one where no other is passed."""
+    if path is None:
+        return table
+    background = read_table(path)  # it need not have the columns that are dropped
+    return select_features(background, model, [name for name in drop if name in background.columns])
+
+
 def features_of(model: Any) -> Sequence[str]:
     if hasattr(model, "feature_names_in_"):
         return [*model.feature_names_in_]
@@ -222,14 +227,6 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
 def check_exists(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-
-
-def check_sparse(other: bool) -> None:
-    if other:
-        raise InputError(
-            "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
-            "--max-calls"
-        )
 
 
 def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import wraps
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from limes import __version__
-from limes._checks import require
+from limes._checks import require, with_options
 from limes._cli import files
 from limes._cli.watching import rows_are_supervised
 from limes._explanation.wording import one_line
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limes.scale._sources import Source
     from limes.scale._tables import RunSummary
 
-P = ParamSpec("P")
+Command = TypeVar("Command", bound=Callable[..., None])
 
 # Rows from which bins are learnt if no background is passed: from this many up to twice as many
 _BACKGROUND = 10_000
@@ -39,41 +39,103 @@ _STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
 _LENIENT = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
 
 FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
-Output = Annotated[str | None, typer.Option(help="margin, probability, or a class label.")]
-Bandwidth = Annotated[float | None, typer.Option(help="Default: 0.75 √(number of columns).")]
-Weights = Annotated[str, typer.Option(help="bins or euclidean.")]
-Method = Annotated[str, typer.Option(help="auto, exact or sampled.")]
 MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
-Seed = Annotated[int, typer.Option(help="Seed of the sampler.")]
-Trust = Annotated[list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-]
 Sparse = Annotated[
     int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
 ]
 Exclude = Annotated[
     list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
 ]
-Drop = Annotated[
-    list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-]
 Background = Annotated[
     Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
 ]
-Bins = Annotated[str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")]
-Law = Annotated[
-    str,
-    typer.Option(help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."),
-]
 Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a page to click through here: a slider of bandwidths, effects.")
-]
 Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
 
 
+@dataclass(frozen=True)
+class SharedOptions:
+    """Options that all commands have which explain: of the explainer, and of reading its model."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(help="margin, probability, or a class label; the default is the model's own."),
+    ] = None
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
+    ] = None
+    bins: Annotated[
+        str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")
+    ] = "quartile"
+    law: Annotated[
+        str,
+        typer.Option(
+            help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."
+        ),
+    ] = "truncnorm"
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
+    ] = None
+    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins"
+    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto"
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0
+    trust: Annotated[
+        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
+    ] = None
+    trust_pickle: Annotated[
+        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+    ] = False
+
+    def load(self, path: Path) -> Any:
+        return files.load_model(path, trust=self.trust, trust_pickle=self.trust_pickle)
+
+    def of_inputs(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
+        """Options for texts and images, which have their own defaults."""
+        limits = {"bandwidth": self.bandwidth, "max_calls": max_calls}
+        return self._common(model) | {name: value for name, value in limits.items() if value is not None}
+
+    def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
+        options = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
+        return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
+
+    def of_rules(self, model: Any, facts: int, exclude: list[str] | None) -> dict[str, Any]:
+        options = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
+        return {**self._common(model), **options}
+
+    def _common(self, model: Any) -> dict[str, Any]:
+        return {"output": files.output_of(self.output, model), "method": self.method, "rng": self.seed}
+
+    def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
+        """Raise InputError for options that explanations by facts do not have."""
+        of_values = (self.law, self.weights, self.bandwidth, max_calls)
+        if not is_table or of_values != (SharedOptions.law, SharedOptions.weights, None, None):
+            raise InputError(
+                "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
+                "--max-calls"
+            )
+
+
+def _with_options(command: Command) -> Command:
+    """Write `SharedOptions` in place of a command's ``**options`` into its signature, which typer reads."""
+    command.__annotations__ = get_type_hints(command, include_extras=True)
+    kinds = get_type_hints(SharedOptions, include_extras=True)
+    options = ((field.name, field.default, kinds[field.name]) for field in fields(SharedOptions))
+    command.__signature__ = with_options(command, options)  # type: ignore[attr-defined]
+    return command
+
+
+class _Commands(TyperGroup):
+    """Make an exit from inside of a model an error; the exits of commands are ``typer.Exit``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SystemExit as error:
+            raise ModelError(f"the model, or a library of it, called sys.exit({error.code!r})") from error
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Explain single predictions: what LIME converges to, exactly where the model can be read.",
     no_args_is_help=True,
     add_completion=False,
@@ -81,21 +143,8 @@ app = typer.Typer(
 )
 
 
-def _to_its_end(command: Callable[P, None]) -> Callable[P, None]:
-    """Make an exit from inside of a model an error; the exits of commands are ``typer.Exit``."""
-
-    @wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except SystemExit as error:
-            raise ModelError(f"the model, or a library of it, called sys.exit({error.code!r})") from error
-
-    return wrapper
-
-
 @app.command()
-@_to_its_end
+@_with_options
 def explain(
     model: Annotated[
         Path,
@@ -124,19 +173,7 @@ def explain(
     ] = "quickshift",
     fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
-    output: Annotated[
-        str | None,
-        typer.Option(help="margin, probability, or a class label; the default is the model's own."),
-    ] = None,
-    drop: Drop = None,
     background: Background = None,
-    bins: Bins = "quartile",
-    law: Law = "truncnorm",
-    bandwidth: Annotated[
-        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
-    ] = None,
-    weights: Weights = "bins",
-    method: Method = "auto",
     max_calls: Annotated[
         int | None,
         typer.Option(
@@ -145,17 +182,26 @@ def explain(
     ] = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
-    seed: Seed = 0,
     html: Html = None,
-    report: Report = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a page to click through here: a slider of bandwidths, effects."),
+    ] = None,
     json: Json = None,
-    trust: Trust = None,
-    trust_pickle: TrustPickle = False,
+    **options: Any,
 ) -> None:
     """Explain one row of a table, a text, or an image."""
     if [data, text, text_file, image].count(None) != 3:
         raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
-    if data is None and (row, drop, bins, law, weights) != (0, None, "quartile", "truncnorm", "bins"):
+    how = SharedOptions(**options)
+    of_tables = (how.drop, how.bins, how.law, how.weights)
+    if data is None and (row, *of_tables) != (
+        0,
+        None,
+        SharedOptions.bins,
+        SharedOptions.law,
+        SharedOptions.weights,
+    ):
         raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
@@ -164,34 +210,24 @@ def explain(
             "leave them out"
         )
     if sparse is not None:
-        dense = (data is None, law != "truncnorm", weights != "bins", bandwidth, max_calls)
-        files.check_sparse(dense != (False, False, False, None, None))
+        how.check_sparse(max_calls, is_table=data is not None)
     elif exclude:
         raise InputError("--exclude goes with --sparse")
     files.check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
-    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
-    options |= {k: v for k, v in (("bandwidth", bandwidth), ("max_calls", max_calls)) if v is not None}
+    fitted = how.load(model)
     if image is not None:
-        options |= {"top": top, "link": link, "segments": segments, "fill": fill}
-        options["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
-        explanation = _explain_image(fitted, target, mean, scale, options)
+        chosen = how.of_inputs(fitted, max_calls)
+        chosen |= {"top": top, "link": link, "segments": segments, "fill": fill}
+        chosen["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
+        explanation = _explain_image(fitted, target, mean, scale, chosen)
     elif data is None:
-        explanation = _explain_text(fitted, target, options)
+        explanation = _explain_text(fitted, target, how.of_inputs(fitted, max_calls))
     else:
-        if sparse is None:
-            options |= {"law": law, "weights": weights}
-        else:
-            options |= {"k": sparse, "exclude": exclude or []}
-        options |= {"bins": files.parse_bins(bins)}
-        features = files.select_features(target, fitted, drop or [])
-        learnt = (
-            None
-            if background is None
-            else files.select_features(files.read_table(background), fitted, drop or [])
-        )
-        explanation = _explain_rows(fitted, features, [row], options, learnt)
+        chosen = how.of_tables(fitted, max_calls) if sparse is None else how.of_rules(fitted, sparse, exclude)
+        features = files.select_features(target, fitted, how.drop or [])
+        learnt = files.read_background(background, features, fitted, how.drop or [])
+        explanation = _explain_rows(fitted, features, learnt, [row], chosen)
     _show(explanation, html, json)
     if report is not None:
         explanation.to_report(report)
@@ -208,16 +244,15 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
 
 
 def _explain_rows(
-    fitted: Any, table: Any, rows: list[int], options: Mapping[str, Any], background: Any = None
+    fitted: Any, table: Any, background: Any, rows: list[int], options: Mapping[str, Any]
 ) -> Explanation:
     import narwhals as nw
 
     outside = [row for row in rows if not 0 <= row < len(table)]
     if outside:
         raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
-    frame: Any = nw.from_native(table, eager_only=True)
-    explainer = files.table_explainer(fitted, table if background is None else background, options)
-    chosen = frame[rows].to_native()
+    explainer = files.table_explainer(fitted, background, options)
+    chosen = nw.from_native(table, eager_only=True)[rows].to_native()
     explanation: Explanation
     if "k" in options:  # explanations by rules take no ids
         explanation = replace(explainer(chosen), ids=tuple(rows))
@@ -271,7 +306,7 @@ def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None)
 
 
 @app.command()
-@_to_its_end
+@_with_options
 def diagnose(
     model: FittedModel,
     data: Annotated[
@@ -280,18 +315,9 @@ def diagnose(
     *,
     text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
     row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
-    output: Output = None,
-    drop: Drop = None,
-    bins: Bins = "quartile",
-    law: Law = "truncnorm",
-    bandwidth: Annotated[float | None, typer.Option(help="As for explain.")] = None,
-    weights: Weights = "bins",
-    method: Method = "auto",
-    seed: Seed = 0,
     html: Html = None,
     json: Json = None,
-    trust: Trust = None,
-    trust_pickle: TrustPickle = False,
+    **options: Any,
 ) -> None:
     """Report when the explanation of a row, or of a text, should not be trusted."""
     from limes._diagnostics.diagnosis import diagnose as run_diagnostics
@@ -299,21 +325,18 @@ def diagnose(
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
     files.check_outputs((html, json), (model, data))
-    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
-    options: dict[str, Any] = {"output": files.output_of(output, fitted), "method": method, "rng": seed}
-    options |= {} if bandwidth is None else {"bandwidth": bandwidth}
+    how = SharedOptions(**options)
+    fitted = how.load(model)
     if data is None:
-        explanation = _explain_text(fitted, str(text), options)
+        explanation = _explain_text(fitted, str(text), how.of_inputs(fitted))
     else:
-        options |= {"bins": files.parse_bins(bins), "law": law, "weights": weights}
-        explanation = _explain_rows(
-            fitted, files.select_features(files.read_table(data), fitted, drop or []), row or [0], options
-        )
+        table = files.select_features(files.read_table(data), fitted, how.drop or [])
+        explanation = _explain_rows(fitted, table, table, row or [0], how.of_tables(fitted))
     _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
 
 
 @app.command("explain-table")
-@_to_its_end
+@_with_options
 def explain_table(
     model: FittedModel,
     table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
@@ -326,9 +349,6 @@ def explain_table(
         str | None,
         typer.Option(help="The features: a,b,c. Default: those the model names, else all but keys."),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
-    ] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
     ] = None,
@@ -339,12 +359,6 @@ def explain_table(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
-    output: Output = None,
-    bins: Bins = "quartile",
-    law: Law = "truncnorm",
-    bandwidth: Bandwidth = None,
-    weights: Weights = "bins",
-    method: Method = "auto",
     max_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
     ] = 0.5,
@@ -354,9 +368,7 @@ def explain_table(
     max_calls: MaxCalls = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
-    seed: Seed = 0,
-    trust: Trust = None,
-    trust_pickle: TrustPickle = False,
+    **options: Any,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
 
@@ -369,27 +381,22 @@ def explain_table(
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
-    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
-    names = _features(columns, fitted, source, [*(key or []), *(drop or [])])
+    how = SharedOptions(**options)
+    fitted = how.load(model)
+    names = _features(columns, fitted, source, [*(key or []), *(how.drop or [])])
     rows = _background(background, source, names)
-    options: dict[str, Any] = {
-        "output": files.output_of(output, fitted),
-        "bins": files.parse_bins(bins),
-        "method": method,
-        "rng": seed,
-    }
     if sparse is None:
-        options |= {"bandwidth": bandwidth, "law": law, "weights": weights, "max_calls": max_calls}
+        chosen = how.of_tables(fitted, max_calls)
     else:
-        files.check_sparse((bandwidth, law, weights, max_calls) != (None, "truncnorm", "bins", None))
-        options |= {"k": sparse, "exclude": exclude or []}
-    explainer = files.table_explainer(fitted, rows, options)
+        how.check_sparse(max_calls)
+        chosen = how.of_rules(fitted, sparse, exclude)
+    explainer = files.table_explainer(fitted, rows, chosen)
     run = {  # what determines the explanations: the output folder compares a later run with it
         "limes": __version__,
         "model": _hash(model),
         "background": "rows of the table" if background is None else _hash(background),
         "columns": names,
-        "options": options,
+        "options": chosen,
     }
     is_one = engine == "local" and workers == 1 and timeout is None
     cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
@@ -431,9 +438,7 @@ def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
         table = files.read_table(path)
-        return files.select_features(
-            table.select(columns) if set(columns) <= set(table.columns) else table, None, []
-        )
+        return (table.select(columns) if set(columns) <= set(table.columns) else table).to_native()
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
@@ -492,6 +497,7 @@ def verify(
 
 
 @app.command("app")
+@_with_options
 def what_if(
     model: FittedModel,
     table: Annotated[Path, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")],
@@ -500,22 +506,13 @@ def what_if(
     ids: Annotated[
         str | None, typer.Option("--id", help="A column with the rows' names, by which they are searched.")
     ] = None,
-    output: Output = None,
-    drop: Drop = None,
     background: Background = None,
-    bins: Bins = "quartile",
-    law: Law = "truncnorm",
-    bandwidth: Bandwidth = None,
-    weights: Weights = "bins",
-    method: Method = "auto",
     max_calls: MaxCalls = None,
     facts: Annotated[int, typer.Option(min=1, help="Most facts of the short rule.")] = 4,
     exclude: Exclude = None,
-    seed: Seed = 0,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
-    trust: Trust = None,
-    trust_pickle: TrustPickle = False,
+    **options: Any,
 ) -> None:
     """Serve a page on this machine: move a row's values, see prediction and explanation change.
 
@@ -532,31 +529,22 @@ def what_if(
         if ids not in frame.columns:
             raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
         names = [one_line(str(name)) for name in frame[ids].to_list()]
-    fitted = files.load_model(model, trust=trust, trust_pickle=trust_pickle)
-    dropped = [*(drop or []), *([] if ids is None else [ids])]
-    rows = learnt = files.select_features(frame, fitted, dropped)
-    if background is not None:  # it need not have the columns that are dropped
-        behind = files.read_table(background)
-        learnt = files.select_features(behind, fitted, [name for name in dropped if name in behind.columns])
-    options = {
-        "output": files.output_of(output, fitted),
-        "bins": files.parse_bins(bins),
-        "method": method,
-        "rng": seed,
-    }
-    of_values = {"law": law, "weights": weights, "bandwidth": bandwidth, "max_calls": max_calls}
+    how = SharedOptions(**options)
+    fitted = how.load(model)
+    dropped = [*(how.drop or []), *([] if ids is None else [ids])]
+    rows = files.select_features(frame, fitted, dropped)
+    learnt = files.read_background(background, rows, fitted, dropped)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
     def rules(output: str | int | None) -> Any:
-        chosen = {
-            "output": options["output"] if output is None else output,
-            "bins": options["bins"] or "quartile",  # slopes have no conditions
-            "k": min(facts, columns),
-            "exclude": exclude or [],
-        }
-        return files.table_explainer(fitted, learnt, {**options, **chosen})
+        chosen = how.of_rules(fitted, min(facts, columns), exclude)
+        chosen["bins"] = chosen["bins"] or "quartile"  # slopes have no conditions
+        return files.table_explainer(
+            fitted, learnt, chosen if output is None else {**chosen, "output": output}
+        )
 
-    desk = Desk(files.table_explainer(fitted, learnt, {**options, **of_values}), rows, names, rules, row)
+    explainer = files.table_explainer(fitted, learnt, how.of_tables(fitted, max_calls))
+    desk = Desk(explainer, rows, names, rules, row)
     desk.table()  # explains the row to start from, so that errors come before the page
 
     def announce(address: str) -> None:
@@ -576,6 +564,9 @@ def demo(
     ),
 ) -> None:
     """Train a random forest on scikit-learn's diabetes data and explain one patient exactly."""
+    import rich
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
     from sklearn.datasets import load_diabetes
     from sklearn.ensemble import RandomForestRegressor
 
@@ -590,12 +581,6 @@ def demo(
     )
     explanation = TabularExplainer(model, patients)(patients[3:4])
     _show(explanation, html, json)
-    _show_ladder(explanation, png)
-
-
-def _show_ladder(explanation: Explanation, png: Path | None) -> None:
-    import rich
-
     (pair,) = explanation.interactions(top=1)
     typer.echo(
         f"\nOf how the model varies around this patient the coefficients capture "
@@ -605,9 +590,6 @@ def _show_ladder(explanation: Explanation, png: Path | None) -> None:
     rich.print(explanation.effects)
     if png is None:
         return
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(14, 5), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
@@ -640,8 +622,6 @@ def run() -> int:
     try:
         app()
     except LimesError as error:
-        from limes._explanation.wording import one_line
-
         typer.secho(f"limes: {one_line(str(error))}", fg="red", err=True)  # names and cells are data
         return 1
     except SystemExit as end:

@@ -172,8 +172,10 @@ def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanat
     stack = [np.arange(len(rows))] if len(rows) else []
     while stack:
         positions = stack.pop()
+        first, end = int(positions[0]), int(positions[-1]) + 1
+        some = rows[first:end] if end - first == len(positions) else rows[positions]
         try:
-            yield positions, explainer(_at(rows, positions), progress=False)
+            yield positions, explainer(nw.maybe_reset_index(some).to_native(), progress=False)
         except CellError as error:
             for position, reason in error.rows.items():
                 yield positions[[position]], error_text(f"InputError: {reason}")
@@ -185,12 +187,6 @@ def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanat
             else:
                 step = _BLOCK if len(positions) > _BLOCK else (len(positions) + 1) // 2
                 stack += [positions[i : i + step] for i in range(0, len(positions), step)][::-1]
-
-
-def _at(rows: Any, positions: Ints) -> Any:
-    first, last = int(positions[0]), int(positions[-1])
-    contiguous = last - first + 1 == len(positions)
-    return nw.maybe_reset_index(rows[first : last + 1] if contiguous else rows[positions]).to_native()
 
 
 class _Texts(NamedTuple):

@@ -20,10 +20,6 @@ In a store there is no appending: there, each line of the journal is an object `
 
 from __future__ import annotations
 
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import json
 import os
 import re
@@ -33,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -93,15 +89,12 @@ class Tally:
         return cls(rows, errors, outputs, by_name, _smallest(_hashes_of_bits(bits)), reason)
 
     def __add__(self, other: Tally) -> Tally:
-        sizes = {
-            name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0)
-            for name in {**self.sizes, **other.sizes}
-        }
+        names = {**self.sizes, **other.sizes}
         return Tally(
             self.rows + other.rows,
             self.errors + other.errors,
             max(self.outputs, other.outputs),
-            sizes,
+            {name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0) for name in names},
             _smallest(np.concatenate([self._hashes, other._hashes])),
             self.reason or other.reason,
         )
@@ -412,35 +405,16 @@ def _bits(column: Any) -> Hashes:
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(kind):
         return _bits(column.dictionary_decode())
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        bits = _text_bits(column)
-    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == 32 and pa.types.is_temporal(kind) else pa.int64()
         whole = pc.cast(column, width, safe=False).fill_null(0)
         bits = whole.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
     elif pa.types.is_floating(kind):
         bits = (pc.cast(column, pa.float64()).fill_null(0.0).to_numpy() + 0.0).view(np.uint64)
-    else:  # lists, structs, decimals: one by one
-        digests = [sha256(repr(cell).encode()).digest()[:8] for cell in column.to_pylist()]
+    else:  # texts, decimals, lists, structs: one by one
+        digests = [blake2b(repr(cell).encode(), digest_size=8).digest() for cell in column.to_pylist()]
         bits = np.frombuffer(b"".join(digests), np.uint64)
     return np.where(valid, bits, _NULL)
-
-
-def _text_bits(column: Any) -> Hashes:
-    """Σ_i b_i p^i of the bytes b of each text, modulo 2⁶⁴, mixed with its length."""
-    column = pc.cast(column, pa.large_binary()).fill_null(b"")
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    sizes = np.diff(ends)
-    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    text = text[ends[0] : ends[-1]].astype(np.uint64) + np.uint64(1)
-    powers = np.full(max(1, sizes.max(initial=0)), _SPREAD)
-    powers[0] = 1
-    place = np.arange(len(text)) - np.repeat(ends[:-1] - ends[0], sizes)
-    sums = np.concatenate([[np.uint64(0)], np.cumsum(text * np.cumprod(powers)[place], dtype=np.uint64)])
-    at = ends - ends[0]
-    hashes: Hashes = (sums[at[1:]] - sums[at[:-1]]) ^ (sizes.astype(np.uint64) << np.uint64(32))
-    return hashes
 
 
 def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], rows: int) -> str:
@@ -517,9 +491,11 @@ def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()
-    problems = [*_folder_problems(folder, journal)]
-    for number, actual in folder.checksums(sorted(journal)).items():
-        problems += _part_problems(folder, journal, number, actual, run_name(run))
+    problems, first = [*_folder_problems(folder, journal)], 0
+    for i, (number, actual) in enumerate(folder.checksums(sorted(journal)).items()):
+        start = first if number == i else None  # unknown after a part that is missing
+        problems += _part_problems(folder.part(number), journal[number], actual, run_name(run), start)
+        first += journal[number].rows
     if source is not None:
         problems += _input_problems(run, source, journal)
     records = journal.values()
@@ -543,9 +519,8 @@ def _folder_problems(folder: Folder, journal: Mapping[int, PartRecord]) -> Itera
 
 
 def _part_problems(
-    folder: Folder, journal: Mapping[int, PartRecord], number: int, actual: str | None, name: str
+    path: Place, record: PartRecord, actual: str | None, name: str, first: int | None
 ) -> Iterator[str]:
-    path, record = folder.part(number), journal[number]
     if actual != record.sha256:
         yield (
             f"{path.name} is missing" if actual is None else f"{path.name} was changed: its checksum differs"
@@ -555,9 +530,8 @@ def _part_problems(
         yield f"{path.name} is of run {other}, and the folder of run {name}"
     lines = parsed(path, lambda file: pq.read_table(file, columns=["row"]))
     rows = np.unique(lines["row"].to_numpy())
-    before = [journal[n].rows for n in range(number) if n in journal]
-    if len(before) == number and not np.array_equal(rows, np.arange(record.rows) + sum(before)):
-        yield f"{path.name} does not have the {record.rows:,} rows from row {sum(before):,}"
+    if first is not None and not np.array_equal(rows, np.arange(first, first + record.rows)):
+        yield f"{path.name} does not have the {record.rows:,} rows from row {first:,}"
 
 
 def _input_problems(

@@ -16,9 +16,10 @@ import os
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from math import inf
+from multiprocessing import current_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic, sleep
@@ -108,10 +109,11 @@ def _halves(rows: range) -> list[range]:
     return [piece for piece in (rows[:half], rows[half:]) if piece]
 
 
-def supervised(content: bytes, timeout: float, threads: int) -> WorkerPool:
-    """A process that computes the parts of a pickled work, for a worker of another engine."""
-    from multiprocessing import current_process
-
+def loaded(content: bytes, timeout: float | None, threads: int) -> Any:
+    """What was pickled, in a worker of another engine; with a time limit, a process computes its parts."""
+    use_threads(threads)
+    if timeout is None:
+        return unpickled(content)
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
     return WorkerPool(content, iter(()), Cluster(timeout=timeout, cores=threads))
 
@@ -121,11 +123,8 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     if cluster.workers == 1 and cluster.timeout is None and not cluster.supervised:
         yield from map(work, parts)
         return
-    pool = WorkerPool(work.to_bytes(), iter(parts), cluster)
-    try:
+    with closing(WorkerPool(work.to_bytes(), iter(parts), cluster)) as pool:
         yield from pool.records()
-    finally:
-        pool.close()
 
 
 def exit_text(code: int | None) -> str:
@@ -192,7 +191,7 @@ class WorkerPool:
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
 
-    def record_of(self, part: Part) -> PartRecord:
+    def __call__(self, part: Part) -> PartRecord:
         self._parts = iter([part])
         [record] = self.records()
         return record
@@ -320,31 +319,19 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
 
     Thread(target=watch, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the driver is dead
-        for answer in _answers(pipe, content):
-            pipe.send(answer)
-
-
-def _answers(pipe: Connection[Any, Any], content: bytes) -> Iterator[PartRecord | Exception | None]:
-    """What the driver is sent: None when the work is loaded and after a trial, records, an error."""
-    try:
-        work: Work = unpickled(content)
-        work.warm_up()
-    except Exception as error:  # noqa: BLE001 - it is the driver's to raise
-        yield _sendable(error)
-        return
-    yield None  # ready: loading and preparing take none of the first part's time
-    while True:
-        task = pipe.recv()
-        answer: PartRecord | None = None
         try:
-            if task.rows is None:
-                answer = work(task.part, task.faults)
-            else:
-                work.attempt(task.part, task.rows)
-        except Exception as error:  # noqa: BLE001 - as above
-            yield _sendable(error)
-            return
-        yield answer
+            work: Work = unpickled(content)
+            work.warm_up()
+            answer: PartRecord | None = None  # ready: loading takes none of the first part's time
+            while True:
+                pipe.send(answer)
+                task, answer = pipe.recv(), None
+                if task.rows is None:
+                    answer = work(task.part, task.faults)
+                else:
+                    work.attempt(task.part, task.rows)
+        except Exception as error:  # noqa: BLE001 - it is the driver's to raise
+            pipe.send(_sendable(error))
 
 
 def _sendable(error: Exception) -> Exception:

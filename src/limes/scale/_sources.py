@@ -17,17 +17,13 @@ each in its place, and keeps these types, so the repair is written here.
 
 from __future__ import annotations
 
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
@@ -41,7 +37,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from limes._checks import listed
+from limes._checks import listed, require
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
@@ -75,13 +71,16 @@ Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
 
 
 def typed(
-    rows: pa.Table, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
+    rows: Chunk, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
 ) -> tuple[pa.Table, dict[int, str]]:
-    """Cast rows to a schema; a row with a cell that cannot be cast has null there, and a reason.
+    """Cast rows to a schema; a row with a cell that cannot be read or cast has null there, and a reason.
 
     A column in ``loose`` may hold fractions where integers are expected. Cells of CSV are trimmed, and texts
     such as "NA" are null, unless they are ``verbatim``.
     """
+    if isinstance(rows, Unreadable):
+        nulls = [pa.nulls(rows.num_rows, kind) for kind in schema.types]
+        return pa.table(nulls, schema=schema), dict.fromkeys(range(rows.num_rows), rows.reason)
     columns: dict[str, Any] = {}
     reasons: dict[int, str] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
@@ -334,23 +333,18 @@ def _is_in(place: Place, folder: Place) -> bool:
 
 
 def _fixed(pattern: Place) -> Place:
-    parts = pattern.parts
-    depth = next(i for i, part in enumerate(parts) if has_magic(part))
-    if isinstance(pattern, StorePath):
-        return StorePath("/".join(parts[:depth]), pattern.url)
-    return Path(*parts[:depth])
+    """The folder with which a pattern begins."""
+    while has_magic(str(pattern)):
+        pattern = pattern.parent
+    return pattern
 
 
 def _would_match(file: Place, pattern: Place) -> bool:
     """Whether a pattern names a file, by whatever path to the folder with which the pattern begins."""
-    if _store(file) != _store(pattern):
-        return False
-    if isinstance(file, StorePath):
-        return _fits(file.parts, pattern.parts)
-    fixed, resolved = _fixed(pattern), file.resolve()
-    folder = Path(str(fixed)).resolve()
-    rest = pattern.parts[len(fixed.parts) :]
-    return resolved.is_relative_to(folder) and _fits(resolved.relative_to(folder).parts, rest)
+    fixed, parts = _fixed(pattern), file.resolve().parts
+    folder, rest = fixed.resolve().parts, pattern.parts[len(fixed.parts) :]
+    is_below = _store(file) == _store(pattern) and parts[: len(folder)] == folder
+    return is_below and _fits(parts[len(folder) :], rest)
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -384,12 +378,11 @@ def _matches(pattern: Place) -> tuple[Place, list[Place]]:
     return folder, sorted(file for file in files if not is_left_out(file))
 
 
-def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
+def _hive(paths: Sequence[str]) -> pa.Table:
+    """The columns that folders state, a row a file."""
     folders = [re.split(r"[/\\]", path)[:-1] for path in paths]
     rows = [dict(part.split("=", 1) for part in parts if "=" in part) for parts in folders]
     names = {tuple(row) for row in rows}
-    if names == {()}:
-        return ()
     if len(names) > 1:
         shown = listed([", ".join(name) or "no key" for name in sorted(names)])
         raise InputError(
@@ -400,8 +393,7 @@ def _hive(paths: Sequence[str]) -> tuple[pa.Table, ...]:
         cells = [None if row[name] == _NULL else unquote(row[name]) for row in rows]
         whole = all(cell is None or re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
         columns[name] = pa.array(cells, pa.string()).cast(pa.int64() if whole else pa.string())
-    table = pa.table(columns)
-    return tuple(table.slice(i, 1) for i in range(len(paths)))
+    return pa.table(columns)
 
 
 def _delta(place: Place) -> Source:
@@ -420,11 +412,8 @@ def _delta(place: Place) -> Source:
         raise InputError(f"the Delta table {place} has no rows")
     files = tuple(place / fragment.path.strip("/") for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
-    if not rows[0]:
-        return Source(files, folders=(place,))
-    kinds = {name: dataset.schema.field(name).type for name in rows[0]}
-    keys = (pa.table({name: pa.array([row[name]], kinds[name]) for name in kinds}) for row in rows)
-    return Source(files, tuple(keys), folders=(place,))
+    schema = pa.schema([dataset.schema.field(name) for name in rows[0]])
+    return Source(files, pa.Table.from_pylist(rows, schema), folders=(place,))
 
 
 def _delta_options(url: str) -> dict[str, str]:
@@ -486,7 +475,7 @@ class Slice:
     group: int
     start: int
     num_rows: int
-    keys: pa.Table | None = None  # the columns that its folder states
+    keys: pa.Table  # the columns that its folder states
 
     def slice(self, start: int, length: int) -> Slice:
         return replace(self, start=self.start + start, num_rows=length)
@@ -494,7 +483,9 @@ class Slice:
     def read(self, columns: Sequence[str]) -> Chunk:
         self.stamp.check(self.file)
         try:
-            rows = _row_group(self.file, self.stamp, self.group, tuple(_stored(columns, self.keys)))
+            rows = _row_group(
+                self.file, self.stamp, self.group, tuple(_without(columns, self.keys.column_names))
+            )
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -505,13 +496,11 @@ class Slice:
         return _with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
 
 
-def _stored(columns: Sequence[str], keys: pa.Table | None) -> list[str]:
-    return [name for name in columns if keys is None or name not in keys.column_names]
+def _without(columns: Sequence[str], others: Collection[str]) -> list[str]:
+    return [name for name in columns if name not in others]
 
 
-def _with_keys(rows: pa.Table, keys: pa.Table | None, columns: Sequence[str]) -> pa.Table:
-    if keys is None:
-        return rows
+def _with_keys(rows: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
     every = pa.array(np.zeros(rows.num_rows, np.int64))
     return pa.table(
         {name: keys[name].take(every) if name in keys.column_names else rows[name] for name in columns}
@@ -548,7 +537,7 @@ class Source:
     """Files of one kind, in order of their names, and the columns that their folders state."""
 
     files: tuple[Place, ...]
-    keys: tuple[pa.Table, ...] = ()  # a table of one row for each file, where folders state columns
+    keys: pa.Table = field(default_factory=lambda: pa.table({}))  # a row a file: columns of its folders
     folders: tuple[Place, ...] = ()  # all of whose files are the table's: another file in them would be too
     pattern: Place | None = None  # another file that matches it would be the table's too
 
@@ -595,25 +584,21 @@ class Source:
             raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
         _check_repeats(self.files[0], schema.names)
         schema = schema.remove_metadata()
-        for field in self.keys[0].schema if self.keys else ():
-            if field.name not in schema.names:
-                schema = schema.append(field)
+        for column in self.keys.schema:
+            if column.name not in schema.names:
+                schema = schema.append(column)
         return schema
 
     def schema_of_keys(self, names: Sequence[str]) -> pa.Schema:
         """Types in which keys are copied: those of the table; cells of CSV are copied as text."""
-        of_folders = self.keys[0].schema.names if self.keys else []
         fields = [self.schema.field(name) for name in names]
         if self.is_csv:  # a number would lose zeros in front of it, and digits, by which rows are joined
-            fields = [f if f.name in of_folders else f.with_type(pa.string()) for f in fields]
+            fields = [f if f.name in self.keys.column_names else f.with_type(pa.string()) for f in fields]
         return pa.schema(fields)
 
-    def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table | None:
+    def _keys_of(self, number: int, stored: Sequence[str]) -> pa.Table:
         """Columns that a file's folder states, and that it does not store."""
-        if not self.keys:
-            return None
-        keys = self.keys[number]
-        return keys.select([name for name in keys.column_names if name not in stored])
+        return self.keys.select(_without(self.keys.column_names, stored)).slice(number, 1)
 
     @cached_property
     def stamps(self) -> dict[Place, Stamp]:
@@ -659,7 +644,7 @@ class Source:
 
     def _slices(self, columns: Sequence[str]) -> Iterator[Slice]:
         for i, (path, (schema, _)) in enumerate(self._footers.items()):  # all, before the first is explained
-            stored = _stored(columns, self._keys_of(i, schema.names))
+            stored = _without(columns, self._keys_of(i, schema.names).column_names)
             _check_repeats(path, schema.names)
             check_columns(path, schema.names, stored)
             _check_types(path, schema, self.files[0], self.schema, stored)
@@ -670,7 +655,7 @@ class Source:
     def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         for i, (path, stamp) in enumerate(self.stamps.items()):
             keys = self._keys_of(i, ())
-            for chunk in _csv_chunks(path, _stored(columns, keys)):
+            for chunk in _csv_chunks(path, _without(columns, keys.column_names)):
                 yield chunk if isinstance(chunk, Unreadable) else _with_keys(chunk, keys, columns)
             stamp.check(path)
 

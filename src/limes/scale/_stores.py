@@ -10,10 +10,6 @@ Stores are those of ``pyarrow.fs``, with its options after a question mark, cred
 
 from __future__ import annotations
 
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import json
 import os
 import re
@@ -22,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -85,6 +82,10 @@ class StorePath:
         return self.parts[-1]
 
     @property
+    def parent(self) -> StorePath:
+        return StorePath(self.key.rpartition("/")[0], self.url)
+
+    @property
     def suffix(self) -> str:
         return Path(self.name).suffix
 
@@ -96,6 +97,8 @@ class StorePath:
 
     def absolute(self) -> StorePath:
         return self
+
+    resolve = absolute
 
     def is_dir(self) -> bool:
         return bool(self.filesystem.get_file_info(self.key).type == pa_fs.FileType.Directory)
@@ -113,16 +116,13 @@ class StorePath:
         return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns)  # the time of its put
 
     def iterdir(self) -> Iterator[StorePath]:
-        return (place for place, _ in self._listing(recursive=False))
+        selector = pa_fs.FileSelector(self.key, allow_not_found=True)
+        return (StorePath(info.path, self.url) for info in self.filesystem.get_file_info(selector))
 
     def files_below(self) -> Iterator[StorePath]:
-        return (place for place, kind in self._listing(recursive=True) if kind == pa_fs.FileType.File)
-
-    def _listing(self, *, recursive: bool) -> Iterator[tuple[StorePath, Any]]:
-        selector = pa_fs.FileSelector(self.key, recursive=recursive, allow_not_found=True)
-        return (
-            (StorePath(info.path, self.url), info.type) for info in self.filesystem.get_file_info(selector)
-        )
+        selector = pa_fs.FileSelector(self.key, recursive=True, allow_not_found=True)
+        below = self.filesystem.get_file_info(selector)
+        return (StorePath(info.path, self.url) for info in below if info.is_file)
 
     def read_bytes(self) -> bytes:
         with streamed(self) as stream:
@@ -259,7 +259,7 @@ _RENEWAL, _DEAD = 5.0, 2.5
 def locked(place: Place) -> Iterator[None]:
     """Hold the lock of a folder: the operating system's, which frees that of a dead process, or a lease."""
     if isinstance(place, StorePath):
-        with _Lease(place).held():
+        with _leased(place):
             yield
         return
     from filelock import FileLock, Timeout
@@ -273,65 +273,61 @@ def locked(place: Place) -> Iterator[None]:
 
 
 def _busy(place: Place) -> InputError:
-    folder = str(place).rpartition("/")[0]
-    return InputError(f"another run is at work in {folder}: wait until it ends, or pass another folder")
+    return InputError(f"another run is at work in {place.parent}: wait until it ends, or pass another folder")
 
 
-class _Lease:
-    """The right to write into a folder of a store, which has no locks.
+@contextmanager
+def _leased(place: StorePath) -> Iterator[None]:
+    """Hold the right to write into a folder of a store, which has no locks.
 
     It is an object with the run's token and a count that a thread raises every few seconds. A lease whose
     count stands still belongs to a dead run, and is taken over; clocks are never compared. If two runs take
     the lease at the same moment, both write it, and the run that then reads the other's token stops. Should
     both continue, they write the same bytes: a worker refuses a part of another run.
     """
+    token, stop, lost = uuid4().hex, Event(), Event()
 
-    def __init__(self, place: StorePath) -> None:
-        self._place = place
-        self._token = uuid4().hex
-        self._count = 0
-        self._stop = Event()
-        self._lost = False
+    def write(times: int) -> None:
+        write_whole(place, json.dumps([token, times]).encode())
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        holder = self._read()
-        if holder is not None:
-            sleep(_RENEWAL * _DEAD)
-            if self._read() not in (holder, None):
-                raise _busy(self._place)
-        self._write()
-        holder = self._read()
-        if holder is None or holder[0] != self._token:
-            raise _busy(self._place)
-        thread = Thread(target=self._renew, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            thread.join()
-            if not self._lost:
-                with suppress(OSError):  # a lease in a store that does not answer expires
-                    self._place.unlink(missing_ok=True)
-
-    def _renew(self) -> None:
-        while not (self._lost or self._stop.wait(_RENEWAL)):
+    def renew() -> None:
+        for times in count(2):
+            if lost.is_set() or stop.wait(_RENEWAL):
+                return
             with suppress(OSError):  # a store may not answer for a moment
-                holder = self._read()
-                self._lost = holder is not None and holder[0] != self._token
-                if not self._lost:
-                    self._write()
+                holder = _holder(place)
+                if holder is not None and holder[0] != token:
+                    lost.set()
+                else:
+                    write(times)
 
-    def _read(self) -> tuple[str, int] | None:
-        try:
-            token, count = json.loads(self._place.read_bytes())
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):  # not the lease of a run
-            return "", 0
-        return token, count
+    holder = _holder(place)
+    if holder is not None:
+        sleep(_RENEWAL * _DEAD)
+        if _holder(place) not in (holder, None):
+            raise _busy(place)
+    write(1)
+    holder = _holder(place)
+    if holder is None or holder[0] != token:
+        raise _busy(place)
+    thread = Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        if not lost.is_set():
+            with suppress(OSError):  # a lease in a store that does not answer expires
+                place.unlink(missing_ok=True)
 
-    def _write(self) -> None:
-        self._count += 1
-        write_whole(self._place, json.dumps([self._token, self._count]).encode())
+
+def _holder(place: StorePath) -> tuple[str, int] | None:
+    """Token and count of a lease; None without one."""
+    try:
+        token, times = json.loads(place.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):  # not the lease of a run
+        return "", 0
+    return token, times

@@ -8,15 +8,10 @@ file is the same. `limes.scale._processes` runs processes of this machine; the o
 
 from __future__ import annotations
 
-from limes import __version__
-from limes._checks import require
-
-require("pyarrow", "limes.scale for files", package="'limes[scale]'")
-
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
@@ -33,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from limes import __version__
 from limes._checks import check_choice, check_count, check_size
 from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
@@ -49,7 +45,7 @@ from limes.scale._parts import (
     with_run,
     writing,
 )
-from limes.scale._sources import Part, Source, Unreadable, typed
+from limes.scale._sources import Part, Source, typed
 from limes.scale._stores import Place, place_of, write_whole
 
 # Starts every pickle with the version of limes: another version refuses it
@@ -137,18 +133,10 @@ class Work:
         reasons: dict[int, str] = {}
         tables, first = [], 0
         for chunk in part.read(self.columns):
-            if isinstance(chunk, Unreadable):
-                rows, keys = (
-                    pa.table([pa.nulls(chunk.num_rows, kind) for kind in schema.types], schema=schema)
-                    for schema in (self.schema, self.key_schema)
-                )
-                wrong = dict.fromkeys(range(chunk.num_rows), chunk.reason)
-            else:
-                rows, wrong = typed(chunk, self.schema, loose)
-                keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
-                wrong = wrong_keys | wrong
+            rows, wrong = typed(chunk, self.schema, loose)
+            keys, wrong_keys = typed(chunk, self.key_schema, (), verbatim=True)
             tables.append((rows, keys))
-            reasons |= {first + position: reason for position, reason in wrong.items()}
+            reasons |= {first + position: reason for position, reason in (wrong_keys | wrong).items()}
             first += chunk.num_rows
         rows, keys = (
             pa.concat_tables(pieces, promote_options="permissive") for pieces in zip(*tables, strict=True)
@@ -239,9 +227,8 @@ class Heartbeat:
         self._errors = 0
         self._stop = Event()
         self._thread = Thread(target=self._beat, daemon=True)
-        options: dict[str, Any] = {"unit": " rows", "unit_scale": True, "desc": "explaining"}
-        if log:
-            options |= {"mininterval": _LOG}
+        options: dict[str, Any] = {"mininterval": _LOG} if log else {}
+        options |= {"unit": " rows", "unit_scale": True, "desc": "explaining"}
         self._bar = tqdm_class()(total=total, initial=finished, disable=not show, **options)
 
     def __enter__(self) -> Heartbeat:
@@ -333,15 +320,14 @@ def explain_files(
         limit.add(finished.values())
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
-        parts = _counted(source.parts(step, work.columns), plan)
-        missing = (part for part in parts if part.number not in finished)
+        missing = _missing(source.parts(step, work.columns), plan, finished)
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
             for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
                 finished[record.part] = record
                 heartbeat.add(record)
                 limit.add([record])
-        deque(parts, maxlen=0)  # those that the engine did not take
+        deque(missing, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
         # in the order of parts, whichever was finished first: sums of floats depend on their order
         tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
@@ -352,10 +338,11 @@ def explain_files(
         return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
 
 
-def _counted(parts: Iterable[Part], plan: dict[int, int]) -> Iterator[Part]:
+def _missing(parts: Iterable[Part], plan: dict[int, int], finished: Collection[int]) -> Iterator[Part]:
     for part in parts:
         plan[part.number] = part.num_rows
-        yield part
+        if part.number not in finished:
+            yield part
 
 
 def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> None:

@@ -14,7 +14,7 @@ require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
 import asyncio
 import gc
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -26,13 +26,12 @@ from dask import config
 from distributed import Client, KilledWorker, LocalCluster, Security, WorkerPlugin, as_completed, get_worker
 from distributed.comm.core import connect
 
-from limes._threads import use_threads
 from limes.exceptions import InputError
 from limes.scale._frames import Explainer, explain_frame
 from limes.scale._parts import PartRecord
-from limes.scale._processes import WorkerPool, supervised
+from limes.scale._processes import WorkerPool, loaded
 from limes.scale._sources import Part
-from limes.scale._tables import Cluster, Work, unpickled
+from limes.scale._tables import Cluster, Work
 
 __all__ = ["explain"]
 
@@ -201,25 +200,18 @@ class _WorkPlugin(WorkerPlugin):
         self._content = content
         self._threads = threads  # of a worker that this program started; None on a running cluster
         self._timeout = timeout
-        self._pool: WorkerPool | None = None
-        self.work: Callable[[Part], PartRecord] | None = None
+        self.work: Any = None
 
     def setup(self, worker: Any) -> None:
         if self._threads:  # Ctrl-C is for the driver, which then ends the workers
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threads = self._threads or worker.state.nthreads
-        use_threads(threads)
-        if self._timeout is None:
-            self.work = unpickled(self._content)
-        else:
-            self._pool = supervised(self._content, self._timeout, threads)
-            self.work = self._pool.record_of
+        self.work = loaded(self._content, self._timeout, self._threads or worker.state.nthreads)
         if self._threads:  # all that is loaded stays: the end of the process need not search it for garbage
             gc.freeze()
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002 - the library's signature
-        if self._pool is not None:
-            self._pool.close()
+        if isinstance(self.work, WorkerPool):
+            self.work.close()
 
 
 def _do(name: str, part: Part) -> PartRecord:

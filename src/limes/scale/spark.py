@@ -31,13 +31,12 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark import TaskContext
 
-from limes._threads import use_threads
 from limes.exceptions import InputError, LimesError
 from limes.scale._frames import Explainer, check_columns, check_keys, explain_frame, schema_of
 from limes.scale._parts import PartRecord
-from limes.scale._processes import supervised
+from limes.scale._processes import loaded
 from limes.scale._sources import Part
-from limes.scale._tables import Cluster, Work, pickled, unpickled
+from limes.scale._tables import Cluster, Work, pickled
 
 __all__ = ["explain"]
 
@@ -115,28 +114,16 @@ def _jobs(
 
 def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
     try:
-        do: Callable[[Part], PartRecord] = (
-            _load(content) if timeout is None else _supervised(content, timeout)
-        )
-        return do(part)
+        record: PartRecord = _load(content, timeout)(part)
     except LimesError as error:
         return error  # Spark would try the part again if it were raised
-
-
-def _threads() -> int:
-    task = TaskContext.get()
-    return task.cpus() if task else 1
-
-
-@lru_cache(maxsize=1)
-def _supervised(content: bytes, timeout: float) -> Callable[[Part], PartRecord]:
-    return supervised(content, timeout, _threads()).record_of
+    return record
 
 
 @lru_cache(maxsize=1)  # a worker process keeps its caches from part to part
-def _load(content: bytes) -> Any:
-    use_threads(_threads())
-    return unpickled(content)
+def _load(content: bytes, timeout: float | None = None) -> Any:
+    task = TaskContext.get()
+    return loaded(content, timeout, task.cpus() if task else 1)
 
 
 def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str]) -> DataFrame:
