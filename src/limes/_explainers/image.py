@@ -421,8 +421,12 @@ class Photograph(MaskedInput):
         return cls(image.shown, Framing(size, (0, 0, *size), size), image, None)
 
     @property
+    def size(self) -> int:
+        return self.image.size
+
+    @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"superpixel {j}" for j in range(self.image.size))
+        return tuple(f"superpixel {j}" for j in range(self.size))
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:

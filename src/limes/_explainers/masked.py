@@ -548,10 +548,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
         """The names and the law of the features that change the input, and the model of them."""
-        kept = identified(changes)
-        names = tuple(compress(item.names, kept.tolist()))
+        names = item.names
+        if not changes.all():
+            kept = identified(changes)
+            item, names = item.only(kept), tuple(compress(names, kept.tolist()))
         design = self._design(len(names), self._bandwidth)
-        model = self._bind(item if kept.all() else item.only(kept))
+        model = self._bind(item)
         if self._options.method != "sampled":
             model = model.verified(design)
         return names, design, self._repeated(model, design) if model.exact is None else model

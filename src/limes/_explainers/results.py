@@ -300,8 +300,7 @@ def sampling_warnings(
     sampling: Sampling,
     kind: SampleKind = PERTURBED,
 ) -> dict[int, tuple[str, ...]]:
-    count = 0 if fitted.sampled is None else len(fitted.moments.calls)
-    rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(count))
+    rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.moments.calls)))
     warnings = {i: tuple(row.warnings()) for i, row in enumerate(rows)}
     return {i: texts for i, texts in warnings.items() if texts}
 

@@ -323,9 +323,11 @@ class TabularModel:
     ) -> tuple[tuple[str, ...], ...]:
         if not self.warns:
             return ((),) * len(rows)
-        names, outputs = self.table.names, self.bound.reading.outputs
-        sampling, kind = self.options.sampling.sampling, OCCURRING if self.options.is_joint else PERTURBED
-        of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
+        of_samples = {}
+        if fitted.sampled is not None:
+            names, outputs = self.table.names, self.bound.reading.outputs
+            sampling, kind = self.options.sampling.sampling, OCCURRING if self.options.is_joint else PERTURBED
+            of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
         remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
