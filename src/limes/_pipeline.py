@@ -193,14 +193,10 @@ class Pipeline:
     def _fitted(self, numbers: InUnits, moments: Moments, predictions: Floats) -> Fitted:
         """Fit the features in units; the coefficients are of the features themselves."""
         features, inner, units, slopes = numbers
-        if self.penalty is None:
-            surrogate = least_squares(inner, moments)
-        else:
-            scales: float | Floats = 1.0
-            if units is not None and slopes is not None:
-                scales = np.where(slopes, self.scales, 1.0) / units
-            surrogate = ridge(inner, moments, predictions, penalty=self.penalty * scales**2)
-        at_instance = surrogate.intercept + weighted_sum(inner.at_instance, surrogate.coef)
+        penalty = self.penalty
+        if penalty is not None and units is not None and slopes is not None:
+            penalty = penalty * (np.where(slopes, self.scales, 1.0) / units) ** 2
+        surrogate, at_instance = _fit(inner, moments, predictions, penalty)
         if units is not None:
             surrogate = surrogate.per(units)
         check_finite(surrogate, axis=1, names=self.names)
@@ -231,7 +227,8 @@ class JointPipeline(Pipeline):
                 design, moments = self.expectation.at(pattern)
                 numbers = FeatureNumbers.merged([design], itemgetter(0))
                 for i in positions.tolist():
-                    fit = _fit_design(design, moments, predictions[i], self.penalty, self.names)
+                    fit = _fit(design, moments, predictions[i], self.penalty)
+                    check_finite(fit[0], axis=0, names=self.names)
                     fits[i] = numbers, *fit, moments
                 on_progress(1)
         features, surrogates, at_instance, computed = zip(*(fits[i] for i in range(len(cells))), strict=True)
@@ -263,7 +260,8 @@ def fitted_at(
             computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
         computed = moments(instance)
-    surrogate, at_instance = _fit_design(design, computed, predictions[0], penalty, names)
+    surrogate, at_instance = _fit(design, computed, predictions[0], penalty)
+    check_finite(surrogate, axis=0, names=names)
     return Fitted(design, _stacked([surrogate]), at_instance[None], stack_moments([computed]))
 
 
@@ -369,17 +367,12 @@ def _stacked(surrogates: Sequence[Surrogate]) -> Surrogate:
     )
 
 
-def _fit_design(
-    design: Features,
-    moments: Moments,
-    prediction: Floats,
-    penalty: float | Floats | None,
-    names: Sequence[str],
+def _fit(
+    design: Features, moments: Moments, predictions: Floats, penalty: float | Floats | None
 ) -> tuple[Surrogate, Floats]:
-    """Fit the surrogate of one design, given the model's prediction there; and its value at the instance."""
+    """Fit surrogates of one design or n, given the model's predictions there; and their values there."""
     if penalty is None:
         surrogate = least_squares(design, moments)
     else:
-        surrogate = ridge(design, moments, prediction, penalty=penalty)
-    check_finite(surrogate, axis=0, names=names)
+        surrogate = ridge(design, moments, predictions, penalty=penalty)
     return surrogate, np.asarray(surrogate.intercept + weighted_sum(design.at_instance, surrogate.coef))

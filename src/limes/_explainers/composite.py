@@ -13,12 +13,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Objects, fingerprint
 from limes._checks import check_choice, did_you_mean
 from limes._explainers.image import ImagePart
-from limes._explainers.masked import (
-    InputPart,
-    InputPiece,
-    MaskableModel,
-    MaskedExplainer,
-)
+from limes._explainers.masked import InputPart, InputPiece, MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
 from limes._explainers.tables.table import Table
@@ -109,7 +104,7 @@ def _same(values: Floats, other: Any) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class TableRow:
+class TableRow(InputPiece):
     """A row, encoded, and what it shows where columns are hidden."""
 
     table: Table
@@ -137,10 +132,6 @@ class TableRow:
         return fingerprint(self.row)
 
     @property
-    def picture(self) -> Mapping[str, Any]:
-        return {}
-
-    @property
     def changes(self) -> Bools:
         return ~_same(self.row, self.hidden)
 
@@ -165,7 +156,7 @@ _BY_CONDITION = ("spans", "superpixels", "stretches")
 
 
 @dataclass(frozen=True, eq=False)
-class CompositeInput:
+class CompositeInput(MaskedInput):
     """The inputs of one prediction, each taken apart."""
 
     pieces: Mapping[str, InputPiece]  # by the names of the parts
@@ -341,10 +332,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             A mapping from the names of the parts to one input each gives an explanation of one row; a list of
             mappings a list of explanations. ``explanation.provenance["parts"]`` says which features belong to
             a part: the first, and the one behind the last.
-        progress
-            Show a progress bar when it takes more than a second or two.
-        workers
-            Inputs that are explained at the same time, each in its own thread.
+        progress, workers
+            As for :class:`limes.TextExplainer`.
 
         Raises
         ------
@@ -357,9 +346,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        if isinstance(inputs, list | tuple):
-            return self._explain_each(inputs, progress=progress, workers=workers)
-        return self._explain(inputs, progress=progress)
+        several = inputs if isinstance(inputs, list | tuple) else None
+        return self._explain(inputs, several, progress=progress, workers=workers)
 
 
 def _changes(piece: InputPiece) -> Bools:

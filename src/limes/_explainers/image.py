@@ -27,7 +27,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, first_of_each, r_squared
 from limes._checks import check_choice, check_count, require, unknown_option
-from limes._explainers.masked import MaskableModel, MaskedExplainer
+from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
@@ -63,6 +63,8 @@ _CERTAIN = 2.0
 _MOST_NAMED = 3
 # Smallest R² that a variance is computed from
 _LEAST = 1e-6
+# The longest side of a photograph that an explanation stores beside the part that is explained
+_LONGEST_SIDE = 512
 
 
 @takes(MaskedKeywords, max_calls=1000, batch_size=64)
@@ -183,8 +185,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
             chosen,
             bandwidth,
             ridge,
-            segments=_plain(segments),
-            fill=_plain(fill) if len(self._fills) == 1 else ", ".join(self._fills),
+            segments=segments,
+            fill=fill if len(self._fills) == 1 else ", ".join(self._fills),
             link=chosen["link"],
         )
 
@@ -196,11 +198,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         images
             (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, or a picture of PIL, read by its mode, gives
             an explanation of one row; a list of them, or (n, H, W, C), a list of explanations.
-        progress
-            Show a progress bar when it takes more than a second or two.
-        workers
-            Images that are explained at the same time, each in its own thread: for models that wait for
-            something, or release the interpreter.
+        progress, workers
+            As for :class:`limes.TextExplainer`.
 
         Raises
         ------
@@ -215,10 +214,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = _as_list(images)
-        if several is None:
-            return self._explain(images, progress=progress)
-        return self._explain_each(several, progress=progress, workers=workers)
+        return self._explain(images, _as_list(images), progress=progress, workers=workers)
 
     def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
         explain = partial(super()._explain_item, progress=progress)
@@ -235,10 +231,6 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
         return tuple(filter(None, (range_remark(item.photo, item.preprocess), one)))
-
-
-def _plain(option: Any) -> Any:
-    return option if isinstance(option, str | int | float) else type(option).__name__
 
 
 def _preprocess(preprocess: Any) -> Preprocess | None:
@@ -402,7 +394,7 @@ class ImagePart:
 
 
 @dataclass(frozen=True, eq=False)
-class Photograph:
+class Photograph(MaskedInput):
     """A user's image, the part of it that is explained, and that part with its superpixels."""
 
     photo: Any
@@ -422,25 +414,64 @@ class Photograph:
         labels = superpixels(segment, pixels)
         return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels), preprocess)
 
+    @classmethod
+    def whole(cls, image: MaskedImage) -> Photograph:
+        height, width = image.labels.shape
+        size = height, width
+        return cls(image.shown, Framing(size, (0, 0, *size), size), image, None)
+
+    @property
+    def size(self) -> int:
+        return self.image.size
+
     @property
     def names(self) -> tuple[str, ...]:
-        return superpixel_names(self.image.size)
+        return tuple(f"superpixel {j}" for j in range(self.size))
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        return image_conditions(self.image.labels)
+        """The condition of each superpixel, with the pixel in its middle, (row, column)."""
+        place = self.image.labels.ravel()
+        axes = (np.bincount(place, axis.ravel()) for axis in np.indices(self.image.labels.shape))
+        rows, columns = (total / np.bincount(place) for total in axes)
+        return tuple(
+            f"{name} at ({row:.0f}, {column:.0f}) shown"
+            for name, row, column in zip(self.names, rows, columns, strict=True)
+        )
 
     @property
     def data(self) -> Objects:
-        return np.asarray(image_areas(self.image.labels)[0])
+        return np.array([f"{count} px" for count in np.bincount(self.image.labels.ravel())], dtype=object)
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, ...]:
-        return image_fingerprint(self.image)
+        """Whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
+        image = self.image
+        content = image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes()
+        return tuple(np.frombuffer(blake2b(content, digest_size=16).digest(), dtype=np.uint32).tolist())
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        return image_picture(self.image, self.conditions) | _photo_picture(self)
+        """What ``show`` draws from: the image, its superpixels, and each condition's superpixel.
+
+        Beside the part that is explained stands the photograph, and where the part is, if it is not all.
+        """
+        picture = {
+            "image": to_data_url(_bytes(self.image.shown), lossless=False),
+            "labels": labels_to_data_url(self.image.labels),
+            "superpixels": {condition: j for j, condition in enumerate(self.conditions)},
+        }
+        framing = self.framing
+        if framing.is_whole and framing.size == framing.photo:
+            return picture
+        share = min(1.0, _LONGEST_SIDE / max(framing.photo))
+        height, width = (max(1, round(side * share)) for side in framing.photo)
+        small = Framing.of(framing.photo, (height, width), "squash").apply(_bytes(self.photo))
+        return {
+            **picture,
+            "photo": to_data_url(small, lossless=False, largest_png=0),
+            "frame": {"photo": list(framing.photo), "box": list(framing.box), "size": list(framing.size)},
+        }
 
     @property
     def changes(self) -> Bools:
@@ -451,10 +482,6 @@ class Photograph:
 
     def compose(self, z: Floats) -> Any:
         return self.image.images(z)
-
-    @property
-    def size(self) -> int:
-        return self.image.size
 
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         return composer_of(model, self.image, self.preprocess)
@@ -549,61 +576,8 @@ def rgb(image: Any) -> Floats:
     return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
 
 
-# -- what explanations show ----------------------------------------------------------------------------------
-
-
-def superpixel_names(size: int) -> tuple[str, ...]:
-    return tuple(f"superpixel {j}" for j in range(size))
-
-
-def image_conditions(labels: Ints) -> tuple[str, ...]:
-    """The condition of each superpixel, with the pixel in its middle, (row, column)."""
-    count = np.bincount(labels.ravel())
-    down, across = np.indices(labels.shape)
-    rows, columns = (np.bincount(labels.ravel(), place.ravel()) / count for place in (down, across))
-    return tuple(
-        f"superpixel {j} at ({row:.0f}, {column:.0f}) shown"
-        for j, (row, column) in enumerate(zip(rows, columns, strict=True))
-    )
-
-
-def image_areas(labels: Ints) -> Objects:
-    return np.array([[f"{count} px" for count in np.bincount(labels.ravel())]], dtype=object)
-
-
-def image_picture(image: MaskedImage, conditions: tuple[str, ...]) -> dict[str, Any]:
-    """What ``show`` draws from: the image, its superpixels, and each condition's superpixel."""
-    return {
-        "image": to_data_url(np.rint(255 * rgb(image.shown)).astype(np.uint8), lossless=False),
-        "labels": labels_to_data_url(image.labels),
-        "superpixels": {condition: j for j, condition in enumerate(conditions)},
-    }
-
-
-# The longest side of a photograph that an explanation stores beside the part that is explained
-_LONGEST_SIDE = 512
-
-
-def _photo_picture(photograph: Photograph) -> dict[str, Any]:
-    """The whole photograph and where the explained part is; nothing if that is all of it."""
-    framing = photograph.framing
-    if framing.is_whole and framing.size == framing.photo:
-        return {}
-    share = min(1.0, _LONGEST_SIDE / max(framing.photo))
-    shape = tuple(max(1, round(side * share)) for side in framing.photo)
-    small = Framing.of(framing.photo, (shape[0], shape[1]), "squash").apply(
-        np.rint(255 * rgb(photograph.photo)).astype(np.uint8)
-    )
-    return {
-        "photo": to_data_url(small, lossless=False, largest_png=0),
-        "frame": {"photo": list(framing.photo), "box": list(framing.box), "size": list(framing.size)},
-    }
-
-
-def image_fingerprint(image: MaskedImage) -> tuple[int, ...]:
-    """Whole numbers that identify an image, its fill and superpixels: keys, and seeds of streams."""
-    digest = blake2b(image.shown.tobytes() + image.fill.tobytes() + image.labels.tobytes(), digest_size=16)
-    return tuple(int(part) for part in np.frombuffer(digest.digest(), dtype=np.uint32))
+def _bytes(image: Any) -> Any:
+    return np.rint(255 * rgb(image)).astype(np.uint8)
 
 
 # -- superpixels ---------------------------------------------------------------------------------------------

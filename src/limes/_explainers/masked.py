@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -23,9 +22,8 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Bools, Floats, Ints, Objects
-from limes._checks import check_choice, check_count, check_size
+from limes._checks import check_choice, check_count, check_size, did_you_mean
 from limes._diagnostics.context import SubsetContext, source_of
-from limes._diagnostics.finding import row_outputs
 from limes._expectations.controls.control import Control, if_better_than_linear, no_control
 from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
 from limes._expectations.controls.tables import MarginControl
@@ -47,8 +45,8 @@ from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,
     compute_each,
+    examined,
     odd_probabilities,
-    output_positions,
     sampling_warnings,
     unchanged_answers,
 )
@@ -68,7 +66,7 @@ from limes.models._calling.caller import (
     repetition_warnings,
     spread_of_answers,
 )
-from limes.models._calling.outputs import Output, add_up_to_one, resolve
+from limes.models._calling.outputs import Output, add_up_to_one, is_position, resolve
 from limes.models._identity import REFIT_ROUNDING, Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
@@ -86,7 +84,7 @@ Link: TypeAlias = Callable[[Floats], Floats]
 
 
 class InputPiece(Protocol):
-    """One input of a kind, taken apart into d features."""
+    """A text, an image, a series, a row or several inputs, taken apart into d features."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,6 +93,7 @@ class InputPiece(Protocol):
     @property
     def conditions(self) -> tuple[str, ...]:
         """What holds of the explained input, (d,)."""
+        return tuple(f"{name} shown" for name in self.names)
 
     @property
     def data(self) -> Objects:
@@ -107,6 +106,7 @@ class InputPiece(Protocol):
     @property
     def picture(self) -> Mapping[str, Any]:
         """What pictures are drawn from; empty where nothing is drawn."""
+        return {}
 
     @property
     def changes(self) -> Bools:
@@ -117,7 +117,11 @@ class InputPiece(Protocol):
 
 
 class Input(InputPiece, Protocol):
-    """A text, an image, a series or several inputs, which an explainer takes."""
+    """An input that an explainer takes."""
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
 
     def only(self, kept: Bools) -> Self:
         """Return it with some of its features; the others are always shown."""
@@ -125,9 +129,6 @@ class Input(InputPiece, Protocol):
 
 class MaskedInput(Input, Protocol):
     """An input of a model that is called with it, and may be an estimator, which takes rows of numbers."""
-
-    @property
-    def size(self) -> int: ...
 
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         """Return what makes a batch for a model of rows z (n, d)."""
@@ -306,30 +307,21 @@ class MaskableModel:
 
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """The output with the explained columns of the answers (1, ...), and their names."""
-        if output.columns is not None:
-            return output, self._names_of_columns(output, np.atleast_1d(output.columns), whole)
-        if whole.ndim == 1:
-            if self.labels is not None:
-                _check_labels(self.labels, 1)
-            return output, self.labels or output.names(())
-        if self.labels is not None:
-            _check_labels(self.labels, whole.shape[1])
-        names = self.labels or output.names(whole.shape[1:])
+        labels = self.labels
+        # they name the chosen columns alone, or all classes of an estimator
+        if labels and output.columns is not None and len(labels) == len(getattr(self.model, "classes_", ())):
+            labels = tuple(labels[k] for k in np.atleast_1d(output.columns).tolist())
+        if labels is not None:
+            _check_labels(labels, whole.size)
+        names = labels or output.names(whole.shape[1:])
+        if output.columns is not None or whole.ndim == 1:
+            return output, names
         wanted = None if self.is_estimator else self.output
         if wanted is None and len(names) <= self.top:
             return replace(output, labels=names), names
         positions = _positions(wanted, names, whole[0], self.top)
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
-
-    def _names_of_columns(self, output: Output, columns: Ints, whole: Floats) -> tuple[str, ...]:
-        """Names of chosen columns: labels name these alone, or all classes of the estimator."""
-        if self.labels is None:
-            return output.names(whole.shape[1:])
-        if len(self.labels) == len(getattr(self.model, "classes_", ())):
-            return tuple(self.labels[k] for k in columns.tolist())
-        _check_labels(self.labels, columns.size)
-        return self.labels
 
 
 @dataclass(frozen=True)
@@ -390,16 +382,13 @@ def _positions(output: Any, names: Sequence[str], answers: Floats, top: int) -> 
 
 
 def _position(output: Any, names: Sequence[str]) -> int:
-    whole = isinstance(output, int | np.integer) and not isinstance(output, bool)
-    if whole and 0 <= output < len(names):
+    if is_position(output) and output < len(names):
         return int(output)
     if str(output) in names:
         return list(names).index(str(output))
-    close = get_close_matches(str(output), names, n=1)
-    advice = f" (did you mean {close[0]!r}?)" if close else ""
     raise InputError(
-        f"output={output!r} is not among the model's {len(names)} answers{advice}; pass a name of labels=, "
-        "or a position counted from 0"
+        f"output={output!r} is not among the model's {len(names)} answers{did_you_mean(output, names)}; pass "
+        "a name of labels=, or a position counted from 0"
     )
 
 
@@ -430,7 +419,7 @@ class FittedItem(NamedTuple, Generic[Item]):
     model: MaskedModel
     predictions: Floats  # (1, ...)
     fitted: Fitted
-    changes: Bools | None = None  # (d,) the features of the surrogate, None if it has them all
+    changes: Bools  # (d,) the features of the surrogate
 
 
 class MaskedExplainer(Described, ABC, Generic[Item]):
@@ -462,7 +451,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             "meaning": self._meaning,
             "limes": __version__,
             "model": type(model).__name__,
-            **provenance,
+            **{name: _plain(option) for name, option in provenance.items()},
             "bandwidth": float(bandwidth),
             "ridge": self._ridge,
         }
@@ -488,10 +477,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """The object whose ``diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
 
-    @one_blas_thread()
-    def _explain(self, raw: Any, *, progress: bool) -> Explanation:
+    def _explain(self, raw: Any, several: Sequence[Any] | None, *, progress: bool, workers: int) -> Any:
+        """Explain an input, or each of several, if there are."""
+        if several is not None:
+            return self._explain_each(several, progress=progress, workers=workers)
         try:
-            return self._explain_item(self._parse(raw), progress=progress)
+            with one_blas_thread():
+                return self._explain_item(self._parse(raw), progress=progress)
         except KeyboardInterrupt as stop:
             text = "stopped; the model's answers so far are kept: repeat the call to continue"
             raise Interrupted(text, None) from stop
@@ -502,7 +494,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
         changes = self._changes(item) if changes is None else changes
-        return self._to_explanation(self._fit(item, None if changes.all() else changes, progress=progress))
+        return self._to_explanation(self._fit(item, changes, progress=progress))
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several inputs, all of which are parsed before the first is explained."""
@@ -532,6 +524,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @one_blas_thread()
     def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
+        changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
@@ -553,12 +546,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             raise
         return FittedItem(item, model, predictions, fitted, changes)
 
-    def _bound(
-        self, item: Item, changes: Bools | None
-    ) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
+    def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
         """The names and the law of the features that change the input, and the model of them."""
         names = item.names
-        if changes is not None:
+        if not changes.all():
             kept = identified(changes)
             item, names = item.only(kept), tuple(compress(names, kept.tolist()))
         design = self._design(len(names), self._bandwidth)
@@ -581,20 +572,19 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         item, model, predictions, fitted, changes = fit
-        sampling, names = self._options.sampling, item.names
-        exact = fitted.sampled is None
+        sampling, exact = self._options.sampling, fitted.sampled is None
         warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
         kind = replace(PERTURBED, rows=f"perturbed {self._several}")
-        if exact:
-            warnings += unchanged_answers(fitted, predictions, model.outputs, kind)
-        else:
-            present = names if changes is None else tuple(compress(names, identified(changes).tolist()))
-            sampled = sampling_warnings(fitted, present, model.outputs, sampling=sampling, kind=kind)
+        if not exact:
+            names = tuple(compress(item.names, identified(changes).tolist()))
+            sampled = sampling_warnings(fitted, names, model.outputs, sampling=sampling, kind=kind)
             warnings += sampled.get(0, ())
+        elif (unlike := fitted.moments.unlike) is not None:
+            warnings += unchanged_answers(fitted, unlike, predictions, model.outputs, kind)
         fields = fitted.explanation_fields()
-        if changes is not None:
+        if not changes.all():
             fields = fields_of_all(fields, changes)
-            warnings += identification_warning(names, self._changes(item), self._advice)
+            warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = f"the model was asked about every subset of the {self._features}"
         fields |= {
             "calls": fields["calls"] + model.check_calls,
@@ -603,7 +593,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         return Explanation(
             **fields,
             predictions=predictions,
-            feature_names=names,
+            feature_names=item.names,
             output_names=model.outputs,
             conditions=(item.conditions,),
             data=item.data[None],
@@ -633,20 +623,21 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         finite = np.isfinite(explanation.values[0]).reshape(len(explanation.feature_names), -1).any(axis=1)
         if not finite.any():
             raise InputError("there is nothing to diagnose: hiding a feature never changes the input")
-        _, design, model = self._bound(item, None if finite.all() else finite)
+        _, design, model = self._bound(item, finite)
         explanation, d = explanation[:, finite], int(finite.sum())
         return SubsetContext(
-            row_outputs=row_outputs(explanation, output),
+            **examined(explanation, output, model.outputs),
             rows=np.ones((1, d)),
-            positions=output_positions(explanation, output, model.outputs),
             predict=model.predict,
             source=source_of(model.expectation(design, self._options, self._features)),
-            bandwidth=float(explanation.provenance["bandwidth"]),
-            ridge=float(explanation.provenance["ridge"]),
             budget=calls,
-            seed=int(explanation.provenance.get("seed") or 0),
             make_design=lambda bandwidth: self._design(d, bandwidth),
         )
+
+
+def _plain(option: Any) -> Any:
+    """An option as provenance has it: an object by its class."""
+    return option if isinstance(option, str | int | float | dict | None) else type(option).__name__
 
 
 def _answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Floats, Ints
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
@@ -181,7 +181,8 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
     count = len(x)
     f = predict(x).reshape(count, -1)
     # an indicator that is constant over the draws may still vary
-    h_unit = np.where(_indicators(design), 1.0, _unit(np.abs(h - design.inclusion)))
+    slopes = np.asarray(getattr(design, "slopes", False))
+    h_unit = np.where(slopes, _unit(np.abs(h - design.inclusion)), 1.0)
     f_unit = _unit(np.abs(f))
     h, f = (h - design.inclusion) / h_unit, f / f_unit
     mean, rest = f.mean(axis=0), f - f.mean(axis=0)
@@ -197,13 +198,6 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
     )
     allowed = ERRORS * errors + UNSEEN_ROWS * np.ptp(f, axis=0) / count + _ROUNDING
     return bool((np.abs(exact - estimates) <= allowed).all())
-
-
-def _indicators(design: Any) -> Bools:
-    """Which features are 0 or 1; the others are slopes."""
-    if isinstance(design, ExchangeableDesign):
-        return np.ones(design.size, dtype=np.bool_)
-    return np.asarray(~design.slopes)
 
 
 def _unit(sizes: Floats) -> Floats:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
+from limes._diagnostics.finding import row_outputs
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
@@ -99,11 +100,18 @@ def reason_of(refusals: Mapping[int, str], rows: int) -> str:
     )
 
 
-def output_positions(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> Ints:
+def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> dict[str, Any]:
+    """What a context of diagnoses has of an explanation, by an explainer that has these ``outputs``."""
     unknown = [name for name in explanation.output_names if name not in outputs]
     if unknown:
         raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
-    return np.array([outputs.index(explanation.output_names[k]) for k in output])
+    return {
+        "row_outputs": row_outputs(explanation, output),
+        "positions": np.array([outputs.index(explanation.output_names[k]) for k in output]),
+        "bandwidth": float(explanation.provenance["bandwidth"]),
+        "ridge": float(explanation.provenance["ridge"]),
+        "seed": int(explanation.provenance.get("seed") or 0),
+    }
 
 
 # Start of the warning about a row of a read model that was sampled
@@ -298,11 +306,12 @@ def sampling_warnings(
 
 
 def unchanged_answers(
-    fitted: Fitted, predictions: Floats, outputs: Sequence[str], kind: SampleKind
+    fitted: Fitted, unlike: Ints, predictions: Floats, outputs: Sequence[str], kind: SampleKind
 ) -> tuple[str, ...]:
-    """A sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated."""
-    if fitted.moments.unlike is None:
-        return ()
+    """A sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated.
+
+    ``unlike`` rows have another answer than most.
+    """
     calls = int(fitted.moments.calls[0])
     sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
     # the input itself is one of the rows, without weight where the design always removes some feature
@@ -315,11 +324,10 @@ def unchanged_answers(
         f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
         "so that all coefficients are 0: take fewer, larger features"
     )
-    unlike = fitted.moments.unlike.ravel().tolist()
     return _by_output(
         [
             everywhere if rows == 0 else elsewhere if rows == 1 and alone else ""
-            for rows, alone in zip(unlike, weightless.tolist(), strict=True)
+            for rows, alone in zip(unlike.ravel().tolist(), weightless.tolist(), strict=True)
         ],
         outputs,
     )

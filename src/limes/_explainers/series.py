@@ -6,7 +6,8 @@ A segmentation is a function (values (T, C), count) -> labels (T,) that do not d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -17,7 +18,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
 from limes._checks import check_choice, check_count
-from limes._explainers.masked import MaskableModel, MaskedExplainer
+from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
@@ -126,8 +127,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             chosen,
             bandwidth,
             ridge,
-            segments=segments if isinstance(segments, str) else type(segments).__name__,
-            fill=fill if isinstance(fill, str | int | float) else type(fill).__name__,
+            segments=segments,
+            fill=fill,
             channels=channels,
             link=chosen["link"],
         )
@@ -141,10 +142,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             (T,), (T, C), a pandas Series, or a frame with a column a channel, gives an explanation of one
             row; a list of them, or (n, T, C), a list of explanations, as does (n, T) for an estimator that
             was fitted on T columns. Lengths may differ where the model allows it.
-        progress
-            Show a progress bar when it takes more than a second or two.
-        workers
-            Series that are explained at the same time, each in its own thread.
+        progress, workers
+            As for :class:`limes.TextExplainer`.
 
         Raises
         ------
@@ -158,9 +157,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         several = _as_list(series, columns(self._model.model))
-        if several is None:
-            return self._explain(series, progress=progress)
-        return self._explain_each(several, progress=progress, workers=workers)
+        return self._explain(series, several, progress=progress, workers=workers)
 
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
@@ -249,12 +246,12 @@ class SeriesPart:
         if apart and not series.channels:
             raise InputError("channels='apart' needs a series (T, channels), or a frame")
         if self._in_bands:
-            return SplitSeries(series, Bands.split(values, self.count, apart=apart), first)
+            return Bands.split(series, self.count, apart=apart, first=first)
         labels = segmenter(self.segments)(values, self.count)
         fill = filler(self.fill)(values, labels)
         channels = np.arange(values.shape[1]) if apart else np.zeros(values.shape[1], dtype=np.int64)
         labels_of_numbers = labels[:, None] + channels * (labels.max() + 1)
-        return SplitSeries(series, Segments(values, fill, labels_of_numbers), first)
+        return Segments(series, first, values, fill, labels_of_numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,34 +305,27 @@ def _turned(steps: int, channels: int, layout: str | None) -> str:
     )
 
 
+# (channel, start, end) of the steps of a segment, in each channel
+Spans: TypeAlias = list[tuple[int, int, int]]
+
+
 @dataclass(frozen=True, eq=False)
-class SplitSeries:
+class SplitSeries(MaskedInput):
     series: Series
-    parts: Segments | Bands
-    first: bool = False  # whether the model gets channels before steps
+    first: bool  # whether the model gets channels before steps
+
+    @abstractmethod
+    def batch(self, z: Floats) -> Floats:
+        """Series (n, T, C) at rows z (n, d)."""
 
     @property
-    def size(self) -> int:
-        return self.parts.size
-
-    @property
-    def changes(self) -> Bools:
-        return self.parts.changes
-
-    def only(self, kept: Bools) -> SplitSeries:
-        return replace(self, parts=self.parts.only(kept))
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return self.parts.names(self.series)
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        return tuple(f"{name} shown" for name in self.names)
+    def spans(self) -> list[Spans] | None:
+        """The steps of each part, (d,); None where each is in all steps."""
+        return None
 
     @property
     def data(self) -> Objects:
-        steps, spans = len(self.series.ticks), self.parts.spans()
+        steps, spans = len(self.series.ticks), self.spans
         lengths = [steps] * self.size if spans is None else [sum(e - s for _, s, e in p) for p in spans]
         return np.array([counted(length, "step") for length in lengths], dtype=object)
 
@@ -345,8 +335,7 @@ class SplitSeries:
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        spans = self.parts.spans()
-        if spans is None:
+        if self.spans is None:
             return {}
         return {
             "series": {
@@ -354,12 +343,14 @@ class SplitSeries:
                 "ticks": list(self.series.ticks),
                 "channels": list(self.series.channels),
             },
-            "stretches": dict(zip(self.conditions, [[list(s) for s in part] for part in spans], strict=True)),
+            "stretches": dict(
+                zip(self.conditions, [[list(s) for s in part] for part in self.spans], strict=True)
+            ),
         }
 
     def compose(self, z: Floats) -> Any:
         """Series at rows z (n, d) for a function or a network, (n, T), (n, T, C) or (n, C, T)."""
-        return np.ascontiguousarray(self._in_axes_of_model(self.parts.batch(z)))
+        return np.ascontiguousarray(self._in_axes_of_model(self.batch(z)))
 
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         wanted, numbers = columns(model), self.series.values.size
@@ -372,9 +363,6 @@ class SplitSeries:
             )
         return lambda z: self.compose(z).reshape(len(z), -1)
 
-    def over(self, form: Form) -> Form:
-        return self.parts.over(form, self._in_axes_of_model)
-
     def _in_axes_of_model(self, batch: Any) -> Any:
         """Arrays (..., T, C) in the axes that the model takes."""
         if self.series.single:
@@ -382,22 +370,24 @@ class SplitSeries:
         return np.swapaxes(batch, -1, -2) if self.first else batch
 
 
-class Segments(Switched):
+@dataclass(frozen=True, eq=False)
+class Segments(Switched, SplitSeries):
     """Steps (T, C) that are shown, or replaced by their fill, with labels (T, C)."""
 
     def batch(self, z: Floats) -> Floats:
         return np.asarray(np.where(z[:, self.labels] > 0, self.shown, self.fill))
 
-    def over(self, form: Form, lay_out: Any) -> Form:
-        shown, fill, labels = (lay_out(array).ravel() for array in (self.shown, self.fill, self.labels))
-        return over_switches(form, Switches(shown, fill, labels))
+    def over(self, form: Form) -> Form:
+        arrays = (self._in_axes_of_model(array).ravel() for array in (self.shown, self.fill, self.labels))
+        return over_switches(form, Switches(*arrays))
 
-    def names(self, series: Series) -> tuple[str, ...]:
-        return tuple(_name(series, spans, self.labels.shape[1]) for spans in self.spans())
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(_name(self.series, spans, self.labels.shape[1]) for spans in self.spans)
 
-    def spans(self) -> list[list[tuple[int, int, int]]]:
-        """(channel, start, end) of the steps of each segment."""
-        spans: list[list[tuple[int, int, int]]] = [[] for _ in range(self.size)]
+    @cached_property
+    def spans(self) -> list[Spans]:
+        spans: list[Spans] = [[] for _ in range(self.size)]
         for channel, labels in enumerate(self.labels.T):
             starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
             for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(labels)], strict=True):
@@ -405,7 +395,7 @@ class Segments(Switched):
         return spans
 
 
-def _name(series: Series, spans: Sequence[tuple[int, int, int]], channels: int) -> str:
+def _name(series: Series, spans: Spans, channels: int) -> str:
     _, start, end = spans[0]
     first, last = series.ticks[start], series.ticks[end - 1]
     steps = first if first == last else f"{first} to {last}"
@@ -415,10 +405,9 @@ def _name(series: Series, spans: Sequence[tuple[int, int, int]], channels: int) 
 
 
 @dataclass(frozen=True, eq=False)
-class Bands:
+class Bands(SplitSeries):
     """Bands of frequencies that are added to the series' mean, or left out."""
 
-    shown: Floats  # (T, C) the series
     mean: Floats  # (T, C)
     bands: Floats  # (d, T, C)
     edges: tuple[int, ...]  # where bands begin and end, in multiples of 1/T
@@ -427,25 +416,26 @@ class Bands:
     )
 
     @classmethod
-    def split(cls, values: Floats, count: int, *, apart: bool) -> Bands:
-        """Split a series (T, C) into at most ``count`` bands.
+    def split(cls, series: Series, count: int, *, apart: bool, first: bool) -> Bands:
+        """Split a series into at most ``count`` bands.
 
         They hold equally many frequencies, as near as possible, and add up with the mean to the series.
         """
+        values = series.values
         frequencies = len(values) // 2
         count = max(1, min(count, frequencies))
         # among the frequencies 0, 1/T, 2/T, ..., of which the first is the mean
         edges = [1 + frequencies * band // count for band in range(count + 1)]
         spectrum = np.fft.rfft(values, axis=0)
         bands = np.zeros((count, *values.shape))
-        for band, first, last in zip(bands, edges[:-1], edges[1:], strict=True):
+        for band, (low, high) in zip(bands, pairwise(edges), strict=True):
             part = np.zeros_like(spectrum)
-            part[first:last] = spectrum[first:last]
+            part[low:high] = spectrum[low:high]
             band[:] = np.fft.irfft(part, n=len(values), axis=0)
         if apart:
             bands = (bands[:, None] * np.eye(values.shape[1])[:, None]).reshape(-1, *values.shape)
         mean = np.broadcast_to(values.mean(axis=0), values.shape)
-        return cls(values, mean, bands, tuple(edges), apart)
+        return cls(series, first, mean, bands, tuple(edges), apart)
 
     @property
     def size(self) -> int:
@@ -453,38 +443,37 @@ class Bands:
 
     @property
     def changes(self) -> Bools:
-        one = np.zeros(len(self.shown), dtype=np.int64)
-        return np.array([changed(self.shown, self.shown - band, one)[0] for band in self.bands])
+        shown = self.series.values
+        one = np.zeros(len(shown), dtype=np.int64)
+        return np.array([changed(shown, shown - band, one)[0] for band in self.bands])
 
     def only(self, kept: Bools) -> Bands:
         return replace(self, bands=self.bands[kept])
 
     def batch(self, z: Floats) -> Floats:
         batch = self.mean + np.tensordot(z, self.bands, axes=1)
-        batch[(z > 0).all(axis=1)] = self.shown  # without roundings
+        batch[(z > 0).all(axis=1)] = self.series.values  # without roundings
         return np.asarray(batch)
 
-    def over(self, form: Form, lay_out: Any) -> Form:
+    def over(self, form: Form) -> Form:
         if isinstance(form, Linked):
-            return replace(form, margin=self.over(form.margin, lay_out))
+            return replace(form, margin=self.over(form.margin))
         if not isinstance(form, Linear):
             raise InputError(f"a {type(form).__name__} is read over segments, but not over frequency bands")
-        mean, bands = lay_out(self.mean).ravel(), lay_out(self.bands).reshape(self.size, -1)
+        mean = self._in_axes_of_model(self.mean).ravel()
+        bands = self._in_axes_of_model(self.bands).reshape(self.size, -1)
         return Linear(bands @ form.coef, form.intercept + mean @ form.coef)
 
-    def names(self, series: Series) -> tuple[str, ...]:
-        steps = len(series.ticks)
-        ends = [(start, end - 1) for start, end in zip(self.edges[:-1], self.edges[1:], strict=True)]
+    @property
+    def names(self) -> tuple[str, ...]:
+        steps, channels = len(self.series.ticks), self.series.channels
         names = [
-            f"{first / steps:.3g}{'' if first == last else f' to {last / steps:.3g}'} cycles a step"
-            for first, last in ends
+            f"{first / steps:.3g}{'' if first == end - 1 else f' to {(end - 1) / steps:.3g}'} cycles a step"
+            for first, end in pairwise(self.edges)
         ]
         return tuple(
-            [f"{channel}, {name}" for name in names for channel in series.channels] if self.apart else names
+            [f"{channel}, {name}" for name in names for channel in channels] if self.apart else names
         )
-
-    def spans(self) -> None:
-        """A band is in all steps."""
 
 
 # -- by name -------------------------------------------------------------------------------------------------

@@ -17,17 +17,13 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
-from limes._diagnostics.finding import row_outputs
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
 from limes._explainers.results import (
-    OCCURRING,
-    PERTURBED,
+    examined,
     interrupted,
-    output_positions,
     reason_of,
     refused,
-    sampling_warnings,
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
@@ -297,27 +293,17 @@ class TabularExplainer(Described):
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
-        names, outputs = model.table.names, model.bound.reading.outputs
-        warnings: tuple[tuple[str, ...], ...] = ((),) * len(rows)
-        if model.warns:
-            sampling = {}
-            if fitted.sampled is not None:
-                options, kind = self._options, OCCURRING if self._options.is_joint else PERTURBED
-                sampling = sampling_warnings(
-                    fitted, names, outputs, sampling=options.sampling.sampling, kind=kind
-                )
-            warnings = model.warnings_of(rows, cells, fitted, predictions, sampling)
         fits = partial(model.fits, rows, cells, fitted)
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,
-            feature_names=names,
-            output_names=outputs,
+            feature_names=model.table.names,
+            output_names=model.bound.reading.outputs,
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method="exact" if fitted.sampled is None else "sampled",
             reason=reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason,
-            row_warnings=warnings,
+            row_warnings=model.warnings_of(rows, cells, fitted, predictions),
             provenance=model.provenance_of(fitted),
             ids=row_names.ids,
             errors=row_names.errors,
@@ -420,15 +406,11 @@ class TabularExplainer(Described):
         table = model.table
         context = TableContext if isinstance(model.law, ProductFamily) else JointContext
         return context(
-            row_outputs=row_outputs(explanation, output),
+            **examined(explanation, output, model.bound.reading.outputs),
             rows=encoded.matrix,
-            positions=output_positions(explanation, output, model.bound.reading.outputs),
             predict=model.bound.predict,
             source=source_of(model.bound.expectation),
-            bandwidth=float(explanation.provenance["bandwidth"]),
-            ridge=float(explanation.provenance["ridge"]),
             budget=calls,
-            seed=int(explanation.provenance.get("seed") or 0),
             family=model.family,
             background=table.matrix,
             numeric=table.numeric,

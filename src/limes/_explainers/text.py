@@ -157,7 +157,7 @@ class TextExplainer(MaskedExplainer[Document]):
             bandwidth,
             ridge,
             answer=self._output.method or "call",
-            split=split if isinstance(split, str) else type(split).__name__,
+            split=split,
             **({} if group is None else {"group": _group_text(group)}),
             **({} if ignore is None else {"ignore": _group_text(ignore)}),
             bag=bag,
@@ -170,9 +170,7 @@ class TextExplainer(MaskedExplainer[Document]):
     def __call__(
         self, texts: Sequence[str], *, progress: bool = True, workers: int = 1
     ) -> list[Explanation]: ...
-    def __call__(
-        self, texts: Any, *, progress: bool = True, workers: int = 1
-    ) -> Explanation | list[Explanation]:
+    def __call__(self, texts: Any, *, progress: bool = True, workers: int = 1) -> Any:
         """Explain one text, or each of several.
 
         Parameters
@@ -199,9 +197,8 @@ class TextExplainer(MaskedExplainer[Document]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        if isinstance(texts, str | bytes | bytearray):
-            return self._explain(texts, progress=progress)
-        return self._explain_each(_as_list(texts), progress=progress, workers=workers)
+        several = None if isinstance(texts, str | bytes | bytearray) else _as_list(texts)
+        return self._explain(texts, several, progress=progress, workers=workers)
 
     def diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None

@@ -55,17 +55,25 @@ _NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class FittedRow:
-    """A row and its surrogate: features in units, numbers of the model divided by its unit."""
+class _Surrogates:
+    """Rows and their surrogates: features in units, numbers of the model divided by its unit."""
 
-    position: int
-    x: Floats  # (d,)
     family: ProductFamily
+    position: Any  # in the call; of one row, or (n,), as all arrays have a leading axis of n rows then
+    x: Floats  # (d,)
     coef: Floats  # (d, k)
     gamma: Floats  # (d, k)
     mean: Floats  # (k,)
     inclusion: Floats  # (d,)
     variance: Floats  # of the features, (d,)
+
+    def explained_by(self, coef: Floats) -> Floats:
+        """2 b·Γ - b·Σb column by column, for a diagonal Σ: what of Var_w f coefficients explain, (d, k)."""
+        return np.asarray(coef * (2.0 * self.gamma - self.variance[..., None] * coef))
+
+
+class FittedRow(_Surrogates):
+    """One row."""
 
     @cached_property
     def design(self) -> ProductDesign:
@@ -101,39 +109,24 @@ class FittedRow:
             line[j, : means.size] = np.outer(means - column.probability @ means, self.line[j])
         return line
 
-    def explained_by(self, coef: Floats) -> Floats:
-        """What of Var_w f coefficients explain, (d, k)."""
-        return _explained(coef, self.gamma, self.variance)
-
 
 @dataclass(frozen=True, eq=False)
-class FittedRows:
-    """Many rows: the arrays of `FittedRow` with a leading axis, and their cells (n, d) of the family."""
+class FittedRows(_Surrogates):
+    """Many rows, with their cells (n, d) of the family."""
 
-    positions: Ints
-    x: Floats
     cells: Ints
-    family: ProductFamily
-    coef: Floats
-    gamma: Floats
-    mean: Floats
-    inclusion: Floats
-    variance: Floats
 
     @cached_property
     def each(self) -> list[FittedRow]:
         """The single rows, each of which makes its design when it is first asked for."""
         arrays = self.coef, self.gamma, self.mean, self.inclusion, self.variance
-        positions = self.positions.tolist()
-        return [
-            FittedRow(position, x, self.family, *numbers)
-            for position, x, *numbers in zip(positions, self.x, *arrays, strict=True)
-        ]
+        rows = zip(self.position.tolist(), self.x, *arrays, strict=True)
+        return [FittedRow(self.family, *numbers) for numbers in rows]
 
     @property
     def explained(self) -> Floats:
         """What of Var_w f the surrogates explain, (n, k)."""
-        return np.asarray(_explained(self.coef, self.gamma, self.variance).sum(axis=1))
+        return np.asarray(self.explained_by(self.coef).sum(axis=1))
 
     @property
     def curves(self) -> tuple[Floats, Floats]:
@@ -142,11 +135,6 @@ class FittedRows:
         curves = np.zeros((*self.coef.shape[:2], widest, self.coef.shape[2]))
         np.put_along_axis(curves, self.cells[:, :, None, None], self.coef[:, :, None], axis=2)
         return curves, self.mean - np.einsum("nd,ndk->nk", self.inclusion, self.coef)
-
-
-def _explained(coef: Floats, gamma: Floats, variance: Floats) -> Floats:
-    """2 b·Γ - b·Σb column by column, for a diagonal Σ."""
-    return np.asarray(coef * (2.0 * gamma - variance[..., None] * coef))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +229,10 @@ class AdditiveFit:
     def effects(self) -> RowEffects:
         return self.make(self.i)
 
+    @property
+    def row(self) -> FittedRow:
+        return self.rows.each[self.i]
+
 
 @dataclass(frozen=True, eq=False)
 class TableFits:
@@ -283,7 +275,7 @@ class TableFits:
 
     def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
         (additive,) = self.additive([row])
-        masses = additive.rows.each[additive.i].masses
+        masses = additive.row.masses
         pairs = list(combinations((j for j in columns if masses[j].size > 1), 2))
         few = max(_ALL_PAIRS, _CANDIDATES * top)
         if self._is_sampled(row) or self.form is None:
@@ -308,7 +300,7 @@ class TableFits:
             return []
         if len(pairs) > few:
             pairs = [pair.columns for pair in _ranked_pairs(masses, pairs, additive, output)[:few]]
-        values = cells.pairs(additive.rows.each[additive.i].cut, pairs)
+        values = cells.pairs(additive.row.cut, pairs)
         if values is None:
             return _ranked_pairs(masses, pairs, additive, output)
         return [
@@ -324,7 +316,7 @@ class TableFits:
         if self.family.slopes is None or not self.family.slopes[column]:
             return texts
         (additive,) = self.additive([row])
-        cells = additive.rows.each[additive.i].cut.coordinates[column].marginal.cells
+        cells = additive.row.cut.coordinates[column].marginal.cells
         assert isinstance(cells, BinCells)  # noqa: S101 - slopes are of numbers
         if cells.count == 1:
             return texts
@@ -379,7 +371,7 @@ class TableFits:
             # as Γ is already
             coef = coef * numbers.units[:, :, None]
             inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
-        return FittedRows(at, x, cells, self.family, coef, gamma, mean, inclusion, variance)
+        return FittedRows(self.family, at, x, coef, gamma, mean, inclusion, variance, cells)
 
     def _fidelities_of(self, positions: list[int]) -> Iterable[tuple[Floats, Floats]]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
@@ -399,9 +391,8 @@ class TableFits:
         form, rows = self.form, self._rows_at(positions)
         if form.cells is not None:
             return self._exactly(form, form.cells, rows)
-        variances = form.variances(rows)
-        each = enumerate(rows.each)
-        return (_estimated(form.rows(row), rows, i, self._unit, variances[i]) for i, row in each)
+        variances = enumerate(form.variances(rows))
+        return (_estimated(form.rows(rows.each[i]), rows, i, self._unit, v) for i, v in variances)
 
     def _estimated(self, positions: list[int]) -> Iterable[AdditiveFit]:
         rows = self._rows_at(positions)

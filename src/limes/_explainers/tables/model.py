@@ -6,7 +6,7 @@ as it was read, its expectation, and the pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -37,7 +37,7 @@ from limes._explainers.reading import (
     product_rows,
     shuffled,
 )
-from limes._explainers.results import RowWarnings
+from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
 from limes._explainers.tables.table import EncodedRows, Table
@@ -131,12 +131,13 @@ class TabularModel:
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
         numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
-        by_model = [j for j in numbers if not _has_bins(options.bins, j)]
-        if len(by_model) < len(numbers):
-            (name, *_) = (table.names[j] for j in numbers if j not in by_model)
+        bins = options.bins if isinstance(options.bins, list | tuple) else ()
+        cut = [j for j in numbers if j < len(bins) and bins[j] is not None]
+        by_model = [j for j in numbers if j not in cut]
+        if cut:
             reading = reading.unread(
-                f"the model takes column {name!r} for categories, and bins= cuts it as a number: pass None "
-                "in its place"
+                f"the model takes column {table.names[cut[0]]!r} for categories, and bins= cuts it as a "
+                "number: pass None in its place"
             )
         table = table.with_categories(by_model)
         marginals = fit_laws(table, options.bins, options.target, options.law_in_bin)
@@ -179,7 +180,7 @@ class TabularModel:
     def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
         """Return rows ``X`` as a matrix, and the model that explains them, wider if categories are new."""
         try:
-            rows = _encode(self.table, X, errors)
+            rows = self.table.encode_rows(X, errors)
         except InputError:
             wider = self._admitting(X, errors)
             if wider is None:
@@ -188,7 +189,7 @@ class TabularModel:
             wider = self._admitting(X, errors) if rows.errors else None
             if wider is None:
                 return self, rows
-        return wider, _encode(wider.table, X, errors)
+        return wider, wider.table.encode_rows(X, errors)
 
     def _admitting(self, X: Any, errors: str) -> TabularModel | None:
         """Return the same for rows ``X`` with categories that the background does not have.
@@ -201,7 +202,7 @@ class TabularModel:
         table = self.table.with_levels_of(X)
         if table is self.table:
             return None
-        rows = few_rows(_encode(table, X, errors).matrix)
+        rows = few_rows(table.encode_rows(X, errors).matrix)
         return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
 
     def _of_table(self, table: Table, rows: Floats) -> TabularModel | None:
@@ -319,9 +320,15 @@ class TabularModel:
         cells: Ints,
         fitted: Fitted,
         predictions: Floats,
-        sampling: Mapping[int, tuple[str, ...]],
     ) -> tuple[tuple[str, ...], ...]:
-        warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, sampling)
+        if not self.warns:
+            return ((),) * len(rows)
+        of_samples = {}
+        if fitted.sampled is not None:
+            names, outputs = self.table.names, self.bound.reading.outputs
+            sampling, kind = self.options.sampling.sampling, OCCURRING if self.options.is_joint else PERTURBED
+            of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
+        warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
         remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
         return tuple((remark, *texts) for texts in warnings) if remark else warnings
@@ -331,18 +338,6 @@ class TabularModel:
         return replaced_labels(
             self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
         )
-
-
-def _encode(table: Table, X: Any, errors: str) -> EncodedRows:
-    """Turn rows into a matrix: all of them for "raise", those whose cells are all usable for "row"."""
-    if errors == "row":
-        return table.encode_good(X)
-    matrix = table.encode(X)
-    return EncodedRows(matrix, np.arange(len(matrix)), {})
-
-
-def _has_bins(bins: Any, j: int) -> bool:
-    return isinstance(bins, list | tuple) and j < len(bins) and bins[j] is not None
 
 
 def _family(
@@ -617,7 +612,8 @@ class _Binding:
             return reading.compared(rows, answers, self.probe.where)
         margin, allowed = reading.margin.predict, reading.allowance(answers)
         curve = matching_curve(margin(rows), answers, reading.output.pick, allowed)
-        by_form = None if curve is None else _BehindCurve(margin, curve)
+        # unlike a closure it can be pickled
+        by_form = None if curve is None else partial(_behind_curve, margin, curve)
         return replace(reading, by_form=by_form, allowed=allowed)
 
     def _quickest(self, reading: Reading) -> Predict:
@@ -647,15 +643,8 @@ class _Binding:
             return None
 
 
-@dataclass(frozen=True, eq=False)
-class _BehindCurve:
-    """A margin and the curve behind it, (n, d) -> answers; unlike a closure it can be pickled."""
-
-    margin: Predict
-    curve: Predict
-
-    def __call__(self, x: Floats) -> Floats:
-        return self.curve(self.margin(x))
+def _behind_curve(margin: Predict, curve: Predict, x: Floats) -> Floats:
+    return curve(margin(x))
 
 
 # -- rows on which form and model are compared ---------------------------------------------------------------

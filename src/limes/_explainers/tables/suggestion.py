@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ _BANDWIDTHS = (0.5, 2.0)
 _WORTH = 0.01
 # Rows of the common law around each explained row
 _DRAWS = 2048
+# Numbers of each design, by their names
+_NUMBERS = ("fidelity", "fidelity_errors", "own_fidelity", "noise", "locality")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,14 +74,7 @@ class DesignSuggestion(Printable):
         return f"<DesignSuggestion: {self.name}; {self.reason}>"
 
     def _card(self) -> Card:
-        columns = (
-            self.names,
-            self.fidelity,
-            self.fidelity_errors,
-            self.own_fidelity,
-            self.noise,
-            self.locality,
-        )
+        columns = self.names, *(getattr(self, name) for name in _NUMBERS)
         return Card(
             title=f"suggested design: {self.name}",
             subtitle=self.reason,
@@ -108,11 +104,11 @@ class _Judged:
 
     name: str
     options: Mapping[str, Any]
-    fidelity: float
-    fidelity_error: float
-    own_fidelity: float
-    noise: float
-    locality: float
+    numbers: Floats  # by _NUMBERS
+
+    @property
+    def fidelity(self) -> float:
+        return float(self.numbers[0])
 
 
 def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
@@ -157,22 +153,20 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     ]
     draws = [(drawn, predict(drawn).reshape(_DRAWS, -1)) for drawn in x]
     every = [_judge(name, explainer.with_design(bins=bins), draws, X) for name, bins in _BINS.items()]
-    best = max(every, key=_fidelity)
+    fidelity = attrgetter("fidelity")
+    best = max(every, key=fidelity)
     bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
     if np.isfinite(bandwidth):
-        others = [factor * bandwidth for factor in _BANDWIDTHS]
-        more = [
-            _judge(
-                f"{best.name}, ν = {other:.3g}", explainer.with_design(bins=bins, bandwidth=other), draws, X
-            )
-            for other in others
-        ]
+        more = []
+        for other in (factor * bandwidth for factor in _BANDWIDTHS):
+            design = explainer.with_design(bins=bins, bandwidth=other)
+            more.append(_judge(f"{best.name}, ν = {other:.3g}", design, draws, X))
         every += more
-        wider_or_narrower = max(more, key=_fidelity)
+        wider_or_narrower = max(more, key=fidelity)
         # another bandwidth changes what is explained: R² must rise by enough
         if wider_or_narrower.fidelity > best.fidelity + _WORTH:
             best = wider_or_narrower
-    second = max((judged for judged in every if judged is not best), key=_fidelity)
+    second = max((judged for judged in every if judged is not best), key=fidelity)
     return DesignSuggestion(
         name=best.name,
         options=best.options,
@@ -182,16 +176,8 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
         ),
         names=tuple(judged.name for judged in every),
         candidates=tuple(judged.options for judged in every),
-        fidelity=np.array([judged.fidelity for judged in every]),
-        fidelity_errors=np.array([judged.fidelity_error for judged in every]),
-        own_fidelity=np.array([judged.own_fidelity for judged in every]),
-        noise=np.array([judged.noise for judged in every]),
-        locality=np.array([judged.locality for judged in every]),
+        **dict(zip(_NUMBERS, np.stack([judged.numbers for judged in every], axis=1), strict=True)),
     )
-
-
-def _fidelity(judged: _Judged) -> float:
-    return judged.fidelity
 
 
 def _judge(name: str, explainer: Any, draws: Sequence[tuple[Floats, Floats]], X: Any) -> _Judged:
@@ -214,17 +200,12 @@ def _judge(name: str, explainer: Any, draws: Sequence[tuple[Floats, Floats]], X:
     safe = np.where(features.variance > 0, features.variance, np.inf)
     errors = np.sqrt((rest[:, None] / (effective[:, None, None] * safe[:, :, None])).sum(axis=(1, 2)))
     size = np.sqrt((values**2).sum(axis=(1, 2)))
-    fidelity, fidelity_error = np.median(fits, axis=0).tolist()
-    has_bins = explanation.provenance["bins"] is not None
-    return _Judged(
-        name,
-        explainer.design_options,
-        fidelity,
-        fidelity_error,
-        float(np.median(own_fidelity.mean(axis=1))),
-        float(np.median(np.divide(errors, size, out=np.zeros(n), where=size > 0))),
-        float(np.median(features.inclusion.mean(axis=1))) if has_bins else np.nan,
-    )
+    locality = features.inclusion.mean(axis=1)
+    if explanation.provenance["bins"] is None:
+        locality = np.full(n, np.nan)
+    noise = np.divide(errors, size, out=np.zeros(n), where=size > 0)
+    numbers = np.column_stack([fits, own_fidelity.mean(axis=1), noise, locality])
+    return _Judged(name, explainer.design_options, np.median(numbers, axis=0))
 
 
 def _r_squared(f: Floats, rest_of_f: Floats) -> tuple[float, float]:

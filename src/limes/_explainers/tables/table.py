@@ -631,29 +631,29 @@ class Table:
         pairs = zip(self.columns, arrays, strict=True)
         return np.column_stack([encode(column, values) for column, values in pairs])
 
-    def encode_good(self, X: Any) -> EncodedRows:
-        """Turn the rows whose cells are all usable into a matrix; say what is wrong with the others."""
-        if self._numbers(X) is not None:
+    def encode_rows(self, X: Any, errors: str) -> EncodedRows:
+        """Turn rows into a matrix: all of them, for "row" those whose cells are all usable."""
+        if errors == "raise" or self._numbers(X) is not None:
             matrix = self.encode(X)
             return EncodedRows(matrix, np.arange(len(matrix)), {})
         arrays = self._aligned(open_table(X))
-        n, errors = arrays[0].size, dict[int, str]()
+        n, wrong = arrays[0].size, dict[int, str]()
         while True:
-            positions = np.setdiff1d(np.arange(n), [*errors])
+            positions = np.setdiff1d(np.arange(n), [*wrong])
             if not positions.size:
                 raise InputError(
-                    f"no row can be explained: {next(iter(errors.values()), 'there are no rows')}"
+                    f"no row can be explained: {next(iter(wrong.values()), 'there are no rows')}"
                 )
-            before = len(errors)
+            before = len(wrong)
             columns = []
             for column, values in zip(self.columns, arrays, strict=True):
                 try:
                     columns.append(encode(column, values[positions]))
                 except CellError as error:
                     for row, text in error.rows.items():
-                        errors.setdefault(int(positions[row]), text)
-            if len(errors) == before:
-                return EncodedRows(np.column_stack(columns), positions, errors)
+                        wrong.setdefault(int(positions[row]), text)
+            if len(wrong) == before:
+                return EncodedRows(np.column_stack(columns), positions, wrong)
 
     def _numbers(self, X: Any) -> Reals | None:
         """X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""

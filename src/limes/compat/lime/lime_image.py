@@ -19,15 +19,10 @@ from limes._explainers.image import (
     checked_labels,
     filled,
     filler,
-    image_areas,
-    image_conditions,
-    image_fingerprint,
-    image_picture,
     mean_colours,
     quickshift,
     rgb,
     segmenter,
-    superpixel_names,
     superpixels,
 )
 from limes.compat.lime import lime_base
@@ -136,7 +131,7 @@ class ImageAdapter(DataAdapter):
         return Limits(prediction, limits, ask, lambda: explanation)
 
     def fingerprint(self, instance: MaskedImage) -> Sequence[int]:
-        return image_fingerprint(instance)
+        return Photograph.whole(instance).key
 
     def draw(
         self,
@@ -152,12 +147,12 @@ class ImageAdapter(DataAdapter):
         return np.asarray(predict(rows, progress=progress))
 
     def describe(self, instance: MaskedImage) -> dict[str, Any]:
-        conditions = image_conditions(instance.labels)
+        image = Photograph.whole(instance)
         return {
-            "feature_names": superpixel_names(instance.size),
-            "conditions": (conditions,),
-            "data": image_areas(instance.labels),
-            "provenance": {"meaning": MEANING, **image_picture(instance, conditions)},
+            "feature_names": image.names,
+            "conditions": (image.conditions,),
+            "data": image.data[None],
+            "provenance": {"meaning": MEANING, **image.picture},
         }
 
 
