@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -48,13 +48,16 @@ from limes.compat.lime.lime_base import (
     report,
     selected,
 )
-from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
+from limes.designs._exchangeable import LARGEST_ENUMERATION
+from limes.designs._product import Features
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.caller import FAILURES, failure_text
 from limes.models._calling.outputs import clusters_of, prediction_method
 
 if TYPE_CHECKING:
+    from limes._explainers.masked import MaskedExplainer, MaskedInput
     from limes._explanation import Explanation as LimesExplanation
+    from limes.models._documents import Document
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
@@ -264,8 +267,17 @@ class DataAdapter(ABC):
         """What the limit does not cover, in words, and whether the call has it."""
 
     @abstractmethod
-    def limits(self, call: Call, seed: int) -> Limits:
-        """The limit at the instance, by an explainer of limes with this seed."""
+    def fit(self, call: Call, seed: int) -> LimesFit:
+        """What an explainer of limes with this seed computes at the instance."""
+
+    @abstractmethod
+    def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
+        """The model's answers (n, k) to rows of w."""
+
+    def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
+        """The explanation of some outputs, or the only one of a regression, as limes has it."""
+        whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
+        return whole if call.predict.mode == "regression" else whole[..., outputs]
 
     @abstractmethod
     def fingerprint(self, instance: Any) -> Sequence[int]:
@@ -293,45 +305,112 @@ class DataAdapter(ABC):
         return None
 
 
+class LimesFit(NamedTuple):
+    """What an explainer of limes fitted: a `TabularFit` or `FittedItem`."""
+
+    explainer: Any
+    result: Any
+    # moments of the features, in lime's units
+    features: Features
+    # R² of the surrogates, (k,) or (); NaN where it takes some time to compute
+    fidelity: Floats
+
+
 def least_subset_calls(d: int) -> int:
     """Model calls that the limit of d words or superpixels needs; all 2^d where these are fewer."""
     return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
-    """One output's surrogate on all features of lime, and the moments of these.
+class MaskedAdapter(DataAdapter):
+    """Texts and images, of whose words or superpixels some are removed."""
 
-    Coefficients, standard errors, Γ, means and values at the instance are (d,), the Gram matrix is Σ.
-    ``fidelity`` is the surrogate's R², NaN where it takes some time to compute.
+    # words for too few samples
+    few: ClassVar[str] = "num_samples < {}"
+    # facts for the provenance beside those of an input
+    facts: ClassVar[Mapping[str, Any]] = {}
+    # as many features as R² is computed for at once, where a sample does not have it
+    most_enumerated: ClassVar[float] = np.inf
+    bandwidth: float
+
+    @abstractmethod
+    def item(self, instance: Any) -> MaskedInput | Document:
+        """The input as limes has it."""
+
+    @abstractmethod
+    def is_read(self, call: Call) -> bool:
+        """Whether the model is one that may be read, and need not be called."""
+
+    @abstractmethod
+    def explainer(self, call: Call, seed: int) -> MaskedExplainer[Any]:
+        """The explainer of limes for the call's model and labels."""
+
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        least = least_subset_calls(self.item(call.instance).size)
+        return {self.few.format(least): call.num_samples < least and not self.is_read(call)}
+
+    def fit(self, call: Call, seed: int) -> LimesFit:
+        explainer, item = self.explainer(call, seed), self.item(call.instance)
+        # every feature has a coefficient, as lime has it, also one whose removal changes nothing
+        result: Any = explainer._fit(item, progress=call.progress)  # noqa: SLF001
+        fidelity = result.fitted.surrogate.fidelity
+        if np.isnan(fidelity).any() and item.size <= self.most_enumerated:
+            fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
+        return LimesFit(explainer, result, result.fitted.features, fidelity)
+
+    def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:  # noqa: ARG002 - the same rows in all calls
+        rows, _ = fit.result.fitted.features.sample(SCORED_ROWS, np.random.SeedSequence(0))
+        return np.asarray(fit.result.model.predict(rows).reshape(SCORED_ROWS, -1))
+
+    def describe(self, instance: Any) -> dict[str, Any]:
+        item = self.item(instance)
+        return {
+            "feature_names": item.names,
+            "conditions": (item.conditions,),
+            "data": item.data[None],
+            "provenance": {**self.facts, **item.picture},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """One output's surrogate on all features of lime: coefficients and standard errors (d,).
+
+    ``fidelity`` is its R², NaN where it takes some time to compute.
     """
 
     coef: Floats
     errors: Floats
     intercept: float
     fidelity: float
-    gram: Floats
-    gamma: Floats
-    mean: Floats
-    at_instance: Floats
+    features: Features
+
+    @cached_property
+    def gram(self) -> Floats:
+        return self.features.gamma(np.eye(len(self.coef)))
+
+    @cached_property
+    def gamma(self) -> Floats:
+        return self.features.gamma(self.coef)
 
     def fit(self, count: int, selection: str) -> LocalFit:
         if len(self.coef) == 1:  # nothing to select from
             used = np.zeros(1, dtype=np.int64)
         else:
-            equations = CentredEquations(self.gram, self.gamma, self.at_instance, lambda: self.coef)
+            at_instance = self.features.at_instance
+            equations = CentredEquations(self.gram, self.gamma, at_instance, lambda: self.coef)
             used = selected(equations, count, selection)
         coef = self._coef(used)
         order = np.argsort(-np.abs(coef), kind="stable")
         used, coef = used[order], coef[order]
-        intercept = self._mean_answer - float(self.mean[used] @ coef)
+        intercept = self._mean_answer - float(self.features.inclusion[used] @ coef)
         return LocalFit(
             intercept=intercept,
             features=used,
             coef=coef,
             errors=self.errors[used],
             score=np.nan if isnan(self.fidelity) else self.share(used, coef) * self.fidelity,
-            local_pred=intercept + float(self.at_instance[used] @ coef),
+            local_pred=intercept + float(self.features.at_instance[used] @ coef),
         )
 
     def share(self, used: Ints, coef: Floats) -> float:
@@ -346,63 +425,46 @@ class Limit:
 
     @property
     def _mean_answer(self) -> float:
-        return self.intercept + float(self.mean @ self.coef)
-
-
-def exchangeable_limit(
-    coef: Floats, errors: Floats, intercept: float, fidelity: float, design: ExchangeableDesign
-) -> Limit:
-    gram, gamma = design.gamma(np.eye(design.size)), design.gamma(coef)
-    return Limit(coef, errors, intercept, fidelity, gram, gamma, design.inclusion, design.at_instance)
-
-
-def exchangeable_limits(
-    columns: Mapping[int, int],
-    coef: Floats,
-    errors: Floats,
-    intercepts: Floats,
-    fidelity: Floats,
-    design: ExchangeableDesign,
-) -> dict[int, Limit]:
-    """Limits of one text or image by label: arrays (1, d, k) or (1, d), and (1, k) or (1,).
-
-    ``columns`` has the position of each label among the k outputs.
-    """
-    coef, errors = coef.reshape(design.size, -1), errors.reshape(design.size, -1)
-    intercepts, fidelity = intercepts.ravel(), fidelity.ravel()
-    return {
-        k: exchangeable_limit(coef[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), design)
-        for k, i in columns.items()
-    }
-
-
-class Limits(NamedTuple):
-    """What an adapter computes for one instance: the model's answer (k,) at it, and limits by label.
-
-    ``ask`` calls the model with rows of w, for answers (n, k), when a bound is read. ``explanation`` makes
-    that of limes, whose outputs are the labels in their order.
-    """
-
-    prediction: Floats
-    by_label: Mapping[int, Limit]
-    ask: Callable[[], Floats]
-    explanation: Callable[[], LimesExplanation]
+        return self.intercept + float(self.features.inclusion @ self.coef)
 
 
 def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbose: bool) -> Surrogates:
     """Answer a call by the limit; scores and bounds are computed when they are read."""
     with _unwrapped_errors():
-        limits = adapter.limits(call, seed)
-    fits = {k: one.fit(call.num_features, selection) for k, one in limits.by_label.items()}
+        fit = adapter.fit(call, seed)
+    prediction = call.prediction
+    if prediction is None:
+        prediction = call.predict.checked(fit.result.predictions.reshape(1, -1))[0]
+    labels = call.choose_labels(prediction)
+    # images are explained for their labels alone
+    outputs = labels if call.prediction is None else list(range(len(labels)))
+    limits = dict(zip(labels, _limits(fit, outputs, adapter.units), strict=True))
+    fits = {k: one.fit(call.num_features, selection) for k, one in limits.items()}
     if verbose:
-        for k, fit in fits.items():
-            report(fit, float(limits.prediction[k]))
+        for k, one in fits.items():
+            report(one, float(prediction[k]))
 
     def scores() -> dict[int, float]:
-        whole = zip(fits.items(), np.atleast_1d(limits.explanation().fidelity[0]).tolist(), strict=True)
-        return {k: limits.by_label[k].share(fit.features, fit.coef) * r2 for (k, fit), r2 in whole}
+        whole = zip(fits.items(), np.atleast_1d(explanation().fidelity[0]).tolist(), strict=True)
+        return {k: limits[k].share(one.features, one.coef) * r2 for (k, one), r2 in whole}
 
-    return Surrogates(fits, limits.prediction, scores, lambda: _bounds(limits.ask()), limits.explanation)
+    explanation = cache(partial(adapter.explanation, call, fit, outputs))
+    return Surrogates(fits, prediction, scores, lambda: _bounds(adapter.near(call, fit, seed)), explanation)
+
+
+def _limits(fit: LimesFit, outputs: Sequence[int], units: tuple[Floats, Floats] | None) -> list[Limit]:
+    """Limits of some outputs, of features in lime's units."""
+    surrogate, d = fit.result.fitted.surrogate, len(fit.features.inclusion)
+    coef, errors = (b.reshape(d, -1) for b in (surrogate.coef, surrogate.standard_errors))
+    intercepts, fidelity = surrogate.intercept.ravel(), np.ravel(fit.fidelity)
+    if units is not None:
+        scale, origin = units
+        intercepts = intercepts + origin @ coef
+        coef, errors = coef * scale[:, None], errors * scale[:, None]
+    return [
+        Limit(coef[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), fit.features)
+        for i in outputs
+    ]
 
 
 def _bounds(answers: Floats) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,14 +15,18 @@ from limes._arrays import Floats, Ints, column_stds
 from limes._checks import check_size
 from limes._expectations.sampled import least_calls
 from limes._explainers.tables.table import Table
-from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, Limit, Limits
+from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, LimesFit
 from limes.compat.lime.discretize import BaseDiscretizer, make_discretizer
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Pairs, renamed
 from limes.designs import BinStatistics
+from limes.designs._product import FeatureTable
 from limes.exceptions import InputError
 from limes.models._calling.outputs import prediction_method
 from limes.models._identity import ModelState, state_of
+
+if TYPE_CHECKING:
+    from limes._explanation import Explanation as LimesExplanation
 
 # Rows drawn from statistics, where there are no training data to check a model on
 _STAND_INS = 200
@@ -265,42 +269,25 @@ class TableAdapter(_ColumnsAdapter):
             "training_data_stats of categories": bool(self._stats) and not numeric.all(),
         }
 
-    def limits(self, call: Call, seed: int) -> Limits:
-        explainer = self._explainer(call, seed)
-        row = self.table.decode(call.instance[None])
-        result = explainer._fit(row, progress=False)  # noqa: SLF001
-        prediction = call.predict.checked(result.predictions.reshape(1, -1))[0]
-        labels = call.choose_labels(prediction)
-        surrogate, (scale, origin) = result.fitted.surrogate, self.units
-        coef, errors = (b.reshape(len(scale), -1) for b in (surrogate.coef, surrogate.standard_errors))
-        intercepts = surrogate.intercept.reshape(-1) + origin @ coef
-        coef, errors = coef * scale[:, None], errors * scale[:, None]
-        moments = result.fitted.features.select(np.array(0))
-        variance, gram = moments.variance / scale**2, np.diag(moments.variance / scale**2)
-        means = (moments.inclusion - origin) / scale, (moments.at_instance - origin) / scale
-        limits = {
-            k: Limit(
-                coef[:, k], errors[:, k], float(intercepts[k]), np.nan, gram, variance * coef[:, k], *means
-            )
-            for k in labels
-        }
+    def fit(self, call: Call, seed: int) -> LimesFit:
+        explainer, (scale, origin) = self._explainer(call, seed), self.units
+        result = explainer._fit(self.table.decode(call.instance[None]), progress=False)  # noqa: SLF001
+        its = result.fitted.features.select(np.array(0))
+        mean, at_instance = (its.inclusion - origin) / scale, (its.at_instance - origin) / scale
+        features = FeatureTable(mean, its.variance / scale**2, at_instance, its.log_weight)
+        return LimesFit(explainer, result, features, np.full_like(result.predictions, np.nan))
 
-        def ask() -> Floats:
-            from scipy.stats import qmc
+    def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
+        from scipy.stats import qmc
 
-            design = explainer.design(row)
-            levels = qmc.Sobol(design.size, rng=np.random.default_rng(seed)).random(SCORED_ROWS)
-            return self.ask(call.predict, design.draw(levels)[0])
+        design = fit.explainer.design(self.table.decode(call.instance[None]))
+        levels = qmc.Sobol(design.size, rng=np.random.default_rng(seed)).random(SCORED_ROWS)
+        return self.ask(call.predict, design.draw(levels)[0])
 
-        def explanation() -> Any:
-            whole = explainer._to_explanation(result)  # noqa: SLF001
-            return renamed(
-                whole if call.predict.mode == "regression" else whole[..., labels],
-                feature_names=tuple(self.names),
-                conditions=(self._conditions(call.instance),),
-            )
-
-        return Limits(prediction, limits, ask, explanation)
+    def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
+        original = super().explanation(call, fit, outputs)
+        conditions = (self._conditions(call.instance),)
+        return renamed(original, feature_names=tuple(self.names), conditions=conditions)
 
     def _explainer(self, call: Call, seed: int) -> Any:
         # that of the last call of the same function, if the model was not fitted again since
@@ -464,8 +451,10 @@ class SparseTableAdapter(_ColumnsAdapter):
     def only_sampled(self, call: Call) -> dict[str, bool]:
         return {**super().only_sampled(call), "sparse tables": True}
 
-    def limits(self, call: Call, seed: int) -> Limits:
+    def fit(self, call: Call, seed: int) -> LimesFit:
         raise NotImplementedError
+
+    near = fit  # type: ignore[assignment]
 
     def fingerprint(self, instance: Any) -> Sequence[int]:
         columns, values = _held(instance)
