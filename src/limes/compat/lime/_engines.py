@@ -222,13 +222,6 @@ def _both_classes(p: Floats) -> Floats:
     return np.hstack([1.0 - p, p])
 
 
-class Override(NamedTuple):
-    """A user's own way to draw rows: a method of lime's that a subclass overrides, or that was rebound."""
-
-    name: str
-    draw: Callable[[], PerturbedRows]
-
-
 @dataclass(frozen=True, eq=False)
 class Call:
     """One checked call of ``explain_instance``, with lime's options, of any kind of data."""
@@ -247,7 +240,6 @@ class Call:
     progress: bool = False
     # the model's answer (k,) at the instance, where it was asked already
     prediction: Floats | None = None
-    override: Override | None = None
 
     def __post_init__(self) -> None:
         check_count("num_features", self.num_features)
@@ -266,13 +258,13 @@ class DataAdapter(ABC):
     def only_sampled(self, call: Call) -> dict[str, bool]:
         """What the limit does not cover, in words, and whether the call has it."""
 
-    @abstractmethod
     def fit(self, call: Call, seed: int) -> LimesFit:
-        """What an explainer of limes with this seed computes at the instance."""
+        """What an explainer of limes with this seed computes at the instance, where it covers the data."""
+        raise NotImplementedError
 
-    @abstractmethod
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
-        """The model's answers (n, k) to rows of w."""
+        """The model's answers (n, k) to rows of w, where there is a limit."""
+        raise NotImplementedError
 
     def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
         """The explanation of some outputs, or the only one of a regression, as limes has it."""
@@ -284,12 +276,12 @@ class DataAdapter(ABC):
         """Whole numbers that tell instances apart: with the seed, they are the seed of lime's rows."""
 
     @abstractmethod
-    def draw(self, instance: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
         """Features (n, m) as lime draws them, the instance's first, and the rows to be asked about."""
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:  # noqa: ARG002
+    def ask(self, call: Call, rows: Any) -> Floats:
         """Answers (n, k) to rows of `draw`."""
-        return np.asarray(predict(rows))
+        return np.asarray(call.predict(rows))
 
     @abstractmethod
     def describe(self, instance: Any) -> dict[str, Any]:
@@ -481,9 +473,10 @@ def _unwrapped_errors() -> Iterator[None]:
         raise
 
 
-def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: int) -> Surrogates:
-    """Answer a call as lime does: draw rows, which depend on seed and instance alone, call the model, fit."""
-    near = perturbed_rows(adapter, call, seed) if call.override is None else call.override.draw()
+def sampled(
+    adapter: DataAdapter, call: Call, near: PerturbedRows, base: Any, selection: str, seed: int
+) -> Surrogates:
+    """Answer a call by a fit to rows near the instance, as lime does; the seed is told."""
     distance = near.distances
     if distance is None:
         distance = adapter.distance_unit * distances(near.features, call.metric, adapter.metric)
@@ -508,11 +501,12 @@ def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: i
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
+    """Draw rows as lime does, which depend on seed and instance alone, and call the model."""
     rng = np.random.default_rng([seed, *adapter.fingerprint(call.instance)])
-    features, rows = adapter.draw(call.instance, call.num_samples, rng, call.sampling)
+    features, rows = adapter.draw(call, rng)
     # first what may be refused, then what may take long
     distance = adapter.distance_unit * distances(features, call.metric, adapter.metric)
-    return PerturbedRows(features, adapter.ask(call.predict, rows, progress=call.progress), distance)
+    return PerturbedRows(features, adapter.ask(call, rows), distance)
 
 
 def _foreign_fit(
@@ -605,12 +599,15 @@ class EngineSeeds(NamedTuple):
         return cls(limit=seed if seeded else 0, lime=seed)
 
 
-class BaseExplainer:
+class BaseExplainer(ABC):
     """Options, seeds and engines of lime's explainers, and which engine answers a call.
 
     ``random_state``, ``feature_selection``, ``base`` and ``base.kernel_fn`` may be rebound, as lime's may:
     the next call uses them.
     """
+
+    # lime's own method that draws rows, which users call and override by its name
+    _draws: ClassVar[str]
 
     def __init__(
         self,
@@ -648,12 +645,17 @@ class BaseExplainer:
         self._weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
         self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
 
-    def _override(self, owner: type, method: str, draw: Callable[[], PerturbedRows]) -> Override | None:
-        # None where the method is still that of lime's explainer
-        function = getattr(getattr(self, method), "__func__", None)
-        if function is getattr(owner, method):
-            return None
-        return Override(f"your own {method.removeprefix(f'_{owner.__name__}')}", draw)
+    @abstractmethod
+    def _own_rows(self, call: Call) -> PerturbedRows:
+        """Rows that `_draws` returns, the method by which lime draws them, where it is the user's own."""
+
+    @property
+    def _override(self) -> str:
+        # the user's own method, that of a subclass or one that was rebound, as reasons call it
+        owner = next(kind for kind in type(self).__mro__ if "_draws" in vars(kind))
+        function = getattr(getattr(self, self._draws), "__func__", None)
+        is_own = function is not vars(owner)[self._draws]
+        return f"your own {self._draws.removeprefix(f'_{owner.__name__}')}" if is_own else ""
 
     def _only_sampled(self, call: Call) -> list[str]:
         own_base = type(self.base) is not LimeBase
@@ -664,8 +666,8 @@ class BaseExplainer:
             type(self.base).__name__: own_base,
             "base.kernel_fn": not own_base and self.base.kernel_fn is not self._weigh,
         }
-        if call.override is not None:
-            uses[call.override.name] = True
+        if self._override:
+            uses[self._override] = True
         return [option for option, is_used in (uses | self._adapter.only_sampled(call)).items() if is_used]
 
     @one_blas_thread()
@@ -678,7 +680,9 @@ class BaseExplainer:
         if name == "limit":
             surrogates = limit(self._adapter, call, selection, seeds.limit, verbose=self._verbose)
         else:
-            surrogates = sampled(self._adapter, call, self.base, selection, seeds.lime)
+            own = bool(self._override)
+            near = self._own_rows(call) if own else perturbed_rows(self._adapter, call, seeds.lime)
+            surrogates = sampled(self._adapter, call, near, self.base, selection, seeds.lime)
         options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
         return {"surrogates": surrogates, **options}
 

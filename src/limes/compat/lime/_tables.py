@@ -78,6 +78,13 @@ def _latin(count: int, d: int, rng: np.random.Generator) -> Floats:
     return np.asarray(qmc.LatinHypercube(d, rng=rng).random(count))
 
 
+def _standard_normal(levels: Floats) -> Floats:
+    from scipy.special import ndtri
+
+    # a level of 0 or 1 has no finite quantile
+    return np.asarray(ndtri(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)))
+
+
 # Levels (n, d) in (0, 1) of the columns' distribution functions, by lime's names
 SAMPLINGS: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "gaussian": lambda count, d, rng: rng.random((count, d)),
@@ -282,7 +289,7 @@ class TableAdapter(_ColumnsAdapter):
 
         design = fit.explainer.design(self.table.decode(call.instance[None]))
         levels = qmc.Sobol(design.size, rng=np.random.default_rng(seed)).random(SCORED_ROWS)
-        return self.ask(call.predict, design.draw(levels)[0])
+        return self.ask(call, design.draw(levels)[0])
 
     def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
         original = super().explanation(call, fit, outputs)
@@ -329,12 +336,16 @@ class TableAdapter(_ColumnsAdapter):
     def fingerprint(self, instance: Floats) -> Sequence[int]:
         return (*self._bin_seeds, *instance.view(np.uint32).tolist())
 
-    def draw(
-        self, instance: Floats, count: int, rng: np.random.Generator, sampling: str
-    ) -> tuple[Floats, Any]:
-        if not np.isfinite(self.table.matrix).all() or not np.isfinite(instance).all():
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        return self.sample(call.instance, call.num_samples, rng, call.sampling)
+
+    def sample(
+        self, row: Floats, count: int, rng: np.random.Generator, sampling: str
+    ) -> tuple[Floats, Floats]:
+        """Features (count, d) as lime draws them, the row's first, and the rows themselves."""
+        if not np.isfinite(self.table.matrix).all() or not np.isfinite(row).all():
             raise InputError('engine "lime" takes no missing values: impute them, or use engine "limit"')
-        return self._drawn(instance, count, rng, sampling)
+        return self._drawn(row, count, rng, sampling)
 
     def _drawn(
         self, row: Floats, count: int, rng: np.random.Generator, sampling: str
@@ -361,14 +372,11 @@ class TableAdapter(_ColumnsAdapter):
         return self.discretizer.drawn(j, cells.astype(int), inside), np.append(1.0, cells == instance_cell)
 
     def _drawn_numbers(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
-        from scipy.special import ndtri
-
-        centre = x if self.around else self.mean[j]
-        values = centre + self.scale[j] * ndtri(np.clip(levels, 2.0**-54, 1.0 - 2.0**-53))
+        values = (x if self.around else self.mean[j]) + self.scale[j] * _standard_normal(levels)
         return values, (np.append(x, values) - self.mean[j]) / self.scale[j]
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
-        return super().ask(predict, self.table.decode(rows), progress=progress)
+    def ask(self, call: Call, rows: Any) -> Floats:
+        return super().ask(call, self.table.decode(rows))
 
     def describe(self, instance: Floats) -> dict[str, Any]:
         from limes._explainers.tables.model import SLOPE_MEANING
@@ -451,26 +459,19 @@ class SparseTableAdapter(_ColumnsAdapter):
     def only_sampled(self, call: Call) -> dict[str, bool]:
         return {**super().only_sampled(call), "sparse tables": True}
 
-    def fit(self, call: Call, seed: int) -> LimesFit:
-        raise NotImplementedError
-
-    near = fit  # type: ignore[assignment]
-
     def fingerprint(self, instance: Any) -> Sequence[int]:
         columns, values = _held(instance)
         return (*columns.tolist(), *values.view(np.uint32).tolist())
 
-    def draw(self, instance: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
-        from scipy.special import ndtri
-
-        columns, held = _held(instance)
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
+        columns, held = _held(call.instance)
         scale = self.scale[columns]
-        levels = SAMPLINGS[sampling](count - 1, len(columns), rng)
+        levels = SAMPLINGS[call.sampling](call.num_samples - 1, len(columns), rng)
         centre = held if self.around else self.mean[columns]
-        values = np.vstack([held, centre + scale * ndtri(levels)])
+        values = np.vstack([held, centre + scale * _standard_normal(levels)])
         count, width = values.shape
         places = np.tile(columns, count), np.arange(0, count * width + 1, width)
-        rows = type(instance)((values.ravel(), *places), shape=(count, instance.shape[1]))
+        rows = type(call.instance)((values.ravel(), *places), shape=(count, len(self.names)))
         return values / scale, rows
 
     def columns(self, instance: Any) -> Ints:

@@ -100,18 +100,12 @@ class ImageAdapter(MaskedAdapter):
     def fingerprint(self, instance: Photograph) -> Sequence[int]:
         return instance.key
 
-    def draw(
-        self,
-        instance: Photograph,
-        count: int,
-        rng: np.random.Generator,
-        sampling: str,  # noqa: ARG002
-    ) -> tuple[Floats, Any]:
-        z = _switches(instance.size, count, rng)
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        z = _switches(call.instance.size, call.num_samples, rng)
         return z, z
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
-        return np.asarray(predict(rows, progress=progress))
+    def ask(self, call: Call, rows: Any) -> Floats:
+        return np.asarray(call.predict(rows, progress=call.progress))
 
 
 def _switches(d: int, count: int, rng: np.random.Generator) -> Floats:
@@ -273,6 +267,8 @@ class LimeImageExplainer(BaseExplainer):
     ('limit', (1, 0.196))
     """
 
+    _draws = "data_labels"
+
     def __init__(
         self,
         kernel_width: float | None = BANDWIDTH,
@@ -344,26 +340,17 @@ class LimeImageExplainer(BaseExplainer):
         prediction = predict(np.ones((1, item.size)))[0]
         # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
-        drawn = (item.photo, item.image.fill, item.image.labels, classifier_fn, num_samples)
+        options = num_features, num_samples, distance_metric, model_regressor
         call = Call(
-            item,
-            predict,
-            lambda _: chosen,
-            num_features,
-            num_samples,
-            distance_metric,
-            model_regressor,
-            progress=bool(progress_bar),
-            prediction=prediction,
-            override=self._override(
-                LimeImageExplainer,
-                "data_labels",
-                lambda: PerturbedRows(
-                    *self.data_labels(*drawn, batch_size=batch_size, progress_bar=progress_bar)
-                ),
-            ),
+            item, predict, lambda _: chosen, *options, progress=bool(progress_bar), prediction=prediction
         )
         return ImageExplanation(_coloured(item.photo), segments, **self._answer(call, top_labels))
+
+    def _own_rows(self, call: Call) -> PerturbedRows:
+        predict, item, image = call.predict, call.instance, call.instance.image
+        arguments = item.photo, image.fill, image.labels, predict.classifier_fn, call.num_samples
+        options = {"batch_size": predict.batch_size, "progress_bar": call.progress}
+        return PerturbedRows(*self.data_labels(*arguments, **options))
 
     def data_labels(
         self,

@@ -27,8 +27,6 @@ from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
 
 _STATS = ("means", "stds", "mins", "maxs", "feature_values", "feature_frequencies")
-# as Python spells a private method of lime's class from outside
-_DATA_INVERSE = "_LimeTabularExplainer__data_inverse"
 
 # what lime's module imports is imported from there by public code
 __all__ = [
@@ -70,6 +68,9 @@ class LimeTabularExplainer(BaseExplainer):
     'petal length (cm) <= 1.60'
     """
 
+    # as Python spells a private method of lime's class from outside
+    _draws = "_LimeTabularExplainer__data_inverse"
+
     def __init__(
         self,
         training_data: Any,
@@ -100,28 +101,18 @@ class LimeTabularExplainer(BaseExplainer):
         if training_data_stats:
             self.validate_training_data_stats(training_data_stats)
         self.training_data_stats = training_data_stats
-        adapter: TableAdapter | SparseTableAdapter
-        if hasattr(training_data, "tocsr"):
-            adapter = SparseTableAdapter(
-                training_data,
-                feature_names,
-                kernel_width,
-                around=sample_around_instance,
-                categorical=categorical_features,
-            )
-        else:
-            adapter = TableAdapter(
-                training_data,
-                feature_names,
-                kernel_width,
-                around=sample_around_instance,
-                categorical=categorical_features,
+        make: Callable[..., TableAdapter | SparseTableAdapter] = SparseTableAdapter
+        if not hasattr(training_data, "tocsr"):
+            make = partial(
+                TableAdapter,
                 categories=self.categorical_names,
                 cut=discretizer if discretize_continuous else None,
                 labels=training_labels,
                 stats=training_data_stats,
                 random_state=self.random_state,
             )
+        options = {"around": sample_around_instance, "categorical": categorical_features}
+        adapter = make(training_data, feature_names, kernel_width, **options)
         self.feature_names, self.discretizer = adapter.names, adapter.discretizer
         self.categorical_features = adapter.categorical
         self.feature_values, self.feature_frequencies = adapter.shown_values, adapter.frequencies
@@ -179,21 +170,9 @@ class LimeTabularExplainer(BaseExplainer):
         """
         instance, predict = self._adapter.encode(data_row), PredictFunction(predict_fn, self.mode)
         sampling = check_choice("sampling_method", sampling_method, tuple(SAMPLINGS))
-        call = Call(
-            instance,
-            predict,
-            partial(self._choose_labels, labels=labels, top=top_labels),
-            num_features,
-            num_samples,
-            distance_metric,
-            model_regressor,
-            sampling,
-            override=self._override(
-                LimeTabularExplainer,
-                _DATA_INVERSE,
-                lambda: self._inverse_drawn(instance, predict, num_samples, sampling),
-            ),
-        )
+        choose = partial(self._choose_labels, labels=labels, top=top_labels)
+        options = num_features, num_samples, distance_metric, model_regressor
+        call = Call(instance, predict, choose, *options, sampling)
         return self._explanation(call, self._adapter.mapper(instance), top_labels)
 
     def __data_inverse(
@@ -206,7 +185,7 @@ class LimeTabularExplainer(BaseExplainer):
         """
         adapter = self._dense()
         rng = np.random.default_rng([self._seeds.lime, *adapter.fingerprint(data_row)])
-        features, rows = adapter.draw(data_row, num_samples, rng, sampling_method)
+        features, rows = adapter.sample(data_row, num_samples, rng, sampling_method)
         scale, origin = adapter.units
         return scale * features + origin, rows
 
@@ -215,15 +194,14 @@ class LimeTabularExplainer(BaseExplainer):
             raise InputError("__data_inverse is of dense tables: pass training_data.toarray()")
         return self._adapter
 
-    def _inverse_drawn(self, row: Floats, predict: Any, count: int, sampling: str) -> PerturbedRows:
-        method = getattr(self, _DATA_INVERSE)
+    def _own_rows(self, call: Call) -> PerturbedRows:
+        method, adapter = getattr(self, self._draws), self._dense()
         # lime's last release has no third parameter
-        options = (sampling,) if len(inspect.signature(method).parameters) > 2 else ()
-        data, rows = method(row, count, *options)
-        adapter = self._dense()
+        options = (call.sampling,) if len(inspect.signature(method).parameters) > 2 else ()
+        data, rows = method(call.instance, call.num_samples, *options)
         scale, origin = adapter.units
         features = (np.asarray(data, dtype=np.float64) - origin) / scale
-        return PerturbedRows(features, adapter.ask(predict, np.asarray(rows)))
+        return PerturbedRows(features, adapter.ask(call, np.asarray(rows)))
 
     def explain_instances(
         self, data_rows: Any, predict_fn: Callable[[Any], Any], **options: Any

@@ -49,8 +49,6 @@ _SCALE = 100.0
 # Texts between two steps of the progress bar
 _BATCH = 256
 _WIDTH = 25.0
-# as Python spells a private method of lime's class from outside
-_DATA_LABELS = "_LimeTextExplainer__data_labels_distances"
 
 
 @dataclass(frozen=True)
@@ -263,19 +261,13 @@ class TextAdapter(MaskedAdapter):
         text = instance.raw.encode("utf-8", "surrogatepass")
         return (int.from_bytes(blake2b(text, digest_size=16).digest(), "little"),)
 
-    def draw(
-        self,
-        instance: IndexedText,
-        count: int,
-        rng: np.random.Generator,
-        sampling: str,  # noqa: ARG002
-    ) -> tuple[Floats, Any]:
-        z = deletions(instance.num_words(), count, rng)
-        return z, instance.document.texts(z)
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, list[str]]:
+        z = deletions(call.instance.num_words(), call.num_samples, rng)
+        return z, call.instance.document.texts(z)
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
-        size = min(self.batch_size, _BATCH) if progress else self.batch_size
-        return in_batches(predict, rows, size, progress=progress)
+    def ask(self, call: Call, rows: Any) -> Floats:
+        size = min(self.batch_size, _BATCH) if call.progress else self.batch_size
+        return in_batches(call.predict, rows, size, progress=call.progress)
 
 
 def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
@@ -363,6 +355,9 @@ class LimeTextExplainer(BaseExplainer):
     'Good'
     """
 
+    # as Python spells a private method of lime's class from outside
+    _draws = "_LimeTextExplainer__data_labels_distances"
+
     def __init__(
         self,
         kernel_width: float = _WIDTH,
@@ -417,20 +412,16 @@ class LimeTextExplainer(BaseExplainer):
             indexed: IndexedText = IndexedCharacters(text_instance, self.bow, self.mask_string)
         else:
             indexed = IndexedString(text_instance, self.split_expression, self.bow, self.mask_string)
-        predict = PredictFunction(classifier_fn, self.mode)
-        draw = partial(getattr(self, _DATA_LABELS), indexed, predict, num_samples, distance_metric)
+        choose = partial(self._choose_labels, labels=labels, top=top_labels)
+        options = num_features, num_samples, distance_metric, model_regressor
         call = Call(
-            indexed,
-            predict,
-            partial(self._choose_labels, labels=labels, top=top_labels),
-            num_features,
-            num_samples,
-            distance_metric,
-            model_regressor,
-            progress=progress_bar,
-            override=self._override(LimeTextExplainer, _DATA_LABELS, lambda: PerturbedRows(*draw())),
+            indexed, PredictFunction(classifier_fn, self.mode), choose, *options, progress=progress_bar
         )
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
+
+    def _own_rows(self, call: Call) -> PerturbedRows:
+        draw = getattr(self, self._draws)
+        return PerturbedRows(*draw(call.instance, call.predict, call.num_samples, call.metric))
 
     def __data_labels_distances(
         self,
