@@ -441,7 +441,7 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
         return {k: limits[k].share(one.features, one.coef) * r2 for (k, one), r2 in whole}
 
     explanation = cache(partial(adapter.explanation, call, fit, outputs))
-    return Surrogates(fits, prediction, scores, lambda: _bounds(adapter.near(call, fit, seed)), explanation)
+    return Surrogates(fits, prediction, scores, lambda: adapter.near(call, fit, seed), explanation)
 
 
 def _limits(fit: LimesFit, outputs: Sequence[int], units: tuple[Floats, Floats] | None) -> list[Limit]:
@@ -459,10 +459,6 @@ def _limits(fit: LimesFit, outputs: Sequence[int], units: tuple[Floats, Floats] 
     ]
 
 
-def _bounds(answers: Floats) -> tuple[float, float]:
-    return float(answers.min()), float(answers.max())
-
-
 @contextmanager
 def _unwrapped_errors() -> Iterator[None]:
     try:
@@ -476,7 +472,7 @@ def _unwrapped_errors() -> Iterator[None]:
 def sampled(
     adapter: DataAdapter, call: Call, near: PerturbedRows, base: Any, selection: str, seed: int
 ) -> Surrogates:
-    """Answer a call by a fit to rows near the instance, as lime does; the seed is told."""
+    """Answer a call by a fit to rows near the instance, as lime does."""
     distance = near.distances
     if distance is None:
         distance = adapter.distance_unit * distances(near.features, call.metric, adapter.metric)
@@ -486,7 +482,7 @@ def sampled(
     if type(base) is LimeBase:
         fits = base.fits(*data, labels, *options)
     else:
-        fits = {k: _foreign_fit(base, *data, k, *options) for k in labels}
+        fits = {k: _foreign_fit(base, data, k, *options) for k in labels}
     if (columns := adapter.columns(call.instance)) is not None:
         fits = {k: replace(fit, features=columns[fit.features]) for k, fit in fits.items()}
     facts = {"engine": "lime", "bandwidth": adapter.bandwidth, "ridge": 1.0, "seed": seed}
@@ -497,7 +493,7 @@ def sampled(
     )
     explanation = _explanation(in_units, call.predict.mode, prediction[labels], len(near.answers), fields)
     scores = {k: fit.score for k, fit in fits.items()}
-    return Surrogates(fits, prediction, lambda: scores, lambda: _bounds(near.answers), lambda: explanation)
+    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, lambda: explanation)
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
@@ -510,12 +506,11 @@ def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows
 
 
 def _foreign_fit(
-    base: Any, features: Floats, answers: Floats, distance: Floats, label: int, count: int, *options: Any
+    base: Any, rows: tuple[Floats, Floats, Floats], label: int, count: int, selection: str, regressor: Any
 ) -> LocalFit:
     """Fit by a user's own base, with the method that lime calls; it has no standard errors."""
-    selection, regressor = options
     intercept, pairs, score, local = base.explain_instance_with_data(
-        features, answers, distance, label, count, model_regressor=regressor, feature_selection=selection
+        *rows, label, count, model_regressor=regressor, feature_selection=selection
     )[:4]
     return LocalFit(
         intercept=float(np.ravel(intercept)[0]),
@@ -586,17 +581,8 @@ def distances(features: Floats, metric: Any, default: str) -> Floats:
 class EngineSeeds(NamedTuple):
     """Seeds of the engines, drawn from the user's, if there is one."""
 
-    # 0 without a user's seed, so that results repeat
-    limit: int
-    # random without a user's seed, so that lime's scatter shows
-    lime: int
-
-    @classmethod
-    def drawn(cls, random_state: Any, *, seeded: bool) -> EngineSeeds:
-        from sklearn.utils import check_random_state
-
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
-        return cls(limit=seed if seeded else 0, lime=seed)
+    limit: int  # 0 without a user's seed, so that results repeat
+    lime: int  # random without a user's seed, so that lime's scatter shows
 
 
 class BaseExplainer(ABC):
@@ -629,16 +615,19 @@ class BaseExplainer(ABC):
         self.class_names = class_names
         self._kernel = kernel
         self._verbose = verbose
-        seeds = EngineSeeds.drawn(self.random_state, seeded=random_state is not None)
-        self._seeded = (self.random_state, seeds)
+        self._seeded = self.random_state, self._drawn_seeds(seeded=random_state is not None)
+
+    def _drawn_seeds(self, *, seeded: bool) -> EngineSeeds:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return EngineSeeds(limit=seed if seeded else 0, lime=seed)
 
     @property
     def _seeds(self) -> EngineSeeds:
-        state, seeds = self._seeded
-        if self.random_state is not state:  # it was rebound
-            seeds = EngineSeeds.drawn(self.random_state, seeded=True)
-            self._seeded = (self.random_state, seeds)
-        return seeds
+        if self.random_state is not self._seeded[0]:  # it was rebound
+            self._seeded = self.random_state, self._drawn_seeds(seeded=True)
+        return self._seeded[1]
 
     def _adapt(self, adapter: DataAdapter, kernel_width: float) -> None:
         self._adapter = adapter
@@ -646,16 +635,17 @@ class BaseExplainer(ABC):
         self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
 
     @abstractmethod
-    def _own_rows(self, call: Call) -> PerturbedRows:
-        """Rows that `_draws` returns, the method by which lime draws them, where it is the user's own."""
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
+        """Rows that the method `_draws` returns, where it is not lime's any more."""
 
     @property
     def _override(self) -> str:
-        # the user's own method, that of a subclass or one that was rebound, as reasons call it
+        # what reasons call it, if a subclass overrides it, or it was rebound
         owner = next(kind for kind in type(self).__mro__ if "_draws" in vars(kind))
         function = getattr(getattr(self, self._draws), "__func__", None)
-        is_own = function is not vars(owner)[self._draws]
-        return f"your own {self._draws.removeprefix(f'_{owner.__name__}')}" if is_own else ""
+        if function is vars(owner)[self._draws]:
+            return ""
+        return f"your own {self._draws.removeprefix(f'_{owner.__name__}')}"
 
     def _only_sampled(self, call: Call) -> list[str]:
         own_base = type(self.base) is not LimeBase
@@ -680,8 +670,11 @@ class BaseExplainer(ABC):
         if name == "limit":
             surrogates = limit(self._adapter, call, selection, seeds.limit, verbose=self._verbose)
         else:
-            own = bool(self._override)
-            near = self._own_rows(call) if own else perturbed_rows(self._adapter, call, seeds.lime)
+            near = (
+                self._overridden_rows(call)
+                if self._override
+                else perturbed_rows(self._adapter, call, seeds.lime)
+            )
             surrogates = sampled(self._adapter, call, near, self.base, selection, seeds.lime)
         options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
         return {"surrogates": surrogates, **options}

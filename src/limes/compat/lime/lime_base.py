@@ -81,14 +81,14 @@ class LocalFit:
 class Surrogates:
     """What an engine computes for one instance: a fit per label, and the model's answer (k,) at it.
 
-    ``scores`` and ``bounds`` compute each fit's weighted R², and the smallest and largest answer near the
-    instance, with model calls where these are needed; ``explanation`` makes that of limes.
+    ``scores`` and ``answers`` compute each fit's weighted R², and the model's answers near the instance, with
+    model calls where these are needed; ``explanation`` makes that of limes.
     """
 
     fits: Mapping[int, LocalFit]
     prediction: Floats
     scores: Callable[[], dict[int, float]]
-    bounds: Callable[[], tuple[float, float]]
+    answers: Callable[[], Floats]
     explanation: Callable[[], LimesExplanation]
 
 
@@ -139,10 +139,6 @@ def _lasso(equations: CentredEquations, count: int) -> Ints:
     return np.asarray(few[-1], dtype=int)
 
 
-def _all(equations: CentredEquations, count: int) -> Ints:  # noqa: ARG001 - all of them
-    return np.arange(len(equations.gamma))
-
-
 def _auto(equations: CentredEquations, count: int) -> Ints:
     return (_forward if count <= _FORWARD_UP_TO else _highest)(equations, count)
 
@@ -152,7 +148,7 @@ SELECTIONS: dict[str, Callable[[CentredEquations, int], Ints]] = {
     "forward_selection": _forward,
     "highest_weights": _highest,
     "lasso_path": _lasso,
-    "none": _all,
+    "none": lambda equations, count: np.arange(len(equations.gamma)),  # noqa: ARG005 - all of them
 }
 
 

@@ -346,7 +346,7 @@ class LimeImageExplainer(BaseExplainer):
         )
         return ImageExplanation(_coloured(item.photo), segments, **self._answer(call, top_labels))
 
-    def _own_rows(self, call: Call) -> PerturbedRows:
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
         predict, item, image = call.predict, call.instance, call.instance.image
         arguments = item.photo, image.fill, image.labels, predict.classifier_fn, call.num_samples
         options = {"batch_size": predict.batch_size, "progress_bar": call.progress}

@@ -419,7 +419,7 @@ class LimeTextExplainer(BaseExplainer):
         )
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
 
-    def _own_rows(self, call: Call) -> PerturbedRows:
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
         draw = getattr(self, self._draws)
         return PerturbedRows(*draw(call.instance, call.predict, call.num_samples, call.metric))
 
