@@ -656,8 +656,8 @@ class BaseExplainer(ABC):
             type(self.base).__name__: own_base,
             "base.kernel_fn": not own_base and self.base.kernel_fn is not self._weigh,
         }
-        if self._override:
-            uses[self._override] = True
+        if override := self._override:
+            uses[override] = True
         return [option for option, is_used in (uses | self._adapter.only_sampled(call)).items() if is_used]
 
     @one_blas_thread()
