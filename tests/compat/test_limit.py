@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from internals import ExchangeableLimit
+from internals import Limit
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.designs import ExchangeableDesign
 from oracle import EXACT
@@ -29,7 +29,7 @@ def limit_of(make, bandwidth, d=7):
     mean = weight @ f
     residual = f - intercept - z @ coef
     fidelity = 1 - weight @ residual**2 / (weight @ (f - mean) ** 2)
-    return ExchangeableLimit(coef, np.zeros(d), intercept, fidelity, design), z, f, weight
+    return Limit(coef, np.zeros(d), intercept, fidelity, design), z, f, weight
 
 
 def fitted(z, f, weight, kept):
@@ -81,7 +81,7 @@ def test_standard_errors_are_hardly_more_than_the_spread_of_refits():
     for noise in rng.standard_normal((4000, 9)):
         coef = np.linspace(5, 1, 9) * 1e3 + root @ noise
         errors = np.sqrt(np.diag(root @ root.T))
-        fits.append(ExchangeableLimit(coef, errors, 0.0, 1.0, design).fit(4, "highest_weights"))
+        fits.append(Limit(coef, errors, 0.0, 1.0, design).fit(4, "highest_weights"))
     spread = np.std([fit.coef for fit in fits], axis=0)
     # 4000 runs know a spread to 1.2 %
     assert (fits[0].errors > 0.95 * spread).all()
@@ -98,7 +98,7 @@ def test_auto_and_lasso():
 @pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
 def test_one_feature(make):
     design = make(1)
-    fit = ExchangeableLimit(np.array([0.5]), np.array([0.0]), 0.1, 1.0, design).fit(10, "auto")
+    fit = Limit(np.array([0.5]), np.array([0.0]), 0.1, 1.0, design).fit(10, "auto")
     assert fit.pairs == [(0, 0.5)]
     assert fit.local_pred == pytest.approx(0.6)
 

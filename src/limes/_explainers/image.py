@@ -414,12 +414,6 @@ class Photograph(MaskedInput):
         labels = superpixels(segment, pixels)
         return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels), preprocess)
 
-    @classmethod
-    def whole(cls, image: MaskedImage) -> Photograph:
-        height, width = image.labels.shape
-        size = height, width
-        return cls(image.shown, Framing(size, (0, 0, *size), size), image, None)
-
     @property
     def size(self) -> int:
         return self.image.size

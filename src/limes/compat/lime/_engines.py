@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -48,13 +48,16 @@ from limes.compat.lime.lime_base import (
     report,
     selected,
 )
-from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
+from limes.designs._exchangeable import LARGEST_ENUMERATION
+from limes.designs._product import Features
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.caller import FAILURES, failure_text
 from limes.models._calling.outputs import clusters_of, prediction_method
 
 if TYPE_CHECKING:
+    from limes._explainers.masked import MaskedExplainer, MaskedInput
     from limes._explanation import Explanation as LimesExplanation
+    from limes.models._documents import Document
 
 ENGINES = ("limit", "lime")
 VARIABLE = "LIMES_ENGINE"
@@ -219,13 +222,6 @@ def _both_classes(p: Floats) -> Floats:
     return np.hstack([1.0 - p, p])
 
 
-class Override(NamedTuple):
-    """A user's own way to draw rows: a method of lime's that a subclass overrides, or that was rebound."""
-
-    name: str
-    draw: Callable[[], PerturbedRows]
-
-
 @dataclass(frozen=True, eq=False)
 class Call:
     """One checked call of ``explain_instance``, with lime's options, of any kind of data."""
@@ -244,7 +240,6 @@ class Call:
     progress: bool = False
     # the model's answer (k,) at the instance, where it was asked already
     prediction: Floats | None = None
-    override: Override | None = None
 
     def __post_init__(self) -> None:
         check_count("num_features", self.num_features)
@@ -263,21 +258,30 @@ class DataAdapter(ABC):
     def only_sampled(self, call: Call) -> dict[str, bool]:
         """What the limit does not cover, in words, and whether the call has it."""
 
-    @abstractmethod
-    def limits(self, call: Call, seed: int) -> Limits:
-        """The limit at the instance, by an explainer of limes with this seed."""
+    def fit(self, call: Call, seed: int) -> LimesFit:
+        """What an explainer of limes with this seed computes at the instance, where it covers the data."""
+        raise NotImplementedError
+
+    def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
+        """The model's answers (n, k) to rows of w, where there is a limit."""
+        raise NotImplementedError
+
+    def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
+        """The explanation of some outputs, or the only one of a regression, as limes has it."""
+        whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
+        return whole if call.predict.mode == "regression" else whole[..., outputs]
 
     @abstractmethod
     def fingerprint(self, instance: Any) -> Sequence[int]:
         """Whole numbers that tell instances apart: with the seed, they are the seed of lime's rows."""
 
     @abstractmethod
-    def draw(self, instance: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
         """Features (n, m) as lime draws them, the instance's first, and the rows to be asked about."""
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:  # noqa: ARG002
+    def ask(self, call: Call, rows: Any) -> Floats:
         """Answers (n, k) to rows of `draw`."""
-        return np.asarray(predict(rows))
+        return np.asarray(call.predict(rows))
 
     @abstractmethod
     def describe(self, instance: Any) -> dict[str, Any]:
@@ -293,45 +297,112 @@ class DataAdapter(ABC):
         return None
 
 
+class LimesFit(NamedTuple):
+    """What an explainer of limes fitted: a `TabularFit` or `FittedItem`."""
+
+    explainer: Any
+    result: Any
+    # moments of the features, in lime's units
+    features: Features
+    # R² of the surrogates, (k,) or (); NaN where it takes some time to compute
+    fidelity: Floats
+
+
 def least_subset_calls(d: int) -> int:
     """Model calls that the limit of d words or superpixels needs; all 2^d where these are fewer."""
     return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
-    """One output's surrogate on all features of lime, and the moments of these.
+class MaskedAdapter(DataAdapter):
+    """Texts and images, of whose words or superpixels some are removed."""
 
-    Coefficients, standard errors, Γ, means and values at the instance are (d,), the Gram matrix is Σ.
-    ``fidelity`` is the surrogate's R², NaN where it takes some time to compute.
+    # words for too few samples
+    few: ClassVar[str] = "num_samples < {}"
+    # facts for the provenance beside those of an input
+    facts: ClassVar[Mapping[str, Any]] = {}
+    # as many features as R² is computed for at once, where a sample does not have it
+    most_enumerated: ClassVar[float] = np.inf
+    bandwidth: float
+
+    @abstractmethod
+    def item(self, instance: Any) -> MaskedInput | Document:
+        """The input as limes has it."""
+
+    @abstractmethod
+    def is_read(self, call: Call) -> bool:
+        """Whether the model is one that may be read, and need not be called."""
+
+    @abstractmethod
+    def explainer(self, call: Call, seed: int) -> MaskedExplainer[Any]:
+        """The explainer of limes for the call's model and labels."""
+
+    def only_sampled(self, call: Call) -> dict[str, bool]:
+        least = least_subset_calls(self.item(call.instance).size)
+        return {self.few.format(least): call.num_samples < least and not self.is_read(call)}
+
+    def fit(self, call: Call, seed: int) -> LimesFit:
+        explainer, item = self.explainer(call, seed), self.item(call.instance)
+        # every feature has a coefficient, as lime has it, also one whose removal changes nothing
+        result: Any = explainer._fit(item, progress=call.progress)  # noqa: SLF001
+        fidelity = result.fitted.surrogate.fidelity
+        if np.isnan(fidelity).any() and item.size <= self.most_enumerated:
+            fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
+        return LimesFit(explainer, result, result.fitted.features, fidelity)
+
+    def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:  # noqa: ARG002 - the same rows in all calls
+        rows, _ = fit.result.fitted.features.sample(SCORED_ROWS, np.random.SeedSequence(0))
+        return np.asarray(fit.result.model.predict(rows).reshape(SCORED_ROWS, -1))
+
+    def describe(self, instance: Any) -> dict[str, Any]:
+        item = self.item(instance)
+        return {
+            "feature_names": item.names,
+            "conditions": (item.conditions,),
+            "data": item.data[None],
+            "provenance": {**self.facts, **item.picture},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """One output's surrogate on all features of lime: coefficients and standard errors (d,).
+
+    ``fidelity`` is its R², NaN where it takes some time to compute.
     """
 
     coef: Floats
     errors: Floats
     intercept: float
     fidelity: float
-    gram: Floats
-    gamma: Floats
-    mean: Floats
-    at_instance: Floats
+    features: Features
+
+    @cached_property
+    def gram(self) -> Floats:
+        return self.features.gamma(np.eye(len(self.coef)))
+
+    @cached_property
+    def gamma(self) -> Floats:
+        return self.features.gamma(self.coef)
 
     def fit(self, count: int, selection: str) -> LocalFit:
         if len(self.coef) == 1:  # nothing to select from
             used = np.zeros(1, dtype=np.int64)
         else:
-            equations = CentredEquations(self.gram, self.gamma, self.at_instance, lambda: self.coef)
+            at_instance = self.features.at_instance
+            equations = CentredEquations(self.gram, self.gamma, at_instance, lambda: self.coef)
             used = selected(equations, count, selection)
         coef = self._coef(used)
         order = np.argsort(-np.abs(coef), kind="stable")
         used, coef = used[order], coef[order]
-        intercept = self._mean_answer - float(self.mean[used] @ coef)
+        intercept = self._mean_answer - float(self.features.inclusion[used] @ coef)
         return LocalFit(
             intercept=intercept,
             features=used,
             coef=coef,
             errors=self.errors[used],
             score=np.nan if isnan(self.fidelity) else self.share(used, coef) * self.fidelity,
-            local_pred=intercept + float(self.at_instance[used] @ coef),
+            local_pred=intercept + float(self.features.at_instance[used] @ coef),
         )
 
     def share(self, used: Ints, coef: Floats) -> float:
@@ -346,67 +417,46 @@ class Limit:
 
     @property
     def _mean_answer(self) -> float:
-        return self.intercept + float(self.mean @ self.coef)
-
-
-def exchangeable_limit(
-    coef: Floats, errors: Floats, intercept: float, fidelity: float, design: ExchangeableDesign
-) -> Limit:
-    gram, gamma = design.gamma(np.eye(design.size)), design.gamma(coef)
-    return Limit(coef, errors, intercept, fidelity, gram, gamma, design.inclusion, design.at_instance)
-
-
-def exchangeable_limits(
-    columns: Mapping[int, int],
-    coef: Floats,
-    errors: Floats,
-    intercepts: Floats,
-    fidelity: Floats,
-    design: ExchangeableDesign,
-) -> dict[int, Limit]:
-    """Limits of one text or image by label: arrays (1, d, k) or (1, d), and (1, k) or (1,).
-
-    ``columns`` has the position of each label among the k outputs.
-    """
-    coef, errors = coef.reshape(design.size, -1), errors.reshape(design.size, -1)
-    intercepts, fidelity = intercepts.ravel(), fidelity.ravel()
-    return {
-        k: exchangeable_limit(coef[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), design)
-        for k, i in columns.items()
-    }
-
-
-class Limits(NamedTuple):
-    """What an adapter computes for one instance: the model's answer (k,) at it, and limits by label.
-
-    ``ask`` calls the model with rows of w, for answers (n, k), when a bound is read. ``explanation`` makes
-    that of limes, whose outputs are the labels in their order.
-    """
-
-    prediction: Floats
-    by_label: Mapping[int, Limit]
-    ask: Callable[[], Floats]
-    explanation: Callable[[], LimesExplanation]
+        return self.intercept + float(self.features.inclusion @ self.coef)
 
 
 def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbose: bool) -> Surrogates:
     """Answer a call by the limit; scores and bounds are computed when they are read."""
     with _unwrapped_errors():
-        limits = adapter.limits(call, seed)
-    fits = {k: one.fit(call.num_features, selection) for k, one in limits.by_label.items()}
+        fit = adapter.fit(call, seed)
+    prediction = call.prediction
+    if prediction is None:
+        prediction = call.predict.checked(fit.result.predictions.reshape(1, -1))[0]
+    labels = call.choose_labels(prediction)
+    # images are explained for their labels alone
+    outputs = labels if call.prediction is None else list(range(len(labels)))
+    limits = dict(zip(labels, _limits(fit, outputs, adapter.units), strict=True))
+    fits = {k: one.fit(call.num_features, selection) for k, one in limits.items()}
     if verbose:
-        for k, fit in fits.items():
-            report(fit, float(limits.prediction[k]))
+        for k, one in fits.items():
+            report(one, float(prediction[k]))
 
     def scores() -> dict[int, float]:
-        whole = zip(fits.items(), np.atleast_1d(limits.explanation().fidelity[0]).tolist(), strict=True)
-        return {k: limits.by_label[k].share(fit.features, fit.coef) * r2 for (k, fit), r2 in whole}
+        whole = zip(fits.items(), np.atleast_1d(explanation().fidelity[0]).tolist(), strict=True)
+        return {k: limits[k].share(one.features, one.coef) * r2 for (k, one), r2 in whole}
 
-    return Surrogates(fits, limits.prediction, scores, lambda: _bounds(limits.ask()), limits.explanation)
+    explanation = cache(partial(adapter.explanation, call, fit, outputs))
+    return Surrogates(fits, prediction, scores, lambda: adapter.near(call, fit, seed), explanation)
 
 
-def _bounds(answers: Floats) -> tuple[float, float]:
-    return float(answers.min()), float(answers.max())
+def _limits(fit: LimesFit, outputs: Sequence[int], units: tuple[Floats, Floats] | None) -> list[Limit]:
+    """Limits of some outputs, of features in lime's units."""
+    surrogate, d = fit.result.fitted.surrogate, len(fit.features.inclusion)
+    coef, errors = (b.reshape(d, -1) for b in (surrogate.coef, surrogate.standard_errors))
+    intercepts, fidelity = surrogate.intercept.ravel(), np.ravel(fit.fidelity)
+    if units is not None:
+        scale, origin = units
+        intercepts = intercepts + origin @ coef
+        coef, errors = coef * scale[:, None], errors * scale[:, None]
+    return [
+        Limit(coef[:, i], errors[:, i], float(intercepts[i]), float(fidelity[i]), fit.features)
+        for i in outputs
+    ]
 
 
 @contextmanager
@@ -419,9 +469,10 @@ def _unwrapped_errors() -> Iterator[None]:
         raise
 
 
-def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: int) -> Surrogates:
-    """Answer a call as lime does: draw rows, which depend on seed and instance alone, call the model, fit."""
-    near = perturbed_rows(adapter, call, seed) if call.override is None else call.override.draw()
+def sampled(
+    adapter: DataAdapter, call: Call, near: PerturbedRows, base: Any, selection: str, seed: int
+) -> Surrogates:
+    """Answer a call by a fit to rows near the instance, as lime does."""
     distance = near.distances
     if distance is None:
         distance = adapter.distance_unit * distances(near.features, call.metric, adapter.metric)
@@ -431,7 +482,7 @@ def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: i
     if type(base) is LimeBase:
         fits = base.fits(*data, labels, *options)
     else:
-        fits = {k: _foreign_fit(base, *data, k, *options) for k in labels}
+        fits = {k: _foreign_fit(base, data, k, *options) for k in labels}
     if (columns := adapter.columns(call.instance)) is not None:
         fits = {k: replace(fit, features=columns[fit.features]) for k, fit in fits.items()}
     facts = {"engine": "lime", "bandwidth": adapter.bandwidth, "ridge": 1.0, "seed": seed}
@@ -442,24 +493,24 @@ def sampled(adapter: DataAdapter, call: Call, base: Any, selection: str, seed: i
     )
     explanation = _explanation(in_units, call.predict.mode, prediction[labels], len(near.answers), fields)
     scores = {k: fit.score for k, fit in fits.items()}
-    return Surrogates(fits, prediction, lambda: scores, lambda: _bounds(near.answers), lambda: explanation)
+    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, lambda: explanation)
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
+    """Draw rows as lime does, which depend on seed and instance alone, and call the model."""
     rng = np.random.default_rng([seed, *adapter.fingerprint(call.instance)])
-    features, rows = adapter.draw(call.instance, call.num_samples, rng, call.sampling)
+    features, rows = adapter.draw(call, rng)
     # first what may be refused, then what may take long
     distance = adapter.distance_unit * distances(features, call.metric, adapter.metric)
-    return PerturbedRows(features, adapter.ask(call.predict, rows, progress=call.progress), distance)
+    return PerturbedRows(features, adapter.ask(call, rows), distance)
 
 
 def _foreign_fit(
-    base: Any, features: Floats, answers: Floats, distance: Floats, label: int, count: int, *options: Any
+    base: Any, rows: tuple[Floats, Floats, Floats], label: int, count: int, selection: str, regressor: Any
 ) -> LocalFit:
     """Fit by a user's own base, with the method that lime calls; it has no standard errors."""
-    selection, regressor = options
     intercept, pairs, score, local = base.explain_instance_with_data(
-        features, answers, distance, label, count, model_regressor=regressor, feature_selection=selection
+        *rows, label, count, model_regressor=regressor, feature_selection=selection
     )[:4]
     return LocalFit(
         intercept=float(np.ravel(intercept)[0]),
@@ -530,25 +581,19 @@ def distances(features: Floats, metric: Any, default: str) -> Floats:
 class EngineSeeds(NamedTuple):
     """Seeds of the engines, drawn from the user's, if there is one."""
 
-    # 0 without a user's seed, so that results repeat
-    limit: int
-    # random without a user's seed, so that lime's scatter shows
-    lime: int
-
-    @classmethod
-    def drawn(cls, random_state: Any, *, seeded: bool) -> EngineSeeds:
-        from sklearn.utils import check_random_state
-
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
-        return cls(limit=seed if seeded else 0, lime=seed)
+    limit: int  # 0 without a user's seed, so that results repeat
+    lime: int  # random without a user's seed, so that lime's scatter shows
 
 
-class BaseExplainer:
+class BaseExplainer(ABC):
     """Options, seeds and engines of lime's explainers, and which engine answers a call.
 
     ``random_state``, ``feature_selection``, ``base`` and ``base.kernel_fn`` may be rebound, as lime's may:
     the next call uses them.
     """
+
+    # lime's own method that draws rows, which users call and override by its name
+    _draws: ClassVar[str]
 
     def __init__(
         self,
@@ -570,28 +615,37 @@ class BaseExplainer:
         self.class_names = class_names
         self._kernel = kernel
         self._verbose = verbose
-        seeds = EngineSeeds.drawn(self.random_state, seeded=random_state is not None)
-        self._seeded = (self.random_state, seeds)
+        self._seeded = self.random_state, self._drawn_seeds(seeded=random_state is not None)
+
+    def _drawn_seeds(self, *, seeded: bool) -> EngineSeeds:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return EngineSeeds(limit=seed if seeded else 0, lime=seed)
 
     @property
     def _seeds(self) -> EngineSeeds:
-        state, seeds = self._seeded
-        if self.random_state is not state:  # it was rebound
-            seeds = EngineSeeds.drawn(self.random_state, seeded=True)
-            self._seeded = (self.random_state, seeds)
-        return seeds
+        if self.random_state is not self._seeded[0]:  # it was rebound
+            self._seeded = self.random_state, self._drawn_seeds(seeded=True)
+        return self._seeded[1]
 
     def _adapt(self, adapter: DataAdapter, kernel_width: float) -> None:
         self._adapter = adapter
         self._weigh = partial(self._kernel or default_kernel, kernel_width=kernel_width)
         self.base: Any = LimeBase(self._weigh, self._verbose, self.random_state)
 
-    def _override(self, owner: type, method: str, draw: Callable[[], PerturbedRows]) -> Override | None:
-        # None where the method is still that of lime's explainer
-        function = getattr(getattr(self, method), "__func__", None)
-        if function is getattr(owner, method):
-            return None
-        return Override(f"your own {method.removeprefix(f'_{owner.__name__}')}", draw)
+    @abstractmethod
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
+        """Rows that the method `_draws` returns, where it is not lime's any more."""
+
+    @property
+    def _override(self) -> str:
+        # what reasons call it, if a subclass overrides it, or it was rebound
+        owner = next(kind for kind in type(self).__mro__ if "_draws" in vars(kind))
+        function = getattr(getattr(self, self._draws), "__func__", None)
+        if function is vars(owner)[self._draws]:
+            return ""
+        return f"your own {self._draws.removeprefix(f'_{owner.__name__}')}"
 
     def _only_sampled(self, call: Call) -> list[str]:
         own_base = type(self.base) is not LimeBase
@@ -602,8 +656,8 @@ class BaseExplainer:
             type(self.base).__name__: own_base,
             "base.kernel_fn": not own_base and self.base.kernel_fn is not self._weigh,
         }
-        if call.override is not None:
-            uses[call.override.name] = True
+        if override := self._override:
+            uses[override] = True
         return [option for option, is_used in (uses | self._adapter.only_sampled(call)).items() if is_used]
 
     @one_blas_thread()
@@ -616,7 +670,12 @@ class BaseExplainer:
         if name == "limit":
             surrogates = limit(self._adapter, call, selection, seeds.limit, verbose=self._verbose)
         else:
-            surrogates = sampled(self._adapter, call, self.base, selection, seeds.lime)
+            near = (
+                self._overridden_rows(call)
+                if self._override
+                else perturbed_rows(self._adapter, call, seeds.lime)
+            )
+            surrogates = sampled(self._adapter, call, near, self.base, selection, seeds.lime)
         options = {"random_state": self.random_state, "engine": (name, reason), "top": bool(top_labels)}
         return {"surrogates": surrogates, **options}
 

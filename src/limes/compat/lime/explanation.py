@@ -235,8 +235,10 @@ class Explanation:
 
     @cached_property
     def _bounds(self) -> tuple[float, float]:
-        # lime's defaults, where no engine made the explanation
-        return (0.0, 1.0) if self._surrogates is None else self._surrogates.bounds()
+        if self._surrogates is None:
+            return 0.0, 1.0  # lime's, where no engine made the explanation
+        answers = self._surrogates.answers()
+        return float(answers.min()), float(answers.max())
 
     def __getstate__(self) -> dict[str, Any]:
         # model calls that may still be wanted are made now: functions need not be picklable

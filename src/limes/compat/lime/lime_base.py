@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,14 +81,14 @@ class LocalFit:
 class Surrogates:
     """What an engine computes for one instance: a fit per label, and the model's answer (k,) at it.
 
-    ``scores`` and ``bounds`` compute each fit's weighted R², and the smallest and largest answer near the
-    instance, with model calls where these are needed; ``explanation`` makes that of limes.
+    ``scores`` and ``answers`` compute each fit's weighted R², and the model's answers near the instance, with
+    model calls where these are needed; ``explanation`` makes that of limes.
     """
 
     fits: Mapping[int, LocalFit]
     prediction: Floats
     scores: Callable[[], dict[int, float]]
-    bounds: Callable[[], tuple[float, float]]
+    answers: Callable[[], Floats]
     explanation: Callable[[], LimesExplanation]
 
 
@@ -139,10 +139,6 @@ def _lasso(equations: CentredEquations, count: int) -> Ints:
     return np.asarray(few[-1], dtype=int)
 
 
-def _all(equations: CentredEquations, count: int) -> Ints:  # noqa: ARG001 - all of them
-    return np.arange(len(equations.gamma))
-
-
 def _auto(equations: CentredEquations, count: int) -> Ints:
     return (_forward if count <= _FORWARD_UP_TO else _highest)(equations, count)
 
@@ -152,7 +148,7 @@ SELECTIONS: dict[str, Callable[[CentredEquations, int], Ints]] = {
     "forward_selection": _forward,
     "highest_weights": _highest,
     "lasso_path": _lasso,
-    "none": _all,
+    "none": lambda equations, count: np.arange(len(equations.gamma)),  # noqa: ARG005 - all of them
 }
 
 
@@ -161,35 +157,18 @@ def selected(equations: CentredEquations, count: int, method: str) -> Ints:
     return SELECTIONS[method](equations, min(count, len(equations.gamma)))
 
 
-@dataclass(frozen=True, eq=False)
 class _Sample:
     """Features x (n, d) and weights (n,) of rows, the instance's first; one Gram matrix for all answers."""
 
-    x: Floats
-    weights: Floats
-
-    @classmethod
-    def of(cls, data: Any, weights: Any) -> _Sample:
+    def __init__(self, data: Any, weights: Any) -> None:
         dense = data.toarray() if hasattr(data, "toarray") else data
-        return cls(np.asarray(dense, dtype=np.float64), np.asarray(weights, dtype=np.float64))
-
-    @cached_property
-    def mean(self) -> Floats:
-        return np.asarray(self.weights @ self.x / self.weights.sum())
-
-    @cached_property
-    def root(self) -> Floats:
-        return np.sqrt(self.weights)
-
-    @cached_property
-    def rooted(self) -> Floats:
-        rows = self.x - self.mean
-        rows *= self.root[:, None]
-        return rows
-
-    @cached_property
-    def gram(self) -> Floats:
-        return self.rooted.T @ self.rooted
+        self.x = np.asarray(dense, dtype=np.float64)
+        self.weights = np.asarray(weights, dtype=np.float64)
+        self.mean = np.asarray(self.weights @ self.x / self.weights.sum())
+        self.root = np.sqrt(self.weights)
+        self.rooted = self.x - self.mean
+        self.rooted *= self.root[:, None]
+        self.gram = self.rooted.T @ self.rooted
 
     def equations(self, y: Floats) -> CentredEquations:
         gamma = self.rooted.T @ (self.root * (y - self.level(y)))
@@ -199,29 +178,26 @@ class _Sample:
     def level(self, y: Floats) -> float:
         return float(self.weights @ y / self.weights.sum())
 
-    def errors(self, used: Ints, residual: Floats, penalty: float) -> Floats:
-        """Standard errors (m,) of the used features' coefficients, rows being a sample: Huber's sandwich."""
-        bread = np.linalg.inv(self.gram[np.ix_(used, used)] + penalty * np.eye(len(used)))
-        scores = self.rooted[:, used] * (self.root * residual)[:, None]
-        return np.asarray(np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)))
-
-    def fit(self, y: Floats, equations: CentredEquations, used: Ints, regressor: Any) -> LocalFit:
-        x, level = self.x[:, used], self.level(y)
+    def fit(self, y: Floats, gamma: Floats, used: Ints, regressor: Any) -> LocalFit:
+        x, gram, level = self.x[:, used], self.gram[np.ix_(used, used)], self.level(y)
         if regressor is None:
-            penalty = _PENALTY
-            coef = _ridge(equations.gram[np.ix_(used, used)], equations.gamma[used], penalty)
+            penalty, coef = _PENALTY, _ridge(gram, gamma[used], _PENALTY)
             intercept = level - float(self.mean[used] @ coef)
         else:
             regressor.fit(x, y, sample_weight=self.weights)
             penalty, coef, intercept = _LEAST_PENALTY, np.ravel(regressor.coef_), float(regressor.intercept_)
         residual = y - intercept - x @ coef
+        # the rows are a sample: Huber's sandwich
+        bread = np.linalg.inv(gram + penalty * np.eye(len(used)))
+        scores = self.rooted[:, used] * (self.root * residual)[:, None]
+        errors = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
         spread, size = (float(self.weights @ part**2) for part in (y - level, y))
         order = np.argsort(-np.abs(coef), kind="stable")
         return LocalFit(
             intercept=intercept,
             features=used[order],
             coef=coef[order],
-            errors=self.errors(used, residual, penalty)[order],
+            errors=errors[order],
             score=float(r_squared(spread - float(self.weights @ residual**2), spread, np.sqrt(size))[0]),
             local_pred=float(intercept + x[0] @ coef),
         )
@@ -278,7 +254,7 @@ class LimeBase:
             An unknown method.
         """
         check_choice("feature_selection", method, tuple(SELECTIONS))
-        equations = _Sample.of(data, weights).equations(np.asarray(labels, dtype=np.float64))
+        equations = _Sample(data, weights).equations(np.asarray(labels, dtype=np.float64))
         return selected(equations, num_features, method)
 
     def forward_selection(self, data: Any, labels: Any, weights: Any, num_features: int) -> Ints:
@@ -313,13 +289,13 @@ class LimeBase:
     ) -> dict[int, LocalFit]:
         """Fit surrogates of some columns of answers (n, k) on features (n, d), the instance's first."""
         check_choice("feature_selection", selection, tuple(SELECTIONS))
-        sample = _Sample.of(data, _check_weights(self.kernel_fn(distances), len(answers)))
+        sample = _Sample(data, _check_weights(self.kernel_fn(distances), len(answers)))
         fits = {}
         for label in labels:
             y = answers[:, label]
             equations = sample.equations(y)
             used = self._used(sample, equations, y, num_features, selection)
-            fits[label] = sample.fit(y, equations, used, regressor)
+            fits[label] = sample.fit(y, equations.gamma, used, regressor)
             if self.verbose:
                 report(fits[label], float(y[0]))
         return fits

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Never
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_seed, refuse_unknown
 from limes._explainers.image import (
     MEANING,
@@ -17,35 +17,23 @@ from limes._explainers.image import (
     Photograph,
     checked_image,
     checked_labels,
-    filled,
     filler,
     mean_colours,
     quickshift,
     rgb,
     segmenter,
-    superpixels,
 )
 from limes.compat.lime import lime_base
-from limes.compat.lime._engines import (
-    SCORED_ROWS,
-    BaseExplainer,
-    Call,
-    DataAdapter,
-    Limits,
-    exchangeable_limits,
-    in_batches,
-    least_subset_calls,
-    model_behind,
-)
+from limes.compat.lime._engines import BaseExplainer, Call, MaskedAdapter, in_batches, model_behind
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
+from limes.designs._exchangeable import BANDWIDTH
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import resolve
-from limes.models._images import MaskedImage, columns, composer_of
+from limes.models._images import columns
 
 
 def _estimator_of(classifier_fn: Any, size: int) -> Any:
@@ -61,55 +49,44 @@ class ImageClassifier:
     """
 
     classifier_fn: Any
-    image: MaskedImage
+    item: Photograph
     batch_size: int
     mode: ClassVar[str] = "classification"
 
     @cached_property
     def model(self) -> Any:
-        estimator = _estimator_of(self.classifier_fn, self.image.shown.size)
+        estimator = _estimator_of(self.classifier_fn, self.item.image.shown.size)
         return self.classifier_fn if estimator is None else estimator
-
-    @property
-    def is_readable(self) -> bool:
-        return self.model is not self.classifier_fn
-
-    def __call__(self, z: Floats, *, progress: bool = False) -> Floats:
-        """Answers (n, k) where the superpixels of z (n, d) are shown, with a bar if it takes long."""
-        return in_batches(self._columns, z, self.batch_size, progress=progress)
-
-    def _columns(self, z: Floats) -> Floats:
-        answers = self._caller(z)
-        return answers.reshape(len(answers), -1)
 
     @cached_property
     def _caller(self) -> ModelCaller:
-        return ModelCaller(self.model, resolve(self.model), composer_of(self.model, self.image, None))
+        return ModelCaller(self.model, resolve(self.model), self.item.composer(self.model))
 
+    def __call__(self, z: Floats, *, progress: bool = False) -> Floats:
+        """Answers (n, k) where the superpixels of z (n, d) are shown, with a bar if it takes long."""
 
-class _EverySuperpixel(ImageExplainer):
-    """Fits a coefficient of every superpixel, as lime does, also of one that its fill does not change."""
+        def columns_of(rows: Floats) -> Floats:
+            return self._caller(rows).reshape(len(rows), -1)
 
-    def _changes(self, item: Photograph) -> Bools:
-        return np.ones(item.image.size, dtype=np.bool_)
+        return in_batches(columns_of, z, self.batch_size, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
-class ImageAdapter(DataAdapter):
+class ImageAdapter(MaskedAdapter):
     """Images, whose superpixels are shown or filled, each with probability ½."""
 
-    bandwidth: float
+    facts = {"meaning": MEANING}  # noqa: RUF012 - constant
 
-    def only_sampled(self, call: Call) -> dict[str, bool]:
-        # a model that may be read need not be called
-        least = 1 if call.predict.is_readable else least_subset_calls(call.instance.size)
-        return {f"num_samples < {least}": call.num_samples < least}
+    def item(self, instance: Photograph) -> Photograph:
+        return instance
 
-    def limits(self, call: Call, seed: int) -> Limits:
-        predict, image = call.predict, call.instance
-        prediction, classes = np.asarray(call.prediction), getattr(predict.model, "classes_", None)
-        labels = call.choose_labels(prediction)
-        explainer = _EverySuperpixel(
+    def is_read(self, call: Call) -> bool:
+        return call.predict.model is not call.predict.classifier_fn
+
+    def explainer(self, call: Call, seed: int) -> ImageExplainer:
+        predict, labels = call.predict, call.choose_labels(np.asarray(call.prediction))
+        classes, image = getattr(predict.model, "classes_", None), call.instance.image
+        return ImageExplainer(
             predict.model,
             segments=image.labels,
             fill=image.fill,
@@ -119,41 +96,16 @@ class ImageAdapter(DataAdapter):
             batch_size=predict.batch_size,
             rng=seed,
         )
-        explanation = explainer(image.shown, progress=call.progress)
-        design = ExchangeableDesign.superpixel_switches(image.size, self.bandwidth)
-        numbers = explanation.values, explanation.standard_errors, explanation.intercepts
-        positions = {k: i for i, k in enumerate(labels)}
-        limits = exchangeable_limits(positions, *numbers, explanation.fidelity, design)
 
-        def ask() -> Floats:
-            return np.asarray(predict(design.sample(SCORED_ROWS, np.random.SeedSequence(0))[0]))
+    def fingerprint(self, instance: Photograph) -> Sequence[int]:
+        return instance.key
 
-        return Limits(prediction, limits, ask, lambda: explanation)
-
-    def fingerprint(self, instance: MaskedImage) -> Sequence[int]:
-        return Photograph.whole(instance).key
-
-    def draw(
-        self,
-        instance: MaskedImage,
-        count: int,
-        rng: np.random.Generator,
-        sampling: str,  # noqa: ARG002
-    ) -> tuple[Floats, Any]:
-        z = _switches(instance.size, count, rng)
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        z = _switches(call.instance.size, call.num_samples, rng)
         return z, z
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
-        return np.asarray(predict(rows, progress=progress))
-
-    def describe(self, instance: MaskedImage) -> dict[str, Any]:
-        image = Photograph.whole(instance)
-        return {
-            "feature_names": image.names,
-            "conditions": (image.conditions,),
-            "data": image.data[None],
-            "provenance": {"meaning": MEANING, **image.picture},
-        }
+    def ask(self, call: Call, rows: Any) -> Floats:
+        return np.asarray(call.predict(rows, progress=call.progress))
 
 
 def _switches(d: int, count: int, rng: np.random.Generator) -> Floats:
@@ -315,6 +267,8 @@ class LimeImageExplainer(BaseExplainer):
     ('limit', (1, 0.196))
     """
 
+    _draws = "data_labels"
+
     def __init__(
         self,
         kernel_width: float | None = BANDWIDTH,
@@ -381,31 +335,22 @@ class LimeImageExplainer(BaseExplainer):
         ModelError
             If the classifier fails, or answers in another shape, or not in finite numbers.
         """
-        masked, segments = self._masked(image, classifier_fn, hide_color, segmentation_fn, random_seed)
-        predict = ImageClassifier(classifier_fn, masked, check_count("batch_size", batch_size))
-        prediction = predict(np.ones((1, masked.size)))[0]
+        item, segments = self._item(image, classifier_fn, hide_color, segmentation_fn, random_seed)
+        predict = ImageClassifier(classifier_fn, item, check_count("batch_size", batch_size))
+        prediction = predict(np.ones((1, item.size)))[0]
         # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
-        drawn = (masked.shown, masked.fill, masked.labels, classifier_fn, num_samples)
+        options = num_features, num_samples, distance_metric, model_regressor
         call = Call(
-            masked,
-            predict,
-            lambda _: chosen,
-            num_features,
-            num_samples,
-            distance_metric,
-            model_regressor,
-            progress=bool(progress_bar),
-            prediction=prediction,
-            override=self._override(
-                LimeImageExplainer,
-                "data_labels",
-                lambda: PerturbedRows(
-                    *self.data_labels(*drawn, batch_size=batch_size, progress_bar=progress_bar)
-                ),
-            ),
+            item, predict, lambda _: chosen, *options, progress=bool(progress_bar), prediction=prediction
         )
-        return ImageExplanation(_coloured(masked.shown), segments, **self._answer(call, top_labels))
+        return ImageExplanation(_coloured(item.photo), segments, **self._answer(call, top_labels))
+
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
+        predict, item, image = call.predict, call.instance, call.instance.image
+        arguments = item.photo, image.fill, image.labels, predict.classifier_fn, call.num_samples
+        options = {"batch_size": predict.batch_size, "progress_bar": call.progress}
+        return PerturbedRows(*self.data_labels(*arguments, **options))
 
     def data_labels(
         self,
@@ -418,24 +363,22 @@ class LimeImageExplainer(BaseExplainer):
         progress_bar: bool = True,
     ) -> tuple[Floats, Floats]:
         """Draw lime's rows (n, d) of superpixels that are shown; call the classifier for answers (n, k)."""
-        pixels = checked_image(image)
-        fill = filled(filler(np.asarray(fudged_image)), pixels, np.zeros(1, dtype=np.int64))
-        masked = MaskedImage(pixels, fill, superpixels(lambda _: segments, pixels))
-        rows = _switches(masked.size, num_samples, np.random.default_rng(self._seeds.lime))
-        return rows, ImageClassifier(classifier_fn, masked, batch_size)(rows, progress=progress_bar)
+        item = Photograph.parse(image, lambda _: segments, filler(np.asarray(fudged_image)))
+        rows = _switches(item.size, num_samples, np.random.default_rng(self._seeds.lime))
+        return rows, ImageClassifier(classifier_fn, item, batch_size)(rows, progress=progress_bar)
 
-    def _masked(
+    def _item(
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
-    ) -> tuple[MaskedImage, Any]:
+    ) -> tuple[Photograph, Any]:
+        """The image, and its superpixels as the segmentation calls them."""
         pixels = checked_image(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
             segmentation_fn = default_segmentation(random_seed)
         segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
-        labels = superpixels(lambda _: segments, pixels)
         fill = mean_colours if hide_color is None else filler(hide_color)
-        return MaskedImage(pixels, filled(fill, pixels, labels), labels), segments
+        return Photograph.parse(pixels, lambda _: segments, fill), segments
 
 
 def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:

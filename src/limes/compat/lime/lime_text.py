@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Never
 
@@ -12,16 +12,13 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, check_size, refuse_unknown
-from limes._explainers.text import Spans, parse_text, splitter
+from limes._explainers.text import Spans, TextExplainer, parse_text, splitter
 from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._engines import (
-    SCORED_ROWS,
     BaseExplainer,
     Call,
-    DataAdapter,
-    Limits,
+    MaskedAdapter,
     PredictFunction,
-    exchangeable_limits,
     in_batches,
     least_subset_calls,
     perturbed_rows,
@@ -29,7 +26,7 @@ from limes.compat.lime._engines import (
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
-from limes.models._documents import TextModel
+from limes.models._documents import Document, TextModel
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation
@@ -49,13 +46,9 @@ __all__ = [
 _MASKED_WORD, _MASKED_CHARACTER = "UNKWORDZ", "\0"
 # lime's unit of distance
 _SCALE = 100.0
-# Words whose subsets are enumerated for the exact R² of a model that was read
-_ENUMERATED = 12
 # Texts between two steps of the progress bar
 _BATCH = 256
 _WIDTH = 25.0
-# as Python spells a private method of lime's class from outside
-_DATA_LABELS = "_LimeTextExplainer__data_labels_distances"
 
 
 @dataclass(frozen=True)
@@ -228,30 +221,30 @@ def characters(text: str) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class TextAdapter(DataAdapter):
+class TextAdapter(MaskedAdapter):
     """Texts, of whose words some are removed: ``spans`` finds words.
 
-    Of d words s are removed, s uniform on 1, ..., d, which ones by chance.
+    Of d words s are removed, s uniform on 1, ..., d, which ones by chance. The bandwidth is a hundredth of
+    lime's kernel width.
     """
 
+    few = "fewer than {} num_samples"
+    most_enumerated = 12
     distance_unit = _SCALE
 
     spans: Spans
-    # a hundredth of lime's kernel width
-    bandwidth: float
     batch_size: int
 
-    def only_sampled(self, call: Call) -> dict[str, bool]:
-        least = least_subset_calls(call.instance.num_words())
-        black_box = _pipeline(call.predict) is None
-        return {f"fewer than {least} num_samples": black_box and call.num_samples < least}
+    def item(self, instance: IndexedText) -> Document:
+        return instance.document
 
-    def limits(self, call: Call, seed: int) -> Limits:
-        from limes._explainers.text import TextExplainer
+    def is_read(self, call: Call) -> bool:
+        return _pipeline(call.predict) is not None
 
+    def explainer(self, call: Call, seed: int) -> TextExplainer:
         indexed = call.instance
         model, output = _pipeline(call.predict) or (call.predict.function, None)
-        explainer: Any = TextExplainer(
+        return TextExplainer(
             model,
             output=output,
             split=self.spans,
@@ -263,54 +256,18 @@ class TextAdapter(DataAdapter):
             rng=seed,
             batch_size=self.batch_size,
         )
-        result = explainer._fit(indexed.document, progress=call.progress)  # noqa: SLF001
-        prediction = call.predict.checked(result.predictions.reshape(1, -1)).ravel()
-        labels = call.choose_labels(prediction)
-        surrogate, design = result.fitted.surrogate, result.fitted.features
-        fidelity = surrogate.fidelity
-        if np.isnan(fidelity).any() and indexed.num_words() <= _ENUMERATED:
-            fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
-        numbers = surrogate.coef, surrogate.standard_errors, surrogate.intercept, fidelity
-        limits = exchangeable_limits({k: k for k in labels}, *numbers, design)
-        whole = cache(partial(explainer._to_explanation, result))  # noqa: SLF001
-
-        def ask() -> Floats:
-            outputs = np.arange(len(whole().output_names))
-            context = whole().explainer.diagnostic_context(whole(), output=outputs, calls=None)
-            rows, _ = design.sample(SCORED_ROWS, np.random.SeedSequence(0))
-            return np.asarray(context.predict(rows).reshape(SCORED_ROWS, -1))
-
-        def explanation() -> Any:
-            return whole() if call.predict.mode == "regression" else whole()[..., labels]
-
-        return Limits(prediction, limits, ask, explanation)
 
     def fingerprint(self, instance: IndexedText) -> Sequence[int]:
         text = instance.raw.encode("utf-8", "surrogatepass")
         return (int.from_bytes(blake2b(text, digest_size=16).digest(), "little"),)
 
-    def draw(
-        self,
-        instance: IndexedText,
-        count: int,
-        rng: np.random.Generator,
-        sampling: str,  # noqa: ARG002
-    ) -> tuple[Floats, Any]:
-        z = deletions(instance.num_words(), count, rng)
-        return z, instance.document.texts(z)
+    def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, list[str]]:
+        z = deletions(call.instance.num_words(), call.num_samples, rng)
+        return z, call.instance.document.texts(z)
 
-    def ask(self, predict: Any, rows: Any, *, progress: bool = False) -> Floats:
-        size = min(self.batch_size, _BATCH) if progress else self.batch_size
-        return in_batches(predict, rows, size, progress=progress)
-
-    def describe(self, instance: IndexedText) -> dict[str, Any]:
-        document = instance.document
-        return {
-            "feature_names": document.names,
-            "conditions": (document.conditions,),
-            "data": document.data[None],
-            "provenance": dict(document.picture),
-        }
+    def ask(self, call: Call, rows: Any) -> Floats:
+        size = min(self.batch_size, _BATCH) if call.progress else self.batch_size
+        return in_batches(call.predict, rows, size, progress=call.progress)
 
 
 def deletions(d: int, count: int, rng: np.random.Generator) -> Floats:
@@ -398,6 +355,9 @@ class LimeTextExplainer(BaseExplainer):
     'Good'
     """
 
+    # as Python spells a private method of lime's class from outside
+    _draws = "_LimeTextExplainer__data_labels_distances"
+
     def __init__(
         self,
         kernel_width: float = _WIDTH,
@@ -425,7 +385,7 @@ class LimeTextExplainer(BaseExplainer):
         self.char_level = char_level
         width = check_size("kernel_width", kernel_width)
         spans = characters if char_level else Split(split_expression)
-        self._adapt(TextAdapter(spans, width / _SCALE, check_count("batch_size", batch_size)), width)
+        self._adapt(TextAdapter(width / _SCALE, spans, check_count("batch_size", batch_size)), width)
 
     def explain_instance(
         self,
@@ -452,20 +412,16 @@ class LimeTextExplainer(BaseExplainer):
             indexed: IndexedText = IndexedCharacters(text_instance, self.bow, self.mask_string)
         else:
             indexed = IndexedString(text_instance, self.split_expression, self.bow, self.mask_string)
-        predict = PredictFunction(classifier_fn, self.mode)
-        draw = partial(getattr(self, _DATA_LABELS), indexed, predict, num_samples, distance_metric)
+        choose = partial(self._choose_labels, labels=labels, top=top_labels)
+        options = num_features, num_samples, distance_metric, model_regressor
         call = Call(
-            indexed,
-            predict,
-            partial(self._choose_labels, labels=labels, top=top_labels),
-            num_features,
-            num_samples,
-            distance_metric,
-            model_regressor,
-            progress=progress_bar,
-            override=self._override(LimeTextExplainer, _DATA_LABELS, lambda: PerturbedRows(*draw())),
+            indexed, PredictFunction(classifier_fn, self.mode), choose, *options, progress=progress_bar
         )
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
+
+    def _overridden_rows(self, call: Call) -> PerturbedRows:
+        draw = getattr(self, self._draws)
+        return PerturbedRows(*draw(call.instance, call.predict, call.num_samples, call.metric))
 
     def __data_labels_distances(
         self,
