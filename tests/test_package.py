@@ -197,21 +197,25 @@ def test_a_file_that_was_renamed_is_noticed():
 
 
 def test_without_pyarrow_an_error_says_what_to_install():
-    names = ("dask", "_sources", "_stores", "spark", "_tables", "_parts")
-    code = f"""
+    code = """
 import importlib, sys
 sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None
-for name in {names}:
+from typer.testing import CliRunner
+from limes._cli.program import app
+for name in ("dask", "spark"):
     try:
-        importlib.import_module(f"limes.scale.{{name}}")
+        importlib.import_module(f"limes.scale.{name}")
     except ImportError as error:
         print(name, error)
+for command in (["verify", "x"], ["explain-table", "x", "x", "x"]):
+    print(command[0], CliRunner().invoke(app, command).exception)
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     errors = dict(line.split(" ", 1) for line in process.stdout.splitlines())
-    assert errors.keys() == {*names}
-    for name, error in errors.items():
-        assert f"pip install 'limes[{name if name in ('dask', 'spark') else 'scale'}]'" in error
+    extras = {"dask": "dask", "spark": "spark", "verify": "scale", "explain-table": "scale"}
+    assert errors.keys() == extras.keys()
+    for name, extra in extras.items():
+        assert f"pip install 'limes[{extra}]'" in errors[name]
 
 
 def test_house_rules_are_checked(tmp_path):

@@ -332,8 +332,10 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             A mapping from the names of the parts to one input each gives an explanation of one row; a list of
             mappings a list of explanations. ``explanation.provenance["parts"]`` says which features belong to
             a part: the first, and the one behind the last.
-        progress, workers
-            As for :class:`limes.TextExplainer`.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Inputs that are explained at the same time, each in its own thread.
 
         Raises
         ------

@@ -198,8 +198,10 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         images
             (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, or a picture of PIL, read by its mode, gives
             an explanation of one row; a list of them, or (n, H, W, C), a list of explanations.
-        progress, workers
-            As for :class:`limes.TextExplainer`.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Images that are explained at the same time, each in its own thread.
 
         Raises
         ------

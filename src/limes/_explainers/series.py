@@ -142,8 +142,10 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             (T,), (T, C), a pandas Series, or a frame with a column a channel, gives an explanation of one
             row; a list of them, or (n, T, C), a list of explanations, as does (n, T) for an estimator that
             was fitted on T columns. Lengths may differ where the model allows it.
-        progress, workers
-            As for :class:`limes.TextExplainer`.
+        progress
+            Show a progress bar when it takes more than a second or two.
+        workers
+            Series that are explained at the same time, each in its own thread.
 
         Raises
         ------

@@ -203,7 +203,7 @@ class JointFamily:
         changed = cells.size - z.sum(axis=1).astype(np.int64)
         # the nearest row has weight 1 before normalisation, however far it is
         nearest = self._log_weights[changed.min()]
-        weights = np.exp(self._log_weights - nearest)[changed]
+        weights = np.exp(np.minimum(self._log_weights - nearest, 0.0))[changed]
         total = float(weights.sum())
         return OccurringRows(z, weights / total, float(nearest + np.log(total / len(z))))
 
