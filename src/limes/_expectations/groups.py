@@ -22,7 +22,7 @@ from limes._arrays import Floats, Ints
 from limes._expectations.tabulated import ColumnTerm, NodeGroup, finite_functionals
 from limes._functions import Density, Function, by_category, texture
 from limes._threads import LRUCache
-from limes.designs._column import ColumnOfLaws
+from limes.designs._column import RangedColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.exceptions import InputError, ModelError
@@ -73,7 +73,7 @@ class _Axis:
         function: Function | None,
         loading: Floats,
         interactions: Sequence[Function],
-        column: ColumnOfLaws,
+        column: RangedColumn,
     ) -> None:
         values = _values(column.marginal)
         read = list(interactions) if function is None else [function, *interactions]
@@ -270,7 +270,7 @@ class GroupTables(Generic[T]):
         return np.asarray(product.sum(axis=away))
 
 
-def factors_of(margin: Margin, laws: Sequence[ColumnOfLaws], outputs: slice) -> list[ColumnTerm | Group]:
+def factors_of(margin: Margin, laws: Sequence[RangedColumn], outputs: slice) -> list[ColumnTerm | Group]:
     """The factors of E e^{zS} for some of a margin's outputs; a group of too many cells is refused."""
     terms = [
         (f, loading[:, outputs])

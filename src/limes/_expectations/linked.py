@@ -39,7 +39,7 @@ from limes._expectations.tabulated import (
 )
 from limes._functions import Function
 from limes._kernels import add_exponentials
-from limes.designs._column import Column, ColumnOfLaws
+from limes.designs._column import Column, RangedColumn
 from limes.designs._product import Rows
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
@@ -67,7 +67,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
 
-    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> list[_Margin]:
+    def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
         return [
             _Margin(form.curve, float(c), factors_of(form.margins, columns, slice(k, k + 1)), self._smallest)

@@ -31,7 +31,7 @@ from limes._expectations.tabulated import (
     in_parts,
     product_rounding,
 )
-from limes.designs._column import ColumnOfLaws
+from limes.designs._column import RangedColumn
 from limes.designs._marginals import Atoms
 from limes.designs._product import ProductFamily
 from limes.exceptions import ModelError
@@ -62,7 +62,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
         cells = sum(law.cells.count for law in family.marginals)
         return 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
 
-    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> _Classes:
+    def _tabulate(self, columns: Sequence[RangedColumn]) -> _Classes:
         return _Classes(self._form, columns)
 
     def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
@@ -114,7 +114,7 @@ _DIFFERENCES = np.array([[_position(one - other) for other in np.eye(3)] for one
 class _Classes:
     """The form under the laws of every column."""
 
-    def __init__(self, form: Softmax, laws: Sequence[ColumnOfLaws]) -> None:
+    def __init__(self, form: Softmax, laws: Sequence[RangedColumn]) -> None:
         self._margins = form.terms.intercept
         pairs = zip(form.terms.functions, form.terms.loadings, strict=True)
         self._columns = [
@@ -282,6 +282,6 @@ class _Rule:
         return np.asarray(self._error * np.exp(levels[:, self._tilt]) + copies)
 
 
-def _values(column: ColumnOfLaws) -> int:
+def _values(column: RangedColumn) -> int:
     """Values of a law that has no density."""
     return sum(each.value.size for each in column.marginal.measures if isinstance(each, Atoms))

@@ -49,7 +49,7 @@ from limes._expectations.tabulated import (
     product_rounding,
 )
 from limes._functions import Function, Identity, Polynomial
-from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
+from limes.designs._column import IndicatorColumn, KeptColumn, RangedColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import ProductFamily
@@ -85,7 +85,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         margins = self._form.margins.terms.intercept.size
         return 2 * cells * margins * _USUAL_NODES <= _LARGEST
 
-    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> _Network | Halves:
+    def _tabulate(self, columns: Sequence[RangedColumn]) -> _Network | Halves:
         halves = Halves.of(self._form, columns) if self.needs_densities else None
         return _Network.of(self._form, columns) if halves is None else halves
 
@@ -115,7 +115,7 @@ class _Network:
     error: Floats
 
     @classmethod
-    def of(cls, form: Linked, columns: Sequence[ColumnOfLaws]) -> _Network:
+    def of(cls, form: Linked, columns: Sequence[RangedColumn]) -> _Network:
         """Choose the nodes of every margin, and tabulate them."""
         assert form.coef is not None  # noqa: S101 - set by __post_init__
         coef = form.coef.reshape(len(form.coef), -1)
@@ -190,10 +190,12 @@ class Envelope:
     steepest: float  # bounds the contrast of any function that lies in [-1, 1]
 
 
-def envelope(column: ColumnOfLaws) -> Envelope:
+def envelope(column: RangedColumn) -> Envelope:
     """Bounds that hold for all laws of a column."""
     if isinstance(column, SlopeColumn):
         return _of_slope(column)
+    if isinstance(column, KeptColumn):  # a value that may be kept has no density
+        return Envelope(np.ones_like, lambda tau: np.full(tau.shape, 2.0), 2.0)
     assert isinstance(column, IndicatorColumn)  # noqa: S101 - there is no other kind
     law, inside = column.marginal, np.eye(column.elsewhere.shape[1])[column.cell]
     kept, changed = ([_mixture(law, q) for q in each] for each in (inside, column.elsewhere))
@@ -380,7 +382,7 @@ class Halves:
         self.error = product_rounding(values) * (reach @ np.abs(self._coef))
 
     @classmethod
-    def of(cls, form: Linked, laws: Sequence[ColumnOfLaws]) -> Halves | None:
+    def of(cls, form: Linked, laws: Sequence[RangedColumn]) -> Halves | None:
         """Return the sums; None where a column has a density, or there are too many combinations."""
         if not all(isinstance(measure, Atoms) for each in laws for measure in each.marginal.measures):
             return None

@@ -20,10 +20,10 @@ from limes._expectations.moments import Moments, ProductExpectation, concatenate
 from limes._functions import Density, Function, texture
 from limes._kernels import add_node_products
 from limes._threads import LRUCache
-from limes.designs._column import Column, ColumnOfLaws
+from limes.designs._column import Column, RangedColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductFamily, Rows
+from limes.designs._product import KeptRows, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
@@ -220,7 +220,7 @@ class ColumnTerm:
     place: int
     function: Function  # m functions
     loading: Floats  # (m, K)
-    column: ColumnOfLaws
+    column: RangedColumn
     lower: Floats  # (K,), ranges of the sums
     upper: Floats
 
@@ -229,7 +229,7 @@ class ColumnTerm:
         return np.array([self.place])
 
     @classmethod
-    def of(cls, place: int, function: Function, loading: Floats, column: ColumnOfLaws) -> ColumnTerm:
+    def of(cls, place: int, function: Function, loading: Floats, column: RangedColumn) -> ColumnTerm:
         return cls(place, function, loading, column, *extent(column.marginal, function, loading))
 
     def offsets(self, groups: Sequence[NodeGroup]) -> Floats:
@@ -345,7 +345,7 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
     @abstractmethod
-    def _tabulate(self, columns: Sequence[ColumnOfLaws]) -> Store:
+    def _tabulate(self, columns: Sequence[RangedColumn]) -> Store:
         """Return tables of the laws of every column."""
 
     @abstractmethod
@@ -360,6 +360,8 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         if family is not None and self.shares_tables(family):
             tables = self._tables.get(family, lambda: self._tabulate(family.columns))
             return self._moments(tables, rows.cells, rows.features.inner.variance)
+        if isinstance(rows, KeptRows):
+            return self._moments(self._tabulate(rows.alone), rows.index, rows.features.inner.variance)
         return self._apart(rows)
 
     def _apart(self, rows: Rows) -> Moments:

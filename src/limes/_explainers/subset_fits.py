@@ -28,12 +28,14 @@ from limes._expectations.variance import link_variance
 from limes._expectations.weighted_rows import PairEffect, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import InputError
 from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from limes._expectations.contributions import RowContributions
     from limes._pipeline import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
@@ -161,6 +163,9 @@ class SubsetFits:
         both = alpha**2 + self._design.gamma(first)[1]
         none = 1.0 - 2.0 * alpha + both
         return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
+
+    def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
+        raise InputError("contributions are of the columns of tables: use a TabularExplainer")
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return _CELLS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from limes._arrays import Bools, Floats, Ints, Objects
+    from limes._explanation.contributions import Contributions
     from limes._explanation.fit import Effects, Interaction
     from limes._show.plots import Plots
 
@@ -230,6 +231,14 @@ class Explanation(Page):
             If the explanation comes from JSON or a pickle.
         """
         return self._computed("effects").effects(self.feature_names, self.output_names, self.predictions)
+
+    @cached_property
+    def contributions(self) -> Contributions:
+        """Shapley values of the columns: ``base_values`` + ``values.sum(axis=1)`` are the predictions.
+
+        They are computed when they are first read, without a call of the model; errors as of ``effects``.
+        """
+        return self._computed("contributions").contributions()
 
     @property
     def additive_fidelity(self) -> Floats:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
+from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes.exceptions import InputError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limes._arrays import Floats
+    from limes._expectations.contributions import RowContributions
     from limes._expectations.weighted_rows import PairEffect
 
     Positions = NDArray[np.intp]
@@ -259,6 +261,10 @@ class RowFits(Protocol):
         """The cells of a column in words."""
         ...
 
+    def contributions(self, rows: Sequence[int]) -> RowContributions:
+        """The contributions of all columns at rows."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -367,6 +373,23 @@ class Fit:
                         share=float(pair.share),
                         share_error=float(pair.share_error),
                     )
+
+    def contributions(self) -> Contributions:
+        """Contributions of the chosen columns to the chosen outputs."""
+        computed = self.make().contributions(self.rows.tolist())
+        numbers = {
+            name: self._chosen(getattr(computed, name)[:, self.features])
+            for name in ("values", "errors", "alone", "last")
+        }
+        return Contributions(
+            base_values=self._chosen(computed.base), standard_errors=numbers.pop("errors"), **numbers
+        )
+
+    def _chosen(self, numbers: Floats) -> Floats:
+        """The chosen outputs, with an axis of them if there are several."""
+        chosen = numbers[..., self.outputs] if self.several else numbers[..., self.outputs[0]]
+        chosen.flags.writeable = False
+        return chosen
 
     def _stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""

@@ -31,7 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -447,6 +447,68 @@ class JoinedColumn(Column):
         starts = np.cumsum([0, *(part.size for part in self.parts)])
         each = [part.points(function, waves) for part in self.parts]
         return _joined([p._replace(law=p.law + start) for p, start in zip(each, starts, strict=False)])
+
+
+@dataclass(frozen=True, eq=False)
+class KeptColumn(Column):
+    """The value ξ of a row is kept with probability t, else drawn from the row's law; z = 1[kept].
+
+        mean(g) = t g(ξ) + (1 - t) E_w g,    contrast(g) = g(ξ) - E_w g
+
+    It has a law for each row and each t, those of a row side by side. The feature is z / Var z, so that
+    Cov(h, g) is the contrast, for t = 0 and 1 as well.
+    """
+
+    inner: ColumnOfLaws
+    law: Ints  # (U,), the row's law of the inner column
+    x: Floats  # (U,)
+    # (T, 2), t and 1 - t; neither is 0, as products are divided by probabilities
+    t: Floats
+
+    @cached_property
+    def feature_moments(self) -> FeatureMoments:
+        ones = np.ones(self.law.size * len(self.t))
+        none = np.zeros(ones.size, dtype=np.bool_)
+        return FeatureMoments(np.tile(self.t[:, 0], self.law.size), ones, ones, ones, 0.0 * ones, none, none)
+
+    @property
+    def mixing(self) -> Floats:
+        contrast = np.broadcast_to([1.0, -1.0], self.t.shape)
+        return np.tile(np.stack([self.t, contrast], axis=1), (self.law.size, 1, 1))
+
+    def basis(self, function: Function) -> Floats:
+        """g(ξ) and E_w g of m functions, (m, V, 2)."""
+        mean, _ = self.inner.functionals(function)
+        both = np.stack([function(self.x), mean.T[:, self.law]], axis=2)
+        return np.repeat(both, len(self.t), axis=1)
+
+    def points(self, function: Function, waves: Waves) -> BasisPoints:
+        law, x, weight = self.inner.points(function, waves)
+        mean = np.einsum("kb,bk->k", self.inner.mixing[law, 0], weight)
+        start = np.searchsorted(law, np.arange(self.inner.size + 1))
+        each = []
+        for u, (place, value) in enumerate(zip(self.law.tolist(), self.x.tolist(), strict=True)):
+            its = slice(start[place], start[place + 1])
+            values, weights = np.append(x[its], value), np.zeros((2, its.stop - its.start + 1))
+            weights[0, -1], weights[1, :-1] = 1.0, mean[its]
+            each += [
+                BasisPoints(np.full(values.size, u * len(self.t) + i), values, weights)
+                for i in range(len(self.t))
+            ]
+        return _joined(each)
+
+    @cached_property
+    def marginal(self) -> Marginal:
+        """All values that the laws may have, whatever their probabilities."""
+        law = self.inner.marginal
+        kept = Atoms(self.x, np.ones(self.x.size))
+        return replace(
+            law, measures=(*law.measures, kept), owners=np.append(law.owners, np.zeros_like(self.law))
+        )
+
+
+# Columns whose values are known, with the ranges of functions of them
+RangedColumn: TypeAlias = ColumnOfLaws | KeptColumn
 
 
 def _joined(parts: Sequence[BasisPoints]) -> BasisPoints:

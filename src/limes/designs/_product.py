@@ -31,7 +31,7 @@ from limes._arrays import (
     float_array,
     stacked_rows,
 )
-from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, column_at, sliced
+from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, KeptColumn, column_at, sliced
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
@@ -177,7 +177,7 @@ class Rows:
     family: ProductFamily | None  # the designs; None of a row whose design stands alone
     x: Floats  # (n, d); NaN where cells decide the designs
     cells: Ints  # (n, d)
-    alone: tuple[ColumnOfLaws, ...] = ()  # the columns of that row, a law each
+    alone: tuple[Any, ...] = ()  # the columns of that row, a law each
 
     @classmethod
     def in_cells(
@@ -269,6 +269,31 @@ class Rows:
         return np.asarray(
             np.any([column.feature_moments.nearly_fixed[place] for column, place in pairs], axis=0)
         )
+
+
+class KeptRows(Rows):
+    """n rows whose values are kept with T probabilities t each: n · T designs, those of a row side by side.
+
+    The cells are positions of laws; see `KeptColumn`.
+    """
+
+    @classmethod
+    def of(cls, family: ProductFamily, x: Floats, cells: Ints, t: Floats) -> KeptRows:
+        """Rows x in these cells (n, d), and t (T, 2); one row of a family whose laws cells do not decide."""
+        n, d = cells.shape
+        laws: Sequence[ColumnOfLaws] = family.columns if family.by_cell else family.at(x[0]).coordinates
+        which = cells if family.by_cell else np.zeros_like(cells)
+        columns = tuple(KeptColumn(*each, t) for each in zip(laws, which.T, x.T, strict=True))
+        index = np.broadcast_to(np.arange(n * len(t))[:, None], (n * len(t), d))
+        return cls(None, np.broadcast_to(np.nan, index.shape), index, columns)
+
+    @property
+    def lasting(self) -> bool:
+        return False
+
+    @property
+    def _columns(self) -> tuple[Sequence[Column], Ints]:
+        return self.alone, self.cells
 
 
 def rows_at_once(numbers: int) -> int:

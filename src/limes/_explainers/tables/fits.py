@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
+from limes._expectations.contributions import RowContributions, exact_contributions
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
 from limes._expectations.weighted_rows import (
@@ -33,6 +34,7 @@ from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._expectations.joint import JointExpectation
@@ -325,6 +327,15 @@ class TableFits:
             return (f"{texts[0]} is not missing", *missing)
         return (*bin_texts(texts[0], cells.edges), *missing)
 
+    def contributions(self, rows: Sequence[int]) -> RowContributions:
+        if any(map(self._is_sampled, rows)) or self.form is None:
+            raise InputError(
+                "contributions need a model that is read: explanation.reason tells why it was not"
+            )
+        at = np.asarray(rows, dtype=np.int64)
+        form = self.form
+        return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
+
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals
 
@@ -570,6 +581,9 @@ class JointFits:
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         return tuple(self.texts[column].tolist())
+
+    def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
+        raise InputError("contributions need columns that are independent: explain without law='joint'")
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

@@ -1,0 +1,123 @@
+"""Contributions of columns: against the Shapley values of all coalitions, on the values of the law."""
+
+from __future__ import annotations
+
+import itertools
+from math import factorial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
+
+import limes
+from oracle import EXACT
+
+X, Y = load_diabetes(return_X_y=True)
+X = X[:, [2, 8, 3, 6]] / X[:, [2, 8, 3, 6]].std(axis=0)
+BACKGROUND = X[:12]
+MODELS = {
+    "ridge": Ridge().fit(X, Y),
+    "forest": RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
+    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
+    "logistic": LogisticRegression(C=10.0).fit(X, Y > 140),
+    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+    "kernel": KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
+    "network": MLPRegressor(
+        hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0
+    ).fit(X, Y / 100),
+}
+
+
+def answers(model, rows):
+    values = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
+    return values.reshape(len(rows), -1)
+
+
+def laws_of(explainer, row):
+    """Values and probabilities of each column's law around the row: it has no density."""
+    for column in explainer.design(row).coordinates:
+        law, mass = column.marginal, column.probability
+        values = np.concatenate([measure.value for measure in law.measures])
+        weights = np.concatenate([measure.weight for measure in law.measures])
+        yield values, weights * mass[law.owners]
+
+
+def game(model, explainer, row):
+    """v(S) = E_w[f | x_S = ξ_S] of all sets S, (2,) * d + (k,)."""
+    laws, d = list(laws_of(explainer, row)), row.size
+    values = np.empty((2,) * d, dtype=object)
+    for kept in itertools.product((0, 1), repeat=d):
+        axes = [(np.array([x]), np.ones(1)) if k else law for k, x, law in zip(kept, row, laws, strict=True)]
+        rows = np.array(list(itertools.product(*(a for a, _ in axes))))
+        weights = np.array([np.prod(q) for q in itertools.product(*(q for _, q in axes))])
+        values[kept] = weights @ answers(model, rows)
+    return values
+
+
+def shapley(v):
+    """Contributions (d, k), those of each value alone, and last."""
+    d, result, alone, last = v.ndim, [], [], []
+    for j in range(d):
+        total = 0.0
+        for others in itertools.product((0, 1), repeat=d - 1):
+            size = sum(others)
+            share = factorial(size) * factorial(d - 1 - size) / factorial(d)
+            change = v[(*others[:j], 1, *others[j:])] - v[(*others[:j], 0, *others[j:])]
+            total = total + share * change
+            if size == 0:
+                alone.append(change)
+            if size == d - 1:
+                last.append(change)
+        result.append(total)
+    return np.array(result), np.array(alone), np.array(last)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bandwidth": 0.3},
+        {"bandwidth": np.inf},
+        {"weights": "euclidean"},
+        {"bins": None},
+        {"hold": [1]},
+    ],
+    ids=str,
+)
+def test_contributions_are_shapley_values_of_all_coalitions(name, options):
+    model = MODELS[name]
+    explainer = limes.TabularExplainer(model, BACKGROUND, law="empirical", method="exact", **options)
+    explanation = explainer(X[[3, 40]], progress=False)
+    account = explanation.contributions
+    size = np.abs(answers(model, X)).max()
+    for i, row in enumerate(X[[3, 40]]):
+        v = game(model, explainer, row)
+        expected = (*shapley(v), v[(0,) * row.size])
+        actual = account.values[i], account.alone[i], account.last[i], account.base_values[i]
+        for one, other in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(one.reshape(other.shape), other, atol=EXACT * size, rtol=0)
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, atol=EXACT * size, rtol=0)
+    assert (account.standard_errors == 0).all()
+
+
+def test_a_selection_has_its_contributions():
+    explanation = limes.TabularExplainer(MODELS["three classes"], BACKGROUND)(X[:3], progress=False)
+    account, part = explanation.contributions, explanation[1:, ["x2", "x0"], 2]
+    np.testing.assert_array_equal(part.contributions.values, account.values[1:, [2, 0], 2])
+    np.testing.assert_array_equal(part.contributions.base_values, account.base_values[1:, 2])
+
+
+def test_columns_that_the_model_ignores_have_none_and_equal_ones_equal_shares():
+    same = np.column_stack([X[:, 0], X[:, 0], X[:, 1]])
+    values = limes.TabularExplainer(Ridge().fit(same, Y), same)(same[:4], progress=False).contributions.values
+    np.testing.assert_allclose(values[:, 0], values[:, 1], rtol=1e-9)
+    model = LogisticRegression().fit(X, Y > 140)
+    model.coef_[0, 2] = 0.0
+    values = limes.TabularExplainer(model, X)(X[:4], progress=False).contributions.values
+    assert (values[:, 2] == 0).all()
