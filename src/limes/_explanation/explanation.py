@@ -576,10 +576,9 @@ class Explanation(Page):
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
 
-        The values are the surrogate's coefficients, not Shapley values: with the base values, which are the
-        intercepts, they sum to the surrogate's prediction, not to the model's. A slope adds its product with
-        the distance from the column's mean, and base values are then the surrogate at the means. The output
-        is named accordingly, and a warning says so.
+        The values are ``contributions``, if there are exact ones. Else they are the surrogate's coefficients,
+        which sum with the intercepts to the surrogate's prediction; a slope adds its product with the
+        distance from the column's mean. The output is then named accordingly, and a warning says so.
 
         Examples
         --------

@@ -25,7 +25,7 @@ import numpy as np
 from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -385,6 +385,14 @@ class Fit:
             base_values=self._chosen(computed.base), standard_errors=numbers.pop("errors"), **numbers
         )
 
+    def account(self, place: int) -> Contributions | None:
+        """Exact contributions of one row, with axes of rows and outputs; None if it has no exact ones."""
+        one = Fit(self.make, self.rows[[place]], self.features, self.outputs, several=True)
+        try:
+            return one.contributions()
+        except (InputError, ModelError):
+            return None
+
     def _chosen(self, numbers: Floats) -> Floats:
         """The chosen outputs, with an axis of them if there are several."""
         chosen = numbers[..., self.outputs] if self.several else numbers[..., self.outputs[0]]
@@ -429,6 +437,15 @@ def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
     else:
         numbers = tuple(np.reshape(state[name][row], -1) for name in ("fidelity", "fidelity_errors"))
     return float(numbers[0][output]), float(numbers[1][output])
+
+
+def additive_at(explanation: Any, row: int, output: int) -> float:
+    """R² of whole effects of one row and output where it has a closed form, else NaN."""
+    fit = explanation.fit
+    if fit is None or not (fit.has_curves and fit.is_quick):
+        return float("nan")
+    ((values, _),) = (each.r_squared for each in fit.make().additive([int(fit.rows[row])]))
+    return float(values[fit.outputs[output]])
 
 
 def left_to_fit() -> Any:

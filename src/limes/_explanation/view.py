@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.fit import fidelity_at
+from limes._explanation.fit import additive_at, fidelity_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
 
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
@@ -41,6 +42,16 @@ SURE = 2.0
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a column contributes to the prediction, with its error, and what it adds alone and last."""
+
+    value: float
+    standard_error: float
+    alone: float
+    last: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +65,12 @@ class Line:
     value: float
     standard_error: float
     deviation: float  # of the column, for a slope; else 1
+    share: Share | None = None  # in the account of the prediction
+
+    @property
+    def holds(self) -> str:
+        """The column and the row's value, ``bmi = 32.1``."""
+        return f"{self.feature} = {self.data}"
 
     @property
     def is_slope(self) -> bool:
@@ -78,7 +95,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
-    """One output of one row; its lines by falling size of the coefficient."""
+    """One output of one row; its lines by falling size of the contribution, or of the coefficient."""
 
     position: int
     title: str  # its name for readers, "P(target = 1)"
@@ -90,6 +107,8 @@ class OutputView:
     omitted: int  # features without a line
     sampled: bool
     is_rule: bool  # a rule has no diagnosis
+    base: float | None  # to which the contributions are added; None without an account
+    additive: Callable[[], float]  # R² of whole effects; it may take a while
 
     @cached_property
     def _fit(self) -> tuple[float, float]:
@@ -114,8 +133,23 @@ class OutputView:
 
     @property
     def headline(self) -> str:
+        if self.base is not None:
+            change = self.prediction - self.base
+            base, size = number(self.base), number(abs(change))
+            sign = "-" if change < 0 else "+"
+            return f"prediction {number(self.prediction)} = {base} on average around the row {sign} {size}"
         fit = f", R² {self.r2}" if self.r2 else ""
         return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
+
+    @property
+    def surrogate_line(self) -> str:
+        """How LIME's surrogate and single columns describe the model: a line below an account."""
+        surrogate = f"LIME's surrogate: {number(self.surrogate)} here"
+        additive = self.additive()
+        if not np.isfinite(additive):
+            return f"{surrogate}, R² {self.r2}."
+        share = f"{max(additive, 0.0):.0%}"
+        return f"{surrogate}; single columns account for {share} of how the model varies around the row."
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -126,6 +160,12 @@ class OutputView:
             ("not captured at the row", difference(self.prediction - self.surrogate)),
             ("intercept", number(self.intercept)),
         ]
+
+    @property
+    def rest(self) -> float:
+        """What all columns without a line contribute."""
+        shares = [line.share.value for line in self.lines if line.share is not None]
+        return self.prediction - (self.base or 0.0) - sum(shares)
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""
@@ -159,13 +199,15 @@ def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     return array[..., None] if explanation.values.ndim == 2 else array
 
 
-def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
+def view_row(explanation: Explanation, row: int, max_features: int, *, account: bool = False) -> RowView:
+    """View a row by the account of its prediction, where it has an exact one and that is asked for."""
     facts = explanation.certificates[row] if explanation.certificates else {}
+    numbers = explanation.fit.account(row) if account and explanation.fit is not None else None
     return RowView(
         label=row_label(explanation, row),
         method=method_line(explanation, row),
         outputs=tuple(
-            _view_output(explanation, row, k, max_features) for k in shown_outputs(explanation, row)
+            _view_output(explanation, row, k, max_features, numbers) for k in shown_outputs(explanation, row)
         ),
         warnings=row_warnings(explanation, row),
         rule=headlined_rule(facts) if facts else "",
@@ -173,7 +215,9 @@ def view_row(explanation: Explanation, row: int, max_features: int) -> RowView:
     )
 
 
-def _view_output(explanation: Explanation, row: int, output: int, limit: int) -> OutputView:
+def _view_output(
+    explanation: Explanation, row: int, output: int, limit: int, account: Contributions | None
+) -> OutputView:
     is_rule = bool(explanation.certificates)
     values, errors = (
         with_outputs(array, explanation)[row, :, output]
@@ -184,7 +228,14 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
         for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
     )
     (deviations,) = bar_units(explanation, [row])
+    base: float | None = None
+    shares: list[Share | None] = [None] * len(values)
     order = by_size(np.abs(values * deviations))[:limit]
+    if account is not None:
+        base = float(account.base_values[0, output])
+        parts = (account.values, account.standard_errors, account.alone, account.last)
+        shares = [Share(*map(float, part)) for part in zip(*(a[0, :, output] for a in parts), strict=True)]
+        order = by_size(np.abs(account.values[0, :, output]))[:limit]
     if is_rule:  # it is its facts that have a weight
         order = order[values[order] != 0]
     return OutputView(
@@ -203,12 +254,15 @@ def _view_output(explanation: Explanation, row: int, output: int, limit: int) ->
                 value=float(values[j]),
                 standard_error=float(errors[j]),
                 deviation=float(deviations[j]),
+                share=shares[j],
             )
             for j in order.tolist()
         ),
         omitted=0 if is_rule else len(values) - len(order),
         sampled=explanation.method == "sampled",
         is_rule=is_rule,
+        base=base,
+        additive=lambda: additive_at(explanation, row, output),
     )
 
 

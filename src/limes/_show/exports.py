@@ -90,22 +90,27 @@ def _encodable(text: str | None) -> str | None:
 
 def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
-    several = explanation.values.ndim == 3
-    warnings.warn(
-        "to_shap() holds coefficients of LIME's surrogate, not Shapley values: shap's plots call their sum "
-        "f(x), which is the surrogate's prediction, and the intercept E[f(X)]; explanation.plot.waterfall() "
-        "draws both as what they are",
-        UserWarning,
-        stacklevel=3,
-    )
-    values, base = contributions(explanation)
-    names = [f"surrogate of {output_title(explanation, k)}" for k in range(len(explanation.output_names))]
+    several, names = explanation.values.ndim == 3, explanation.output_names
+    titles = [output_title(explanation, k) for k in range(len(names))]
+    if explanation.fit is not None and explanation.fit.account(0) is not None:
+        account = explanation.contributions
+        values, base = account.values.copy(), account.base_values.copy()
+    else:
+        warnings.warn(
+            "to_shap() holds coefficients of LIME's surrogate, not Shapley values, as the explanation has no "
+            "exact contributions: shap's plots call their sum f(x), which is the surrogate's prediction, and "
+            "the intercept E[f(X)]; explanation.plot.waterfall() draws both as what they are",
+            UserWarning,
+            stacklevel=3,
+        )
+        values, base = contributions(explanation)
+        titles = [f"surrogate of {title}" for title in titles]
     return shap.Explanation(
         values=values,  # copies: shap writes into these arrays
         base_values=base,
         data=_shap_data(explanation.data),
         feature_names=list(explanation.feature_names),
-        output_names=names if several else names[0],
+        output_names=titles if several else titles[0],
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -153,10 +153,11 @@ class Plots:
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw how one row's coefficients add up: intercept, surrogate, what it misses, prediction.
+        """Draw how the columns' contributions add up, from the average around the row to its prediction.
 
-        Slopes count from the columns' means: a step is the slope times the row's distance from its mean. The
-        parameters are those of `Plots`.
+        Marks on a bar show what the column adds alone and last: where they are apart it interacts with
+        others. Without exact contributions the surrogate's coefficients are drawn, and what they miss; slopes
+        count from the columns' means there. The parameters are those of `Plots`.
 
         Raises
         ------
@@ -167,12 +168,18 @@ class Plots:
         one = _one_row(self.explanation, row, output)
         if one.certificates:
             raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
-        view = view_row(one, 0, len(one.feature_names)).outputs[0]
-        steps = _waterfall_steps(one, view, max_features, canvas)
+        view = view_row(one, 0, len(one.feature_names), account=True).outputs[0]
+        if view.base is None:
+            steps = _surrogate_steps(one, view, max_features, canvas)
+        else:
+            steps = _account_steps(view, max_features, canvas)
         axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
         _draw_steps(axes, steps)
         name_lines(axes, [step.name for step in steps])
-        signed_frame(axes, canvas.with_unit(view.title), zero=False)
+        marks = (
+            "" if view.base is None else "\nthin lines: from what the value adds alone to what it adds last"
+        )
+        signed_frame(axes, canvas.with_unit(view.title) + marks, zero=False)
         self._title_row(axes, row, view, canvas)
         return axes
 
@@ -529,6 +536,7 @@ def _per(explanation: Explanation) -> str:
 
 # -- the waterfall of one row --------------------------------------------------------------------------------
 
+_MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 0.9, "zorder": 3}
 _REST = "#a8842c"  # the step that no coefficient explains
 
 
@@ -540,13 +548,30 @@ class _Step:
     start: float
     end: float
     colour: str = ""  # "": a level, a value of the model or of the surrogate
+    marks: tuple[float, ...] = ()  # other sizes of the step
 
     @property
     def size(self) -> float:
         return self.end - self.start
 
 
-def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
+def _account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
+    at = view.base or 0.0
+    steps = [_Step("average around the row", at, at)]
+    shown, hidden = view.lines[:max_features], view.lines[max_features:]
+    for line in shown:
+        if (share := line.share) is not None:
+            name = f"{canvas.feature(line.feature)} = {line.data}"
+            end = at + share.value
+            steps.append(_Step(name, at, end, sign_colour(share.value), (share.alone, share.last)))
+            at = end
+    if hidden:
+        rest = view.prediction - at
+        steps.append(_Step(count(len(hidden), "smaller one"), at, view.prediction, sign_colour(rest)))
+    return [*steps, _Step("prediction", view.prediction, view.prediction)]
+
+
+def _surrogate_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
     (sizes,), (at,) = (numbers.tolist() for numbers in contributions(one))
     lacking = {line.feature for line in view.lines if line.data == "missing"}
     steps = [_Step("surrogate at the means" if slope_facts(one).keys() - lacking else "intercept", at, at)]
@@ -567,7 +592,7 @@ def _waterfall_steps(one: Explanation, view: OutputView, max_features: int, canv
 
 
 def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
-    ends = [end for step in steps for end in (step.start, step.end)]
+    ends = [step.start + size for step in steps for size in (0.0, step.size, *step.marks)]
     low, high = min(ends), max(ends)
     room = (high - low) or 1.0
     # sums and what is added to them have the same decimals, by the largest that is added
@@ -577,13 +602,16 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
     for i, (step, text) in enumerate(zip(steps, texts, strict=True)):
         if step.colour:
             axes.barh(i, step.size, left=step.start, height=0.66, color=step.colour, zorder=2)
+            marks = [step.start + mark for mark in step.marks]
+            axes.hlines([i] * bool(marks), min(marks, default=0.0), max(marks, default=0.0), **_MARKS)
+            axes.plot(marks, [i] * len(marks), "|", markersize=5, color=ink(), zorder=4)
         else:
             axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
         if i + 1 < len(steps):
             axes.plot([step.end] * 2, [i, i + 1], color=ink(), linewidth=0.6, alpha=0.5, zorder=1)
         written = text if step.colour else text.removeprefix("+")
         weight = "normal" if step.colour else "bold"
-        x = max(step.start, step.end) + 0.02 * room
+        x = step.start + max(0.0, step.size, *step.marks) + 0.02 * room
         axes.text(x, i, written, va="center", fontsize=9, fontweight=weight, zorder=4)
     axes.set_xlim(low - 0.04 * room, high + 0.2 * room)
 

@@ -129,10 +129,15 @@ def _colour(value: float) -> str:
 def table(explanation: Explanation, width: int) -> Group:
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    view = view_row(explanation, 0, max_features=explanation.values.shape[1])
+    view = view_row(explanation, 0, max_features=explanation.values.shape[1], account=True)
     columns = _fitting([_Column(output) for output in view.outputs], width)
     shown = [column.output for column in columns]
-    body = _single(shown[0], bars=width >= _ROOM_FOR_BARS) if len(columns) == 1 else _several(columns)
+    if len(columns) > 1:
+        body = _several(columns)
+    elif shown[0].base is not None:
+        body = _account(shown[0], width)
+    else:
+        body = _single(shown[0], bars=width >= _ROOM_FOR_BARS)
     return Group(*_header(explanation, view, shown), body, *_remarks(explanation, view, shown))
 
 
@@ -190,6 +195,31 @@ def _single(output: OutputView, *, bars: bool) -> Table:
     return grid
 
 
+def _account(output: OutputView, width: int) -> Table:
+    """One line a column: what its value contributes; then LIME's condition and coefficient, if they fit."""
+    lines, hidden = output.lines[:MAX_FEATURES], output.lines[MAX_FEATURES:]
+    shares = [line.share.value for line in lines if line.share is not None]
+    if hidden:
+        shares.append(output.prediction - (output.base or 0.0) - sum(shares))
+    texts, reach = signed_column(shares, significant=3), largest_size(shares)
+    coefficients = [text for text, _ in output.texts(significant=3, most=MAX_FEATURES)]
+    grid = numbers_table()
+    grid.add_column("value", min_width=10)
+    grid.add_column("contribution", justify="right", no_wrap=True)
+    grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
+    wide = width >= _ROOM_FOR_BARS
+    if wide:
+        grid.add_column(Text("condition", style="dim"), style="dim", min_width=9)
+        grid.add_column(Text("coefficient", style="dim"), style="dim", justify="right", no_wrap=True)
+    names = [shorten(line.holds, 32) for line in lines] + [count(len(hidden), "smaller one")] * bool(hidden)
+    labels = [(shorten(line.condition, 32), text) for line, text in zip(lines, coefficients, strict=True)]
+    for name, share, text, label in zip(names, shares, texts, [*labels, ("", "")], strict=False):
+        cells = [Text(name, no_wrap=True, overflow="ellipsis"), Text(text, style=_colour(share))]
+        more = [Text(part, no_wrap=True, overflow="ellipsis") for part in label] if wide else []
+        grid.add_row(*cells, _signed_bar(share, reach), *more)
+    return grid
+
+
 def _several(columns: list[_Column]) -> Table:
     grid = _grid()
     for column in columns:
@@ -231,11 +261,7 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
     for output in outputs:
-        named = f"{output.title}: " if len(outputs) > 1 else ""
-        if output.fits_poorly:
-            yield Text(f"! {named}{output.remark}", style="bold yellow")
-        elif output.remark:
-            yield Text(f"{named}{output.remark}")
+        yield from _fit_line(output, f"{output.title}: " if len(outputs) > 1 else "")
     for sentence in view.certificate:
         yield Text(sentence)
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
@@ -253,6 +279,15 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
     if len(explanation) > 1:
         first = row_label(explanation, 0)
         yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")
+
+
+def _fit_line(output: OutputView, named: str) -> Iterator[Text]:
+    if output.base is not None:
+        yield Text(f"{named}{output.surrogate_line}", style="dim")
+    elif output.fits_poorly:
+        yield Text(f"! {named}{output.remark}", style="bold yellow")
+    elif output.remark:
+        yield Text(f"{named}{output.remark}")
 
 
 # -- whole effects -------------------------------------------------------------------------------------------
