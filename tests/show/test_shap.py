@@ -55,7 +55,7 @@ def test_base_and_values_add_up_to_the_prediction_or_without_contributions_to_th
     model = LogisticRegression(max_iter=1000).fit(X, y) if output == "predict_proba" else Ridge().fit(X, y)
     e = limes.TabularExplainer(model, X, bins=bins)(X.iloc[[0, 60, 120]])
     s = e.to_shap()
-    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9)
+    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9, atol=1e-12)
     assert not any("surrogate" in name for name in np.ravel(s.output_names))
     s = to_shap(saved(e))
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
