@@ -24,7 +24,7 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import count, difference, error, estimate, number, one_line
+from limes._explanation.wording import count, difference, error, estimate, number, one_line, signed_column
 from limes._show.axes import Scale
 from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
 from limes.exceptions import InputError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
-    from limes._explanation.view import Line
+    from limes._explanation.view import Line, OutputView
 
 MAX_ROWS = 50
 MAX_FEATURES = 20
@@ -119,6 +119,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
+        "accounts": any(output["account"] for row in rows for output in row["outputs"]),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "image": photo_of(explanation),
@@ -173,21 +174,23 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 
 
 def _row(explanation: Explanation, row: int) -> dict[str, Any]:
-    view, first = view_row(explanation, row, MAX_FEATURES), main_output(explanation, row)
+    view, first = view_row(explanation, row, MAX_FEATURES, account=True), main_output(explanation, row)
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)
     named = "" if len(view.outputs) == 1 else f" ({largest.title})"
-    fit = f", R² {largest.r2}" if largest.r2 else ""
-    reason = f"; largest: {largest.lines[0].condition}" if largest.lines else ""
+    fit = f", R² {largest.r2}" if largest.r2 and largest.base is None else ""
+    line = largest.lines[0] if largest.lines else None
+    reason = f"; largest: {line.condition if largest.base is None else line.holds}" if line else ""
     return {
         "view": view,
-        "poor": any(output.fits_poorly for output in view.outputs),
+        "poor": any(output.base is None and output.fits_poorly for output in view.outputs),
         "summary": f"prediction {number(largest.prediction)}{named}{fit}{reason}",
         "outputs": [
             {
                 "view": output,
                 "open": few or output.position == first,
                 "scale": _scale(output.lines),
+                "account": _account(output),
                 "texts": output.texts(),
                 "curves": _sparklines(explanation, row, output.position, output.lines),
                 "pieces": shortened(pieces(explanation, row, output.position), _LONGEST_TEXT),
@@ -204,6 +207,33 @@ def _scale(lines: Sequence[Line]) -> Scale:
     ends = [line.drawn + side * line.reach for line in lines for side in (-1, 1)]
     finite = [0.0, *(end for end in ends if np.isfinite(end))]
     return Scale(min(finite), max(finite), 0, 99)
+
+
+def _account(output: OutputView) -> list[dict[str, Any]]:
+    """Bars from the base to the prediction, one a line, with marks at what a value adds alone and last."""
+    shares = [line.share for line in output.lines if line.share is not None]
+    if output.base is None:
+        return []
+    sizes = [share.value for share in shares] + ([output.rest] if output.omitted else [])
+    starts = output.base + np.concatenate([[0.0], np.cumsum(sizes)])
+    marks = [
+        (start + share.alone, start + share.last)
+        for start, share in zip(starts.tolist(), shares, strict=False)
+    ]
+    ends = [*starts.tolist(), *(mark for pair in marks for mark in pair)]
+    scale = Scale(min(ends), max(ends), 0, 99)
+    texts = signed_column(sizes, significant=4)
+    bars = zip(sizes, texts, starts.tolist(), strict=False)
+    return [
+        {
+            "text": text,
+            "sign": "p" if size > 0 else "m",
+            "bar": size and scale.between(start, start + size),
+            "marks": scale.between(*marks[i]) if i < len(marks) else None,
+            "start": scale.position(start),
+        }
+        for i, (size, text, start) in enumerate(bars)
+    ]
 
 
 # The height of a picture that is as wide as its column has cells, and the part of it above and below 0
