@@ -2,7 +2,7 @@
 One row
 =======
 
-Bars, the waterfall, and coefficients at other bandwidths.
+Bars, the account of the prediction, and coefficients at other bandwidths.
 """
 
 # %%
@@ -23,10 +23,11 @@ explanation = limes.TabularExplainer(model, X)(X.iloc[[3]])
 explanation.plot.bar()
 
 # %%
-# ``plot.waterfall``: how they add up
-# -----------------------------------
+# ``plot.waterfall``: the account of the prediction
+# -------------------------------------------------
 #
-# From the intercept to the surrogate's prediction, and the part of the model's prediction that the surrogate misses.
+# From the model's average around the row to its prediction, one bar a column. The bars are contributions, which are Shapley values around the row.
+# A thin line reaches from what the value adds alone to what it adds last: where both ends are apart, the column interacts with others.
 explanation.plot.waterfall(names={"s5": "triglycerides (log)"}, unit="points")
 
 # %%

@@ -26,25 +26,34 @@ row = X.iloc[[3]]
 
 explanation = limes.TabularExplainer(model, X)(row)
 shapley = shap.TreeExplainer(model)(row)
-side_by_side = pd.DataFrame({"limes": explanation.values[0], "shap": shapley.values[0]}, index=X.columns)
+side_by_side = pd.DataFrame(
+    {
+        "coefficient": explanation.values[0],
+        "contribution": explanation.contributions.values[0],
+        "shap": shapley.values[0],
+    },
+    index=X.columns,
+)
 side_by_side.round(2)
 
 # %%
 # What each number means
 # ----------------------
 #
-# - A **Shapley value** shares the difference between this prediction and the average prediction among the columns. The values add up to the
-#   prediction of the model, whatever the model does around the row.
-# - A **coefficient of limes** compares the model with and without a condition, around the row. With the intercept the coefficients add up to the
+# - A **contribution** (a Shapley value) shares the difference between this prediction and an average among the columns. shap's average goes
+#   over the training data; that of limes over the row's neighbourhood, whose size ``bandwidth=`` sets. Both add up to the model's prediction.
+# - A **coefficient** compares the model with and without a condition, around the row. With the intercept the coefficients add up to the
 #   *surrogate's* prediction, and R² says how much of the model's variation around the row that surrogate captures.
+account = explanation.contributions
+print(f"prediction {explanation.predictions[0]:.1f}")
+print(f"shap:  {shapley.base_values.item():.1f} on average, contributions {shapley.values.sum():+.1f}")
 print(
-    f"prediction {explanation.predictions[0]:.1f}, base + Shapley values {shapley.base_values.sum() + shapley.values.sum():.1f}"
+    f"limes: {account.base_values[0]:.1f} on average around the row, contributions {account.values.sum():+.1f}"
 )
-print(f"surrogate  {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
+print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
 
 # %%
-# Neither is the other's approximation. Use Shapley values to share out one prediction; use limes to state what a condition changes around a row,
-# with the share of the model that the statement covers.
+# Use contributions to share out one prediction. Use coefficients to state what a condition changes around a row.
 #
 # Names
 # -----
@@ -54,8 +63,8 @@ print(f"surrogate  {explanation.surrogate_predictions[0]:.1f}, R² {explanation.
 # ==================================== ==================================================
 # ``shap.TreeExplainer(model)``        ``limes.TabularExplainer(model, X)``: trees are read, exact
 # ``shap.KernelExplainer(f, X)``       the same class; sampled, with standard errors
-# ``shap_values.values``               ``explanation.values``
-# ``shap_values.base_values``          ``explanation.intercepts``
+# ``shap_values.values``               ``explanation.contributions.values``
+# ``shap_values.base_values``          ``explanation.contributions.base_values``
 # ``shap.plots.bar``                   ``explanation.plot.bar()``
 # ``shap.plots.beeswarm``              ``explanation.plot.beeswarm()``
 # ``shap.plots.waterfall``             ``explanation.plot.waterfall(row)``
@@ -68,11 +77,8 @@ print(f"surrogate  {explanation.surrogate_predictions[0]:.1f}, R² {explanation.
 # shap's own plots
 # ----------------
 #
-# ``to_shap`` hands the coefficients to shap's plots. Its warning says what they are not:
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    converted = explanation.to_shap()
-print(caught[0].message)
+# ``to_shap`` hands the contributions to shap's plots:
+converted = explanation.to_shap()
 print(converted.values.shape, converted.output_names)
 
 # %%

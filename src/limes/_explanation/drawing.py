@@ -94,7 +94,7 @@ OTHER_NAMES = {
     "as_list": "explanation.top(), or .to_frame()",
     "as_map": "explanation.values, with .feature_names",
     "as_pyplot_figure": "explanation.plot.bar()",
-    "base_values": "explanation.intercepts",
+    "base_values": "explanation.contributions.base_values",
     "coef": "explanation.values",
     "intercept": "explanation.intercepts",
     "local_exp": "explanation.values",
@@ -103,7 +103,7 @@ OTHER_NAMES = {
     "r2": "explanation.fidelity",
     "save_to_file": "explanation.to_html(path)",
     "score": "explanation.fidelity",
-    "shap_values": "explanation.values: coefficients, not SHAP values",
+    "shap_values": "explanation.contributions.values",
     "show_in_notebook": "the explanation itself, as the last line of a cell",
 }
 # Methods of their explainers

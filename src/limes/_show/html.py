@@ -58,10 +58,17 @@ _DRAWN = (
 
 
 def page(
-    explanation: Explanation, *, hidden: Collection[str] = (), classes: Mapping[str, float] | None = None
+    explanation: Explanation,
+    *,
+    hidden: Collection[str] = (),
+    classes: Mapping[str, float] | None = None,
+    account: bool = True,
 ) -> str:
-    """Return a page without the facts and columns in ``hidden``, and with bars of the largest ``classes``."""
-    content = _content(explanation) | {"hidden": hidden, "classes": _bars(classes or {})}
+    """Return a page without the facts and columns in ``hidden``, and with bars of the largest ``classes``.
+
+    Without ``account`` it shows coefficients also where there are contributions.
+    """
+    content = _content(explanation, account=account) | {"hidden": hidden, "classes": _bars(classes or {})}
     return render("explanation_page.html", content)
 
 
@@ -104,14 +111,14 @@ def _environment() -> Environment:
 # -- the explanation as a whole ------------------------------------------------------------------------------
 
 
-def _content(explanation: Explanation) -> dict[str, Any]:
+def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any]:
     n, d = explanation.values.shape[:2]
     outputs = len(explanation.output_names)
     lines = max(1, outputs * min(d, MAX_FEATURES))
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
-    rows = [_row(explanation, row) for row in range(shown)]
+    rows = [_row(explanation, row, account=account) for row in range(shown)]
     return {
         "title": title_of(explanation),
         "hidden": (),
@@ -173,8 +180,8 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 # -- one row -------------------------------------------------------------------------------------------------
 
 
-def _row(explanation: Explanation, row: int) -> dict[str, Any]:
-    view, first = view_row(explanation, row, MAX_FEATURES, account=True), main_output(explanation, row)
+def _row(explanation: Explanation, row: int, *, account: bool) -> dict[str, Any]:
+    view, first = view_row(explanation, row, MAX_FEATURES, account=account), main_output(explanation, row)
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)
     named = "" if len(view.outputs) == 1 else f" ({largest.title})"

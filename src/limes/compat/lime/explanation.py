@@ -323,6 +323,7 @@ class Explanation:
             self.domain_mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
             classes=self._answers() if predict_proba else None,
+            account=False,
         )
 
     def _answers(self) -> dict[str, float] | None:
