@@ -201,7 +201,7 @@ def test_without_pyarrow_an_error_says_what_to_install():
 import importlib, sys
 sys.modules["pyarrow"] = sys.modules["distributed"] = sys.modules["pyspark"] = None
 from typer.testing import CliRunner
-from limes._cli.program import app
+app = importlib.import_module("limes._cli.program").app
 for name in ("dask", "spark"):
     try:
         importlib.import_module(f"limes.scale.{name}")

@@ -301,7 +301,7 @@ print(sorted(heavy & set(sys.modules)))
     ("name", "advice"),
     [
         ("as_list", r"explanation\.top\(\)"),
-        ("shap_values", "not SHAP values"),
+        ("shap_values", "explanation.contributions.values"),
         ("local_pred", "surrogate_predictions"),
     ],
 )
