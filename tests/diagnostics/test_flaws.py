@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,10 @@ def test_the_sign_changes_where_the_inclusion_passes_the_share():
     finding = about(diagnosis, "bandwidth")
     assert finding[0].severity == "warning"
     assert finding[0].number == pytest.approx(crossing, rel=0.1)
+    (measure,) = (m for m in path.measures() if m.name == "sign changes")
+    low, high = (float(text) for text in re.findall(r"[\d.]*\d", measure.remark))
+    assert low < 1.5 < high
+    assert measure.value == 1.0
 
 
 def test_an_additive_model_has_no_path():

@@ -69,6 +69,7 @@ def test_header_and_remarks():
     assert "row 0, the first of 3; any other: explanation[i]" in text
     assert "± std. error" in text
     assert "±" not in printed(explanation())
+    assert "further feature" not in printed(explanation())
 
 
 def test_at_most_four_outputs_those_with_the_largest_predictions():
