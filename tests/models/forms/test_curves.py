@@ -27,3 +27,8 @@ def test_bounds_over_a_box_contain_every_answer(name):
     ends, answers = bounds(box), form.predict(GRID[:, None])
     assert ends.low <= answers.min() + 1e-12
     assert ends.high >= answers.max() - 1e-12
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_the_first_contour_is_that_of_0_but_of_the_exponential(name):
+    assert CURVES[name].tilts[0] == (1.0 if name == "exp" else 0.0)
