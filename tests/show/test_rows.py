@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from scipy.stats import rankdata
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 
+import limes
 from effort import crossed
 from internals import LOWERS, RAISES, Effect, draw_effect, draw_effects, ranks
 from limes.exceptions import InputError
@@ -183,3 +186,47 @@ def test_colours_areranks_between_0_and_1(cells):
     expected = np.full(numbers.size, np.nan)
     expected[there] = (rankdata(numbers[there]) - 1) / max(there.sum() - 1, 1)
     np.testing.assert_allclose(ranks(numbers), expected, rtol=1e-12)
+
+
+# -- contributions -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def account():
+    """Rows of a forest, whose columns interact."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, y)
+    return limes.TabularExplainer(model, X)(X.iloc[:6])
+
+
+def test_a_waterfall_of_contributions_runs_from_the_base_to_the_prediction(account):
+    ax = drawn(account.plot.waterfall(1, max_features=4))
+    contributions = account.contributions
+    largest = np.sort(np.abs(contributions.values[1]))[::-1]
+    sizes = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(np.abs(sizes[:4]), largest[:4])
+    assert contributions.base_values[1] + sum(sizes) == pytest.approx(account.predictions[1])
+    first, *_, rest, last = names(ax)
+    assert [first, rest, last] == ["average around the row", "6 smaller ones", "prediction"]
+    assert names(ax)[1].split(" = ")[0] in account.feature_names
+
+
+def test_pictures_of_contributions(account):
+    values = account.contributions.values
+    bars = drawn(account.plot.bar(1, of="contributions"))
+    np.testing.assert_allclose(
+        sorted(bar.get_width() for bar in bars.patches), np.sort(values[1]), atol=1e-12
+    )
+    means = drawn(account.plot.bar(of="contributions"))
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in means.patches], np.sort(np.abs(values).mean(axis=0))[::-1]
+    )
+    dots = drawn(account.plot.dependence("bmi", of="contributions")).collections[-1].get_offsets()
+    np.testing.assert_allclose(dots[:, 1], values[:, account.feature_names.index("bmi")])
+    for picture in (account.plot.beeswarm, account.plot.heatmap):
+        assert "contribution" in " ".join(
+            text.get_text() for axes in drawn(picture(of="contributions")).figure.axes
+            for text in (axes.xaxis.label, axes.yaxis.label)
+        )  # fmt: skip
+    with pytest.raises(InputError, match="of"):
+        account.plot.bar(of="values")

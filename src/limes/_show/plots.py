@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from limes._checks import did_you_mean
+from limes._checks import check_choice, did_you_mean
 from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import (
     OutputView,
@@ -84,6 +84,8 @@ class Plots:
     output : name or position
         The default is the positive class of two, else the output with the largest prediction: of the row, or
         in the mean of all rows.
+    of : "coefficients" or "contributions"
+        LIME's coefficients, or shares of the predictions; see ``explanation.contributions``.
     max_features : int
         Most features that are drawn, those with the largest coefficients.
     ax : matplotlib Axes
@@ -104,17 +106,18 @@ class Plots:
         row: int | None = None,
         output: str | int | None = None,
         *,
+        of: str = "coefficients",
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the largest coefficients: of one row as signed bars, of many as their mean size.
+        """Draw the largest coefficients, or contributions: of one row as signed bars, of many as mean sizes.
 
         Parameters
         ----------
         row : int
             Position of one row. The default is the only row, or else all rows together: mean absolute
             coefficients, with lines from the 10 % to the 90 % quantile over rows.
-        output, max_features, ax, names, title, unit
+        output, of, max_features, ax, names, title, unit
             See `Plots`.
 
         Returns
@@ -125,10 +128,10 @@ class Plots:
         """
         canvas = self._canvas(options)
         if row is None and len(self.explanation) > 1:
-            return _mean_bar(_one_output(self.explanation, output), max_features, canvas)
-        one = _one_row(self.explanation, row or 0, output)
+            return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
+        one = _measured(_one_row(self.explanation, row or 0, output), of)
         axes = canvas.line_axes(one, max_features)
-        view = view_row(one, 0, max_features).outputs[0]
+        view = view_row(one, 0, max_features, account=of == "contributions").outputs[0]
         values = np.array([line.drawn for line in view.lines])
         positions = np.arange(len(values))
         drawn = np.where(np.isfinite(values), values, np.nan)
@@ -139,7 +142,7 @@ class Plots:
         name_lines(axes, [canvas.condition(line) for line in view.lines])
         errors = ", with 95 % error bars" if view.sampled else ""
         hidden = f"\n{count(view.omitted, 'smaller one')} not shown" if view.omitted else ""
-        label = f"coefficient of the surrogate{_per(one)}{errors}{hidden}"
+        label = f"{_WORDS[of]}{_per(one)}{errors}{hidden}"
         signed_frame(axes, canvas.with_unit(label))
         self._title_row(axes, row or 0, view, canvas)
         return axes
@@ -185,16 +188,21 @@ class Plots:
 
     @spelled_out
     def beeswarm(
-        self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
+        self,
+        output: str | int | None = None,
+        *,
+        of: str = "coefficients",
+        max_features: int = 10,
+        **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficients of all rows, one dot a row, one line a feature.
+        """Draw the coefficients, or contributions, of all rows, one dot a row, one line a feature.
 
         Dots that would overlap are stacked. Numbers are coloured by their rank among the values of the
         feature, grey where missing; categories have a colour each, and their names under their dots. The
         parameters are those of `Plots`.
         """
         canvas = self._canvas(options)
-        one = _one_output(self.explanation, output)
+        one = _measured(_one_output(self.explanation, output), of)
         axes = canvas.line_axes(one, max_features, 0.5 if any(map(_has_texts, one.data.T)) else 0.34)
         drawn = _drawn(one)
         order = by_size(np.abs(drawn).sum(axis=0))[:max_features]
@@ -214,16 +222,21 @@ class Plots:
         for line, middles in categories:
             _write_categories(axes, line, middles)
             axes.set_ylim(len(order) - 0.35, -0.5)
-        label = f"coefficient of the surrogate{_per(one)}, one dot a row"
+        label = f"{_WORDS[of]}{_per(one)}, one dot a row"
         signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
-        canvas.write_title(axes, *_rows_title(one))
+        canvas.write_title(axes, *_rows_title(one, of))
         return axes
 
     @spelled_out
     def heatmap(
-        self, output: str | int | None = None, *, max_features: int = 10, **options: Unpack[Options]
+        self,
+        output: str | int | None = None,
+        *,
+        of: str = "coefficients",
+        max_features: int = 10,
+        **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficients of all rows as colours, rows in order of decreasing prediction.
+        """Draw the coefficients, or contributions, of all rows as colours, rows by falling prediction.
 
         Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named. The parameters are
         those of `Plots`.
@@ -231,7 +244,7 @@ class Plots:
         from matplotlib.colors import LinearSegmentedColormap
 
         canvas = self._canvas(options)
-        one = _one_output(self.explanation, output)
+        one = _measured(_one_output(self.explanation, output), of)
         axes = canvas.line_axes(one, max_features)
         values = _drawn(one)
         order = by_size(np.abs(values).sum(axis=0))[:max_features]
@@ -261,9 +274,9 @@ class Plots:
         else:
             axes.set_xticks([])
         write_below(axes, f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}")
-        label = canvas.with_unit(f"coefficient{_per(one)}")
+        label = canvas.with_unit(f"{of[:-1]}{_per(one)}")
         colour_bar(axes, picture, label, (number(-reach, 2), "0", number(reach, 2)))
-        canvas.write_title(axes, *_rows_title(one))
+        canvas.write_title(axes, *_rows_title(one, of))
         return axes
 
     @spelled_out
@@ -273,16 +286,17 @@ class Plots:
         *,
         color: str | int | None = None,
         output: str | int | None = None,
+        of: str = "coefficients",
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficient of a feature against its value, one dot a row.
+        """Draw the coefficient, or contribution, of a feature against its value, one dot a row.
 
         Parameters
         ----------
         feature : name or position
         color : name or position
             Another feature, by whose values the dots are coloured.
-        output, ax, names, title, unit
+        output, of, ax, names, title, unit
             See `Plots`.
 
         Returns
@@ -291,7 +305,7 @@ class Plots:
             Lines reach 1.96 standard errors to each side where rows are sampled.
         """
         canvas = self._canvas(options)
-        one = _one_output(self.explanation, output)
+        one = _measured(_one_output(self.explanation, output), of)
         j = _feature(one, feature)
         units = bar_units(one)[:, j]
         y, reach = one.values[:, j] * units, CONFIDENCE * one.standard_errors[:, j] * units
@@ -312,8 +326,8 @@ class Plots:
                 turn(axes)
         name = canvas.feature(one.feature_names[j])
         write_below(axes, shorten(name, 60))
-        axes.set_ylabel(canvas.with_unit(f"coefficient{_per(one)}"), fontsize=9, parse_math=False)
-        head, *rest = _rows_title(one)
+        axes.set_ylabel(canvas.with_unit(f"{of[:-1]}{_per(one)}"), fontsize=9, parse_math=False)
+        head, *rest = _rows_title(one, of)
         canvas.write_title(axes, f"{shorten(name, 30)}, {head}", *rest)
         return axes
 
@@ -514,6 +528,27 @@ def _one_row(explanation: Explanation, row: int, output: str | int | None) -> Ex
     return _one_output(explanation[row], output, row=0)
 
 
+_WORDS = {"coefficients": "coefficient of the surrogate", "contributions": "contribution to the prediction"}
+
+
+def _measured(explanation: Explanation, of: str) -> Explanation:
+    """Put contributions, and the rows' values, in the place of coefficients and conditions."""
+    check_choice("of", of, tuple(_WORDS))
+    if of == "coefficients":
+        return explanation
+    account, names = explanation.contributions, explanation.feature_names
+    return replace(
+        explanation,
+        values=account.values,
+        standard_errors=account.standard_errors,
+        conditions=tuple(
+            tuple(f"{name} = {cell(value)}" for name, value in zip(names, row, strict=True))
+            for row in explanation.data
+        ),
+        provenance={name: fact for name, fact in explanation.provenance.items() if name != "slopes"},
+    )
+
+
 def _feature(explanation: Explanation, feature: str | int) -> int:
     return int(name_positions(feature, explanation.feature_names, "feature")[0])
 
@@ -623,7 +658,7 @@ _FITS = 200  # rows whose R² is computed: their median hardly changes with more
 _LABELLED = 30  # rows that are named under a heat map
 
 
-def _mean_bar(one: Explanation, max_features: int, canvas: Canvas) -> Axes:
+def _mean_bar(one: Explanation, of: str, max_features: int, canvas: Canvas) -> Axes:
     axes = canvas.line_axes(one, max_features)
     sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
     order = by_size(sizes.mean(axis=0))[:max_features]
@@ -633,9 +668,9 @@ def _mean_bar(one: Explanation, max_features: int, canvas: Canvas) -> Axes:
     axes.hlines(lines, low, high, color=ink(), linewidth=1.2, zorder=3)
     axes.scatter([*low, *high], [*lines, *lines], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
     name_lines(axes, [canvas.feature(one.feature_names[j]) for j in order])
-    label = f"mean |coefficient|{_per(one)} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
+    label = f"mean |{of[:-1]}|{_per(one)} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
     signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
-    canvas.write_title(axes, *_rows_title(one))
+    canvas.write_title(axes, *_rows_title(one, of))
     return axes
 
 
@@ -644,10 +679,12 @@ def _omitted(explanation: Explanation, shown: int) -> str:
     return f"\n{count(hidden, 'smaller one')} not shown" if hidden else ""
 
 
-def _rows_title(explanation: Explanation) -> tuple[str, ...]:
-    """Return what is explained, and the median R² of some rows."""
+def _rows_title(explanation: Explanation, of: str) -> tuple[str, ...]:
+    """Return what is explained, and of coefficients the median R² of some rows."""
     n = len(explanation)
     title = f"{shorten(output_title(explanation, 0), 36)}, {count(n, 'row')} ({explanation.method})"
+    if of == "contributions":
+        return (title,)
     some = explanation[:: max(1, -(-n // _FITS))].fidelity
     fits = some[np.isfinite(some)]
     return (title, f"median R² {number(float(np.median(fits)), 2)}") if fits.size else (title,)
