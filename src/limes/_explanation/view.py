@@ -135,9 +135,10 @@ class OutputView:
     def headline(self) -> str:
         if self.base is not None:
             change = self.prediction - self.base
-            base, size = number(self.base), number(abs(change))
-            sign = "-" if change < 0 else "+"
-            return f"prediction {number(self.prediction)} = {base} on average around the row {sign} {size}"
+            numbers = signed_column([self.prediction, self.base, change])
+            prediction, base, size = (text.lstrip("+") for text in numbers)
+            end = f"- {size.lstrip('-')}" if size.startswith("-") else f"+ {size}"
+            return f"prediction {prediction} = {base} on average around the row {end}"
         fit = f", R² {self.r2}" if self.r2 else ""
         return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
 

@@ -31,7 +31,7 @@ from limes._explanation.wording import count, estimates, one_line, shorten, sign
 from limes._show.inputs import largest_size, pieces, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -92,6 +92,8 @@ _ROOM_FOR_BARS = 76  # narrower, the numbers alone
 _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _HALF_BAR = 8  # characters to each side of zero
+_ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
+_SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
 
@@ -203,19 +205,24 @@ def _account(output: OutputView, width: int) -> Table:
         shares.append(output.prediction - (output.base or 0.0) - sum(shares))
     texts, reach = signed_column(shares, significant=3), largest_size(shares)
     coefficients = [text for text, _ in output.texts(significant=3, most=MAX_FEATURES)]
+    names = [shorten(line.holds, 40) for line in lines] + [count(len(hidden), "smaller one")] * bool(hidden)
+    conditions = [shorten(line.condition, 32) for line in lines]
+    room = width - _ACCOUNT - max(map(len, names))
     grid = numbers_table()
     grid.add_column("value", min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
-    wide = width >= _ROOM_FOR_BARS
-    if wide:
-        grid.add_column(Text("condition", style="dim"), style="dim", min_width=9)
-        grid.add_column(Text("coefficient", style="dim"), style="dim", justify="right", no_wrap=True)
-    names = [shorten(line.holds, 32) for line in lines] + [count(len(hidden), "smaller one")] * bool(hidden)
-    labels = [(shorten(line.condition, 32), text) for line, text in zip(lines, coefficients, strict=True)]
-    for name, share, text, label in zip(names, shares, texts, [*labels, ("", "")], strict=False):
+    # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
+    beside: list[tuple[str, list[str]]] = []
+    for title, column in (("coefficient", coefficients), ("condition", conditions)):
+        room -= 2 + max(map(len, [title, *column]))
+        if room >= 0:
+            beside.insert(0, (title, column))
+    for title, _ in beside:
+        grid.add_column(Text(title, style="dim"), style="dim", justify=_SIDES[title], no_wrap=True)
+    for i, (name, share, text) in enumerate(zip(names, shares, texts, strict=True)):
         cells = [Text(name, no_wrap=True, overflow="ellipsis"), Text(text, style=_colour(share))]
-        more = [Text(part, no_wrap=True, overflow="ellipsis") for part in label] if wide else []
+        more = [Text(column[i] if i < len(column) else "") for _, column in beside]
         grid.add_row(*cells, _signed_bar(share, reach), *more)
     return grid
 
@@ -266,7 +273,7 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
         yield Text(sentence)
     yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES
-    if hidden > 0:
+    if hidden > 0 and (outputs[0].base is None or len(outputs) > 1):
         yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
     if len(outputs) < len(view.outputs):
         yield Text(
