@@ -56,6 +56,7 @@ NAMES = {
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "envelope SummedExpectation",
     "limes._expectations.variance": "link_variance",
+    "limes._expectations.walks": "OccurringStarts ProductStarts Walks",
     "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
     "limes._explainers.image": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.masked": "_LINKS",

@@ -39,10 +39,14 @@ class RowContributions:
     errors: Floats  # standard errors of the values, 0 where exact
     alone: Floats  # β(0)
     last: Floats  # β(1)
+    calls: Ints  # of the model, (n,)
 
     @classmethod
     def joined(cls, parts: list[RowContributions]) -> RowContributions:
         return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+    def take(self, rows: Ints) -> RowContributions:
+        return RowContributions(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 def exact_contributions(
@@ -63,7 +67,8 @@ def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContribution
     beta = moments.gamma.reshape(n, count, d, -1)
     base = moments.mean.reshape(n, count, -1)[:, 0]
     values = np.einsum("t,ntdk->ndk", weights, beta)
-    return RowContributions(base, values, np.zeros_like(values), beta[:, 0], beta[:, -1])
+    no_calls = np.zeros(n, dtype=np.int64)
+    return RowContributions(base, values, np.zeros_like(values), beta[:, 0], beta[:, -1], no_calls)
 
 
 def quadrature(columns: int) -> tuple[Floats, Floats]:

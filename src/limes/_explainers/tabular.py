@@ -293,7 +293,7 @@ class TabularExplainer(Described):
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
-        fits = partial(model.fits, rows, cells, fitted)
+        fits = partial(model.fits, rows, cells, fitted, predictions)
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from limes._arrays import Floats
+    from limes._arrays import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -17,18 +17,36 @@ class Contributions:
     limit. Each column keeps the row's value with probability t, and β_j(t) is what it then adds on average:
     φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
 
+    They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
+    row's values replace those of a drawn row one after the other, in random order, until standard errors are
+    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or ``max_calls`` are used.
+    Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
+    these are interventional Shapley values against the whole background.
+
     Attributes
     ----------
     values : (n, d) or (n, d, k)
         φ, in the order of the explanation's features and outputs.
     base_values : (n,) or (n, k)
-        E_w f, the model's average around the row.
+        E_w f, the model's average around the row; that of the drawn rows where E_w f is not known.
     standard_errors : as ``values``
-        0 where exact.
+        0 where exact; ±1.96 of them are a 95 % interval.
     alone : as ``values``
-        β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself.
+        β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself. Sampled: the mean over the walks
+        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error.
     last : as ``values``
-        β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others.
+        β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others; likewise.
+    calls : (n,)
+        Rows that the model was asked about for the contributions alone; 0 where its read form was, if
+        anything.
+
+    Raises
+    ------
+    InputError
+        When they are first read, if the model was fitted again since the rows were explained, ``max_calls``
+        is too few, or ``method="exact"`` asks for contributions that have no closed form.
+    ModelError
+        Then, too, if the model fails.
 
     References
     ----------
@@ -51,6 +69,7 @@ class Contributions:
     standard_errors: Floats
     alone: Floats
     last: Floats
+    calls: Ints
 
     def __repr__(self) -> str:
         n, d, *k = self.values.shape

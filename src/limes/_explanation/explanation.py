@@ -236,7 +236,7 @@ class Explanation(Page):
     def contributions(self) -> Contributions:
         """Shapley values of the columns: ``base_values`` + ``values.sum(axis=1)`` are the predictions.
 
-        They are computed when they are first read, without a call of the model; errors as of ``effects``.
+        They are computed when first read, which calls a model that was not read; errors as of ``effects``.
         """
         return self._computed("contributions").contributions()
 

@@ -382,7 +382,10 @@ class Fit:
             for name in ("values", "errors", "alone", "last")
         }
         return Contributions(
-            base_values=self._chosen(computed.base), standard_errors=numbers.pop("errors"), **numbers
+            base_values=self._chosen(computed.base),
+            standard_errors=numbers.pop("errors"),
+            calls=computed.calls,
+            **numbers,
         )
 
     def account(self, place: int) -> Contributions | None:

@@ -3,7 +3,8 @@ r"""How well the surrogates of a table's rows fit, and their effects, computed r
 R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's. Of a model that was read Var_w f is
 exact where its form has a closed form (``_expectations/variance.py``), as effects of cells have,
 else estimated on rows of w through the form (``_expectations/weighted_rows.py``). Of a
-sampled model both come from the answers that the explanation was made of. The model is not called.
+sampled model both come from the answers that the explanation was made of. The model is called for its
+contributions alone (``_expectations/walks.py``).
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
 from limes._expectations.contributions import RowContributions, exact_contributions
+from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
+from limes._expectations.walks import OccurringStarts, ProductStarts, Walks
 from limes._expectations.weighted_rows import (
     FormPool,
     JointEffects,
@@ -34,7 +37,6 @@ from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily, Rows
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._expectations.joint import JointExpectation
@@ -247,6 +249,10 @@ class TableFits:
     fitted: Fitted
     form: ReadForm | None  # None where the model was sampled
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
+    predictions: Floats  # (n, ...)
+    walks: Walks | None  # to the model, or to the form if it was read; None with method="exact"
+    # contributions of single rows by walks: calls of the model are not repeated
+    _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
 
@@ -328,13 +334,35 @@ class TableFits:
         return (*bin_texts(texts[0], cells.edges), *missing)
 
     def contributions(self, rows: Sequence[int]) -> RowContributions:
-        if any(map(self._is_sampled, rows)) or self.form is None:
-            raise InputError(
-                "contributions need a model that is read: explanation.reason tells why it was not"
-            )
-        at = np.asarray(rows, dtype=np.int64)
+        missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
+        read = missing[[not self._is_sampled(row) for row in missing.tolist()]]
+        exact, parts = read, list[RowContributions]()
+        try:
+            parts += [self._exact_contributions(read)] if read.size else []
+        except REFUSED:
+            refused = refusals(read, self._exact_contributions)
+            if self.walks is None:
+                # method="exact" gives no estimates
+                raise
+            exact = np.setdiff1d(read, [*refused])
+            parts += [self._exact_contributions(exact)] if exact.size else []
+        for row in np.setdiff1d(missing, exact).tolist():
+            self._walked[row] = self._walked_to(row)
+        walked = np.setdiff1d(rows, exact)
+        parts += [self._walked[row] for row in walked.tolist()]
+        place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
+        return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
+
+    def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
+        assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
+
+    def _walked_to(self, row: int) -> RowContributions:
+        assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
+        mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
+        starts = ProductStarts(self.family.at(self.x[row]), mean)
+        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts)
 
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals
@@ -554,8 +582,12 @@ class JointFits:
 
     expectation: JointExpectation
     texts: Sequence[Objects]  # the columns' cells in words
+    x: Floats  # (n, d)
     cells: Ints  # (n, d)
     fitted: Fitted
+    predictions: Floats  # (n, ...)
+    walks: Walks | None
+    _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
         default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
     )
@@ -582,8 +614,17 @@ class JointFits:
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         return tuple(self.texts[column].tolist())
 
-    def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
-        raise InputError("contributions need columns that are independent: explain without law='joint'")
+    def contributions(self, rows: Sequence[int]) -> RowContributions:
+        for row in dict.fromkeys(rows):
+            if row not in self._walked:
+                self._walked[row] = self._walked_to(row)
+        return RowContributions.joined([self._walked[row] for row in rows])
+
+    def _walked_to(self, row: int) -> RowContributions:
+        assert self.walks is not None  # noqa: S101 - the joint law is never exact
+        family, x = self.expectation.family, self.x[row]
+        starts = OccurringStarts(family.rows, self.expectation.answers, family.around(self.cells[row]))
+        return self.walks.at(x, self.predictions[row].reshape(-1), starts)
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

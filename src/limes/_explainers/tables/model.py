@@ -24,6 +24,7 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
+from limes._expectations.walks import Walks
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
@@ -266,13 +267,25 @@ class TabularModel:
         """Whether R² and effects can be computed later; not where rows' own draws would fill the memory."""
         return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted) -> RowFits:
+    def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
+        by_form, its = self.bound.reading.by_form, self.options.sampling
+        sampling = replace(its.sampling, spread=self.bound.reading.spread)
+        walks: Walks | None = Walks(by_form or self._asked_later, sampling, asks=by_form is None)
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, cells, fitted)
-        is_read = expectation.method == "exact"
-        form, sampling = (self._read_form, self.bound.fallback) if is_read else (None, expectation)
-        return TableFits(self.family, self.texts, rows, cells, fitted, form, sampling)
+            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks)
+        form = None
+        if expectation.method == "exact":
+            form, expectation = self._read_form, self.bound.fallback
+            # method="exact" gives no estimates
+            walks = Walks(form.form.predict, its.sampling, asks=False) if expectation else None
+        return TableFits(self.family, self.texts, rows, cells, fitted, form, expectation, predictions, walks)
+
+    def _asked_later(self, rows: Floats) -> Floats:
+        """The answers of the model that explained rows; an InputError if it was fitted again since."""
+        if not self.bound.watch.same_state():
+            raise InputError("the model was fitted again since this explanation: explain the rows again")
+        return self.bound.reading.ask(rows)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:

@@ -1,0 +1,305 @@
+"""Contributions by walks: against the Shapley values of all coalitions, and what their errors promise."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
+
+import limes
+from coalitions import answers, game, shapley
+from internals import OccurringStarts, ProductStarts, Sampling, Walks
+from limes.exceptions import InputError, ModelError
+from oracle import ROUNDING
+
+X, Y = load_diabetes(return_X_y=True)
+X = X[:, [2, 8, 3, 6]] / X[:, [2, 8, 3, 6]].std(axis=0)
+BACKGROUND, ROWS = X[:12], X[[3, 40]]
+MODELS = {
+    "forest": RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
+    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
+    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+}
+# Functions of four columns that interact: by products, by steps, and by a kink
+FUNCTIONS = {
+    "product": lambda x: np.prod(1.0 + 0.5 * np.tanh(x), axis=1),
+    "steps": lambda x: (x[:, 0] > 0) * 1.0 + 2.0 * ((x[:, 1] > 0.2) & (x[:, 2] < 0.5)) + (x > 0).all(axis=1),
+    "kink": lambda x: np.maximum(x @ [1.0, -2.0, 0.5, 1.0], 0.3),
+}
+
+
+def explained(model, rows=ROWS, **options):
+    options = {"law": "empirical", "method": "sampled", **options}
+    explainer = limes.TabularExplainer(model, BACKGROUND, **options)
+    return explainer, explainer(rows, progress=False)
+
+
+def adds_up(explanation):
+    account = explanation.contributions
+    total = account.base_values + account.values.sum(axis=1)
+    size = np.abs(explanation.predictions).max()
+    np.testing.assert_allclose(total, explanation.predictions, atol=ROUNDING * size, rtol=0)
+
+
+def check(values, errors, expected, size):
+    """Values (d, k) lie within 4 standard errors."""
+    expected = expected.reshape(values.shape)
+    assert (np.abs(values - expected) <= 4.0 * errors + ROUNDING * size).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bandwidth": 0.3}, {"weights": "euclidean"}, {"bins": None}, {"hold": [1]}],
+    ids=str,
+)
+def test_walks_find_the_shapley_values_of_all_coalitions(name, options):
+    model = MODELS[name]
+    explainer, explanation = explained(model, **options)
+    account, size = explanation.contributions, np.abs(answers(model, X)).max()
+    for i, row in enumerate(ROWS):
+        v = game(model, explainer, row)
+        phi, alone, last = shapley(v)
+        errors = account.standard_errors[i]
+        check(account.values[i], errors, phi, size)
+        if options.get("bandwidth") == 0.3:  # draws change few cells, and few walks tell what follows
+            continue
+        largest = np.abs(phi).max()
+        for ends, expected in ((account.alone[i], alone), (account.last[i], last)):
+            assert np.abs(ends.reshape(expected.shape) - expected).max() < 0.5 * largest
+        assert np.abs(account.base_values[i] - v[(0,) * row.size]).max() < 0.1 * largest
+    adds_up(explanation)
+    if "hold" in options:
+        assert (account.values[:, 1] == 0).all()
+        assert (account.standard_errors[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("budget", [200, 800])
+def test_intervals_cover(name, budget):
+    f, row = FUNCTIONS[name], ROWS[0]
+    explainer = limes.TabularExplainer(SimpleNamespace(predict=f), BACKGROUND, law="empirical")
+    phi = shapley(game(SimpleNamespace(predict=f), explainer, row))[0]
+    starts = ProductStarts(explainer.design(row))
+    covered = []
+    for seed in range(200):
+        walks = Walks(f, Sampling(budget, seed=seed))
+        found = walks.at(row, f(row[None]), starts)
+        covered.append(np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)
+    # the standard error of the share of 800 intervals, if those of one walk agreed entirely
+    assert np.mean(covered) >= 0.93 - 0.01
+    assert np.mean(covered) <= 1.0
+
+
+def test_walks_are_unbiased():
+    f, row = FUNCTIONS["steps"], ROWS[1]
+    explainer = limes.TabularExplainer(SimpleNamespace(predict=f), BACKGROUND, law="empirical")
+    phi = shapley(game(SimpleNamespace(predict=f), explainer, row))[0]
+    starts = ProductStarts(explainer.design(row))
+    found = np.stack(
+        [Walks(f, Sampling(60, seed=seed)).at(row, f(row[None]), starts).values[0] for seed in range(400)]
+    )
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0) - phi) <= 4.0 * error + ROUNDING).all()
+
+
+def background_game(model, explainer, row, background=BACKGROUND):
+    """v(S) = Σ_b w_b f(ξ_S, b_-S) of all sets S, (2,) * d + (k,)."""
+    law = explainer._model.law
+    weights = law.around(law.cells(row[None])[0]).weights
+    values = np.empty((2,) * row.size, dtype=object)
+    for kept in np.ndindex(*values.shape):
+        values[kept] = weights @ answers(model, np.where(kept, row, background))
+    return values
+
+
+@pytest.mark.parametrize("bandwidth", [np.inf, 1.0])
+@pytest.mark.parametrize("name", ["forest", "three classes"])
+def test_the_joint_law_gives_interventional_values_of_the_background(name, bandwidth):
+    model = MODELS[name]
+    explainer, explanation = explained(model, law="joint", bandwidth=bandwidth, method="auto")
+    account, size = explanation.contributions, np.abs(answers(model, X)).max()
+    for i, row in enumerate(ROWS):
+        v = background_game(model, explainer, row)
+        if np.isinf(bandwidth):
+            np.testing.assert_allclose(v[(0,) * row.size], answers(model, BACKGROUND).mean(axis=0))
+        check(account.values[i], account.standard_errors[i], shapley(v)[0], size)
+        # the base is known
+        np.testing.assert_allclose(
+            account.base_values[i].reshape(-1), v[(0,) * row.size], rtol=0, atol=ROUNDING * size
+        )
+    adds_up(explanation)
+
+
+def test_intervals_of_the_joint_law_cover():
+    f, row, background = FUNCTIONS["kink"], ROWS[0], X[:60]
+    model = SimpleNamespace(predict=f)
+    explainer = limes.TabularExplainer(model, background, law="joint")
+    phi = shapley(background_game(model, explainer, row, background))[0]
+    law = explainer._model.law
+    starts = OccurringStarts(background, f(background)[:, None], law.around(law.cells(row[None])[0]))
+    covered = []
+    for seed in range(200):
+        found = Walks(f, Sampling(300, seed=seed)).at(row, f(row[None]), starts)
+        covered.append(np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)
+    assert np.mean(covered) >= 0.92
+
+
+def test_a_read_kink_is_walked_without_a_call():
+    model = MLPRegressor(hidden_layer_sizes=(8,), solver="lbfgs", max_iter=3000, random_state=0)
+    model.fit(X, Y / 100)
+    explainer = limes.TabularExplainer(model, X)
+    explanation = explainer(ROWS, progress=False)
+    account = explanation.contributions
+    assert explanation.method == "exact"
+    assert (account.calls == 0).all()
+    assert (account.standard_errors > 0).all()
+    # E_w f is known, and is the base
+    features = explainer.features(ROWS)
+    mean = explanation.intercepts + (features.inclusion * explanation.values).sum(axis=1)
+    np.testing.assert_allclose(account.base_values, mean, rtol=1e-9)
+    adds_up(explanation)
+    strict = limes.TabularExplainer(model, X, method="exact")(ROWS, progress=False)
+    with pytest.raises(InputError, match="kink"):
+        _ = strict.contributions
+
+
+def test_probabilities_of_many_trees_are_walked_without_a_call():
+    model = GradientBoostingClassifier(n_estimators=100, random_state=0).fit(X, Y > 140)
+    explanation = limes.TabularExplainer(model, X)(ROWS, progress=False)
+    assert explanation.method == "sampled"
+    assert (explanation.contributions.calls == 0).all()
+    adds_up(explanation)
+
+
+def counted(f):
+    asked = []
+
+    def model(x):
+        asked.append(len(x))
+        return f(x)
+
+    return model, asked
+
+
+@pytest.mark.parametrize("law", ["empirical", "truncnorm", "joint"])
+def test_calls_are_counted_and_within_the_budget(law):
+    model, asked = counted(FUNCTIONS["product"])
+    # an absolute tolerance that is never met
+    options = {"law": law, "max_calls": 333, "tolerance": 1e-12, "batch_size": 50}
+    _, explanation = explained(model, **options)
+    before = len(asked)
+    account = explanation.contributions
+    calls = asked[before:]
+    assert sum(calls) == account.calls.sum()
+    assert (account.calls <= 333).all()
+    assert max(calls) <= 50
+    # a second look, and a selection, ask nothing
+    assert explanation[1].contributions.calls == account.calls[1:]
+    assert sum(asked[before:]) == sum(calls)
+    adds_up(explanation)
+
+
+def test_walks_stop_at_the_tolerance():
+    rough, fine = (
+        explained(FUNCTIONS["kink"], law="truncnorm", tolerance=t)[1].contributions for t in ("20%", "2%")
+    )
+    assert (rough.calls < fine.calls).all()
+    for account, share in ((rough, 0.2), (fine, 0.02)):
+        largest = np.abs(account.values).max(axis=1)
+        assert ((account.standard_errors.max(axis=1) <= share * largest) | (account.calls > 4000)).all()
+
+
+def test_too_few_calls_are_refused_with_a_number():
+    model, _ = counted(lambda x: x[:, 0] * x[:, 1] * x[:, 17])
+    wide = np.random.default_rng(0).normal(size=(60, 60))
+    explanation = limes.TabularExplainer(model, wide, max_calls=300)(wide[:1], progress=False)
+    with pytest.raises(InputError, match="use at least 476"):
+        _ = explanation.contributions
+
+
+@pytest.mark.parametrize("law", ["truncnorm", "joint"])
+def test_a_row_has_the_same_contributions_alone_and_in_a_batch(law):
+    f = FUNCTIONS["product"]
+    both = explained(f, law=law, rng=7)[1].contributions
+    again = explained(f, law=law, rng=7)[1].contributions
+    alone = explained(f, ROWS[1:], law=law, rng=7)[1].contributions
+    other = explained(f, law=law, rng=8)[1].contributions
+    for name in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
+        np.testing.assert_array_equal(getattr(both, name), getattr(again, name))
+        np.testing.assert_array_equal(getattr(both, name)[1:], getattr(alone, name))
+    assert (both.values != other.values).any()
+
+
+def test_columns_that_change_nothing_have_none_within_what_walks_may_have_missed():
+    account = explained(lambda x: x[:, 0] * x[:, 2], law="truncnorm")[1].contributions
+    assert (account.values[:, [1, 3]] == 0).all()
+    errors, largest = account.standard_errors[:, [1, 3]], np.abs(account.values).max(axis=1)
+    assert (errors > 0).all()
+    assert (errors < 0.1 * largest[:, None]).all()
+
+
+def test_where_no_walk_changes_the_prediction_errors_say_so():
+    rare = explained(lambda x: 5.0 + (x[:, 0] > 1e6), law="truncnorm")[1].contributions
+    assert (rare.values == 0).all()
+    assert np.isinf(rare.standard_errors).all()
+    share = explained(lambda x: 0.5 * (x[:, 0] > -1e6), law="truncnorm")[1].contributions
+    # the rule of three, of a share
+    assert (share.standard_errors < 3.0 / 200).all()
+
+
+def test_a_row_like_all_others_costs_nothing():
+    table = np.repeat(ROWS[:1], 5, axis=0)
+    model, asked = counted(FUNCTIONS["kink"])
+    explanation = limes.TabularExplainer(model, table)(ROWS[:1], progress=False)
+    before = sum(asked)
+    account = explanation.contributions
+    assert (account.values == 0).all()
+    np.testing.assert_array_equal(account.base_values, explanation.predictions)
+    assert sum(asked) == before + account.calls.sum()
+
+
+def test_missing_values_are_equal_to_each_other():
+    table = np.array([[0.0, np.nan], [1.0, np.nan], [2.0, np.nan], [3.0, np.nan]])
+    explanation = limes.TabularExplainer(lambda x: x[:, 0] ** 2 + np.isnan(x[:, 1]), table)(
+        table[:1], progress=False
+    )
+    assert (explanation.contributions.values[:, 1] == 0).all()
+
+
+def test_a_model_that_fails_says_so_and_finished_rows_are_kept():
+    fails = [False]
+    asked = []
+
+    def model(x):
+        if fails[0] and len(asked) > 2:
+            raise RuntimeError("down")
+        asked.append(len(x))
+        return FUNCTIONS["product"](x)
+
+    _, explanation = explained(model, law="truncnorm")
+    asked.clear()
+    fails[0] = True
+    with pytest.raises(ModelError, match="down"):
+        _ = explanation.contributions
+    fails[0] = False
+    expected = explained(FUNCTIONS["product"], law="truncnorm")[1].contributions
+    np.testing.assert_array_equal(explanation.contributions.values, expected.values)
+
+
+def test_random_answers_still_add_up():
+    rng = np.random.default_rng(0)
+
+    def model(x):
+        return FUNCTIONS["product"](x) + 0.1 * rng.normal(size=len(x))
+
+    _, explanation = explained(model, law="truncnorm", hold=[1])
+    account = explanation.contributions
+    assert (account.values[:, 1] == 0).all()
+    assert (account.calls <= 4096).all()
+    adds_up(explanation)
