@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "intervals.h"
@@ -95,6 +96,20 @@ struct Nodes {
   Nodes operator*(const Nodes& other) const { return of([&](std::size_t k) { return v[k] * other.v[k]; }); }
   Nodes operator/(const Nodes& other) const { return of([&](std::size_t k) { return v[k] / other.v[k]; }); }
 #endif
+};
+
+// Memory that begins with a cache line: a register of eight nodes would else lie on two.
+template <typename Number>
+struct InLines {
+  using value_type = Number;
+  static constexpr std::align_val_t kLine{64};
+  InLines() = default;
+  template <typename Other>
+  InLines(const InLines<Other>&) {}
+  Number* allocate(std::size_t n) { return static_cast<Number*>(::operator new(n * sizeof(Number), kLine)); }
+  void deallocate(Number* at, std::size_t) { ::operator delete(at, kLine); }
+  bool operator==(const InLines&) const { return true; }
+  bool operator!=(const InLines&) const { return false; }
 };
 
 // Rows of a block: sums of one path over so many rows stay near.
@@ -192,11 +207,12 @@ class Contributions {
     while (open > 0) close(--open);
   }
 
+  // Vectors that are stored may overlap any number, so that loops over rows keep how many these are.
   void go_down(std::size_t s, std::size_t level) {
     const double *edges = of_entry(level - 1, 0) + s_.side[s] * T, *before = &probability_[(level - 1) * size_ * T];
     const std::uint32_t* entry = &entry_[(level - 1) * size_];
     double* after = &probability_[level * size_ * T];
-    for (std::size_t i = 0; i < rows_; ++i) {
+    for (std::size_t i = 0, rows = rows_; i < rows; ++i) {
       (Real::load(before + i * T) * Real::load(edges + entry[i])).store(after + i * T);
     }
   }
@@ -210,25 +226,25 @@ class Contributions {
     if (a_.first[j] >= 0) {
       const auto set = static_cast<std::size_t>(left.upper - static_cast<std::uint32_t>(a_.first[j]));
       const bool* is_in = a_.members + set * a_.rows + first_;
-      for (std::size_t i = 0; i < rows_; ++i) state[i] = is_in[i] ? 1 : 2;
+      for (std::size_t i = 0, rows = rows_; i < rows; ++i) state[i] = is_in[i] ? 1 : 2;
     } else {
       const std::uint32_t *place = &places_[j * size_], lower = left.lower, upper = left.upper;
       const std::uint32_t missing = left.missing ? split.last : kNone;
-      for (std::size_t i = 0; i < rows_; ++i) {
+      for (std::size_t i = 0, rows = rows_; i < rows; ++i) {
         state[i] = ((lower < place[i]) & (place[i] <= upper)) | (place[i] == missing) ? 1 : 2;
       }
     }
     if (split.same >= 0) {
       const auto same = static_cast<std::size_t>(split.same);
       const std::uint8_t *above = &state_[s_.depth[same / 2] * size_], side = static_cast<std::uint8_t>(1 + same % 2);
-      for (std::size_t i = 0; i < rows_; ++i) state[i] = above[i] == side ? state[i] : 0;
+      for (std::size_t i = 0, rows = rows_; i < rows; ++i) state[i] = above[i] == side ? state[i] : 0;
     }
     const std::uint32_t* local = &local_[j * size_];
     std::uint32_t* entry = &entry_[level * size_];
-    for (std::size_t i = 0; i < rows_; ++i) entry[i] = local[i] + state[i] * static_cast<std::uint32_t>(kEntry);
+    for (std::size_t i = 0, rows = rows_; i < rows; ++i) entry[i] = local[i] + state[i] * static_cast<std::uint32_t>(kEntry);
     if (rows_ > kFewRows) return;
     std::memset(used_.data(), 0, 3 * distinct_count_[j]);
-    for (std::size_t i = 0; i < rows_; ++i) used_[entry[i] / kEntry] = 1;
+    for (std::size_t i = 0, rows = rows_; i < rows; ++i) used_[entry[i] / kEntry] = 1;
   }
 
   // Ratios and changes of the two edges below split s.
@@ -237,6 +253,7 @@ class Contributions {
     const std::int32_t same = a_.intervals.splits[s].same;
     const std::size_t above = same < 0 ? 0 : static_cast<std::size_t>(same);
     const double* kept_above = same < 0 ? nullptr : of_kept(s_.depth[above / 2], above % 2, 0);
+    const Real kept_t = kept_t_, drawn = drawn_, parted = parted_;
     const double *masses = a_.masses + 2 * s * a_.width, *reached = a_.masses + above * a_.width;
     for (std::size_t c = 0; c < distinct_count_[j]; ++c) {
       const std::uint32_t cell = distinct_[j * most_ + c];
@@ -254,14 +271,14 @@ class Contributions {
       for (std::size_t side = 0; side < 2; ++side) {
         if (!used_[3 * c + 1 + side]) continue;
         double *edges = of_entry(level, 3 * c + 1 + side), *kept = of_kept(level, side, c);
-        const Real q = kept_t_ + drawn_ * Real::all(m[side]), inverse = Real::all(1.0) / q;
+        const Real q = kept_t + drawn * Real::all(m[side]), inverse = Real::all(1.0) / q;
         const Real rho = Real::all(1.0 - m[side]) * inverse;
         inverse.store(kept);
         rho.store(kept + T);
         (q * inverse_above).store(edges + side * T);
-        (drawn_ * Real::all(m[1 - side]) * inverse_above).store(edges + (1 - side) * T);
+        (drawn * Real::all(m[1 - side]) * inverse_above).store(edges + (1 - side) * T);
         (rho - rho_above).store(edges + (2 + side) * T);
-        (parted_ - rho_above).store(edges + (3 - side) * T);
+        (parted - rho_above).store(edges + (3 - side) * T);
       }
     }
   }
@@ -286,7 +303,7 @@ class Contributions {
     const double *probability = &probability_[level * size_ * T], *leaves = leaves_.data();
     const std::uint32_t* entry = &entry_[level * size_];
     double *totals = total(level, k), *effects = effect(s_.column[s], k);
-    for (std::size_t i = 0; i < rows_; ++i) {
+    for (std::size_t i = 0, rows = rows_; i < rows; ++i) {
       const double* numbers = leaves + entry[i] / 2;
       const Real p = Real::load(probability + i * T);
       (p * Real::load(numbers)).store(totals + i * T);
@@ -302,7 +319,7 @@ class Contributions {
     const double *ratios = of_entry(level - 1, 0) + s_.side[s] * T, *changes = ratios + 2 * T;
     const std::uint32_t *entry = &entry_[level * size_], *entry_above = &entry_[(level - 1) * size_];
     double *upper = total(level - 1, k), *effects = effect(s_.column[s], k), *effects_above = effect(s_.column[above], k);
-    for (std::size_t i = 0; i < rows_; ++i) {
+    for (std::size_t i = 0, rows = rows_; i < rows; ++i) {
       const double* numbers = leaves + entry[i] / 2;
       const Real p = Real::load(before + i * T) * Real::load(ratios + entry_above[i]);
       const Real sum = p * Real::load(numbers);
@@ -326,7 +343,7 @@ class Contributions {
     for (std::size_t k = 0; k < s_.outputs; ++k) {
       const double* sums = total(level, k);
       double *upper = total(level - 1, k), *effects = effect(j, k);
-      for (std::size_t i = 0; i < rows_; ++i) {
+      for (std::size_t i = 0, rows = rows_; i < rows; ++i) {
         const Real sum = Real::load(sums + i * T);
         (Real::load(upper + i * T) + sum).store(upper + i * T);
         (Real::load(effects + i * T) + sum * Real::load(changes + entry[i])).store(effects + i * T);
@@ -371,7 +388,7 @@ class Contributions {
   std::vector<std::uint8_t> state_;
   std::vector<std::uint32_t> entry_;
   std::vector<std::uint8_t> used_;
-  std::vector<double> edges_, kept_, leaves_, probability_, total_, effect_, mean_;
+  std::vector<double, InLines<double>> edges_, kept_, leaves_, probability_, total_, effect_, mean_;
 };
 
 template <std::size_t T>
