@@ -6,14 +6,24 @@ import numpy as np
 import pytest
 
 import plain_kernels as plain
-from limes import _kernels, _threads
-from limes._expectations.contributions import exact_contributions, interacting, quadrature
-from limes._expectations.exact import ExactExpectation
-from limes._expectations.forest import ForestExpectation
-from limes._expectations.of_forms import exact_expectation
-from limes.designs._marginals import Atoms, BinCells, Levels, marginal
-from limes.designs._product import KeptRows, ProductFamily
-from limes.designs._weights import BinWeights, EuclideanWeights
+from internals import (
+    Atoms,
+    BinCells,
+    BinWeights,
+    EuclideanWeights,
+    ExactExpectation,
+    ForestExpectation,
+    KeptRows,
+    Levels,
+    ProductFamily,
+    _kernels,
+    _threads,
+    exact_contributions,
+    exact_expectation,
+    interacting,
+    marginal,
+    quadrature,
+)
 from limes.models.forms import Combination, Forest
 
 # numeric thresholds of `plain.Trees` are whole or half numbers from -1.5 to 1.5
