@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "intervals.h"
 #include "kernels.h"
 #include "splits.h"
 
@@ -40,21 +41,6 @@ struct FromTable {
     const double* row = table + s * 4 * width + cells[splits.column[s]];
     return {{row[0], row[width]}, {row[2 * width], row[3 * width]}};
   }
-};
-
-// The intervals of a forest's edges, as ranks of thresholds: which values of its column reach a child.
-struct Intervals {
-  struct Side {
-    std::uint32_t lower, upper;
-    bool missing;
-  };
-  struct Split {
-    std::int32_t same;  // 2 * split + side of the last edge above on the same column, or -1
-    std::uint32_t last; // rank of "missing"
-    Side sides[2];
-  };
-  std::vector<Split> splits;
-  std::size_t ranks;  // of all columns together
 };
 
 // From functionals (ranks, 2) and how they mix to mean and contrast, (columns, 2, 2).
@@ -161,7 +147,10 @@ Intervals intervals_of(const Splits& splits, Integers column, Integers same, Int
           "edges must have one length, and start an entry more than there are columns");
   Intervals intervals;
   intervals.splits.resize(splits.count());
-  intervals.ranks = static_cast<std::size_t>(start(splits.columns));
+  for (std::size_t j = 0; j < start.size(); ++j) {
+    require(start(j) >= (j > 0 ? start(j - 1) : 0), "start must ascend");
+    intervals.start.push_back(static_cast<std::size_t>(start(j)));
+  }
   const auto edge_of = [&](std::int64_t e) {
     return static_cast<std::int32_t>(2 * above(static_cast<std::size_t>(e)) + (is_left(static_cast<std::size_t>(e)) ? 0 : 1));
   };
@@ -194,7 +183,7 @@ Intervals intervals_of(const Splits& splits, Integers column, Integers same, Int
 void explain_law(const Splits& splits, const Intervals& intervals, Matrix functionals, Array<const double, 3> mixing,
                  std::size_t first, std::size_t last, VectorOut mean, MatrixOut contrast) {
   require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
-  require(functionals.shape(0) == intervals.ranks && functionals.shape(1) == 2, "functionals must be (ranks, 2)");
+  require(functionals.shape(0) == intervals.ranks() && functionals.shape(1) == 2, "functionals must be (ranks, 2)");
   require(mixing.shape(0) == splits.columns && mixing.shape(1) == 2 && mixing.shape(2) == 2,
           "mixing must be (columns, 2, 2)");
   FromFunctionals source{splits, intervals, functionals.data(), mixing.data(),

@@ -10,7 +10,7 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes": "_HOME _cli _threads",
+    "limes": "_HOME _cli _kernels _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
@@ -30,6 +30,7 @@ NAMES = {
         "exact forest moments weighted_rows pooled:pooled_module words:word_expectations "
         "linked_words variance"
     ),
+    "limes._expectations.contributions": "exact_contributions interacting quadrature",
     "limes._expectations.controls": "CONTROLS control no_control switches",
     "limes._expectations.controls.control": (
         "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
@@ -111,7 +112,7 @@ NAMES = {
     "limes.designs._marginals": (
         "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal marginal"
     ),
-    "limes.designs._product": "Features FeatureTable ProductFamily Rows",
+    "limes.designs._product": "Features FeatureTable ProductFamily Rows KeptRows",
     "limes.designs._weights": "BinWeights EuclideanWeights WEIGHTS named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",

@@ -106,6 +106,27 @@ def squares_of_pool(
     /,
 ) -> None: ...
 
+# forest_contributions.cpp
+def edge_masses(
+    splits: Splits, intervals: Intervals, functionals: Floats, mixing: Floats, masses: Floats, /
+) -> None: ...
+def add_contributions(
+    splits: Splits,
+    intervals: Intervals,
+    masses: Floats,
+    cells: Places,
+    places: Places,
+    members: Bools,
+    first: Ints,
+    trees: Places,
+    t: Floats,
+    weights: Floats,
+    base: Floats,
+    sums: Floats,
+    only: str,
+    /,
+) -> None: ...
+
 # trees.cpp
 class Trees:
     def __init__(

@@ -14,11 +14,13 @@ kinks, whose Fourier series needs a density.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._expectations.forest import ForestExpectation
 from limes.designs._column import SMALLEST_MASS
 from limes.designs._product import KeptRows, ProductFamily
 from limes.models.forms._base import Combination, Form, Reducible, Sum
@@ -53,12 +55,37 @@ def exact_contributions(
     form: Form, expectation: Any, family: ProductFamily, x: Floats, cells: Ints
 ) -> RowContributions:
     """Contributions at rows x in these cells (n, d); InputError or ModelError where a row is refused."""
+    if isinstance(expectation, ForestExpectation):
+        return _of_forest(expectation, family, x, cells)
+    if isinstance(form, Combination):
+        each = zip(form.parts, expectation.parts, strict=True)
+        return _combined(form, [exact_contributions(*part, family, x, cells) for part in each])
     t, weights = quadrature(interacting(form))
     step = max(1, _LAWS_AT_ONCE // (t.size * x.shape[1])) if family.by_cell else 1
     blocks = [slice(start, start + step) for start in range(0, len(x), step)]
     return RowContributions.joined(
         [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
     )
+
+
+def _of_forest(
+    expectation: ForestExpectation, family: ProductFamily, x: Floats, cells: Ints
+) -> RowContributions:
+    base, sums = expectation.contributions(family, x, cells)
+    values, alone, last = (sums[:, which] for which in range(3))
+    return RowContributions(base, values, np.zeros_like(values), alone, last)
+
+
+def _combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
+    """Contributions to intercept + Σ_i weights[i] · part_i, of which there are no errors."""
+
+    def total(name: str) -> Floats:
+        # one part after the other, whatever the shape: `np.sum` adds a single column in another order
+        return reduce(np.add, [w * getattr(part, name) for w, part in zip(form.weights, parts, strict=True)])
+
+    each = {one.name: total(one.name) for one in fields(RowContributions)}
+    each["base"] = each["base"] + form.intercept
+    return RowContributions(**each)
 
 
 def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContributions:
@@ -84,8 +111,6 @@ def quadrature(columns: int) -> tuple[Floats, Floats]:
 
 def interacting(form: Any) -> int:
     """Return the largest number of columns that a part of the form multiplies with each other."""
-    if isinstance(form, Combination):
-        return max(map(interacting, form.parts), default=1)
     if isinstance(form, Forest):
         return _columns_on_a_path(form)
     if isinstance(form, Reducible):

@@ -12,7 +12,9 @@ Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, c
 row only through the law of its column, which under bin weights is decided by the row's cell: all rows share
 one table of splits × cells. Under smooth weights and for slopes every row has its own laws, and the pass
 computes the numbers on the way. Means given every cell of every column come out of another pass, at about 1.6
-times the cost: ``kernels/forest_effects.h``. The passes are compiled: ``kernels/forest_*``.
+times the cost: ``kernels/forest_effects.h``; contributions (``contributions.py``) take another again, in
+which columns keep the row's value with probability t: ``kernels/forest_contributions.h``. The passes are
+compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import roots_jacobi
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, aligned, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
-from limes._functions import Function, Interval, Members
+from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
-from limes.designs._column import Column
+from limes.designs._column import SMALLEST_MASS, Column
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
@@ -48,6 +51,8 @@ _LARGEST_TABLE = 2 << 30
 _TABLES = 4
 # Number of splits of a forest from which on it pays to share a single row among threads.
 _WORTH_SHARING = 25_000
+# Rows of one call for contributions, and splits whose contributions are added up before they join the others
+_CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 64, 16_384
 
 
 class ForestExpectation(ProductExpectation):
@@ -61,6 +66,7 @@ class ForestExpectation(ProductExpectation):
         self._intercept = form.intercept
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -138,6 +144,69 @@ class ForestExpectation(ProductExpectation):
         in_threads(block, range(0, len(cells), _EFFECTS_BLOCK))
         return means
 
+    def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> tuple[Floats, Floats]:
+        """E_w f (n, k), and contributions, those of values alone, and last, (n, 3, d, k), at rows (n, d).
+
+        The numbers of a row are the same to the last bit in any call.
+        """
+        base = np.zeros((len(x), self._layout.outputs))
+        sums = np.zeros((len(x), 3, self._layout.columns, self._layout.outputs))
+        if self.shares_tables(family):
+            masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
+            self._add_contributions(masses, x, cells, base, sums)
+        else:
+            for i in range(len(x)):
+                row = slice(i, i + 1)
+                masses = self._edge_masses(family.at(x[i]).coordinates)
+                self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
+        return base + self._layout.constant + np.reshape(self._intercept, -1), sums
+
+    def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
+        layout, codes = self._layout, cells.astype(np.uint32)
+        passes, places = layout.passes, layout.places(x)
+
+        def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
+            members, first = layout.members(x[rows])
+            trees, t, weights = passes[which]
+            _kernels.add_contributions(
+                layout.splits,
+                layout.intervals,
+                masses,
+                codes[rows],
+                places[rows],
+                members,
+                first,
+                trees,
+                t,
+                weights,
+                base,
+                sums,
+                "",
+            )
+
+        if len(x) > _CONTRIBUTIONS_BLOCK:
+
+            def block(start: int) -> None:
+                rows = slice(start, start + _CONTRIBUTIONS_BLOCK)
+                for which in range(len(passes)):
+                    add(rows, which, base[rows], sums[rows])
+
+            in_threads(block, range(0, len(x), _CONTRIBUTIONS_BLOCK))
+            return
+        # few rows are shared by trees, and added up in the same order
+        parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
+        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)))
+        for of_base, of_sums in parts:
+            base += of_base
+            sums += of_sums
+
+    def _edge_masses(self, columns: Sequence[Column]) -> Floats:
+        """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V)."""
+        functionals, mixing = self._functionals(columns)
+        masses = np.zeros((self._layout.size, 2, functionals.shape[1]))
+        _kernels.edge_masses(self._layout.splits, self._layout.intervals, functionals, mixing, masses)
+        return masses
+
     @cached_property
     def _leaves(self) -> ExactExpectation:
         """The plain expectation: slower, but it takes no differences of probabilities near 1."""
@@ -172,6 +241,13 @@ class ForestExpectation(ProductExpectation):
 
     def _table(self, columns: Sequence[Column]) -> Floats:
         """Ratios and changes of the edges below every split, for each law of its column: (S, 4, ≥ V)."""
+        layout, (functionals, mixing) = self._layout, self._functionals(columns)
+        table = np.zeros((layout.size, 4, padded(functionals.shape[1])))
+        _kernels.tabulate(*layout.edges, functionals, layout.start, mixing, table)
+        return table
+
+    def _functionals(self, columns: Sequence[Column]) -> tuple[Floats, Floats]:
+        """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
         layout, widest = self._layout, max(column.size for column in columns)
         functionals = np.zeros((layout.start[-1], widest, 2))
         mixing = np.zeros((len(columns), widest, 2, 2))
@@ -179,9 +255,7 @@ class ForestExpectation(ProductExpectation):
             if function is not None:
                 functionals[layout.start[j] : layout.start[j + 1], : column.size] = column.basis(function)
                 mixing[j, : column.size] = column.mixing
-        table = np.zeros((layout.size, 4, padded(widest)))
-        _kernels.tabulate(*layout.edges, functionals, layout.start, mixing, table)
-        return table
+        return functionals, mixing
 
     def _shares_of(self, family: ProductFamily) -> Floats:
         """Shares of the edges below every split, (S, 4, ≥ B).
@@ -227,6 +301,7 @@ class _Layout:
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
     splits: _kernels.Splits  # in the layout of the compiled passes, depth first
     starts: Ints  # first split of each tree with a split, and the number S of all splits
+    interacting: Ints  # of each such tree the largest number of different columns on a path
 
     @property
     def size(self) -> int:
@@ -246,6 +321,50 @@ class _Layout:
     def intervals(self) -> _kernels.Intervals:
         """The edges in the layout of the pass for one row."""
         return _kernels.Intervals(self.splits, *self.edges, self.start)
+
+    def places(self, x: Floats) -> Places:
+        """Position among all indicators of the first threshold not below each value of rows (n, d)."""
+        places = np.zeros(x.shape, dtype=np.uint32)
+        for j, function in enumerate(self.functions):
+            if isinstance(function, Interval):
+                # an indicator is 1 at -inf where it is 1 at the smallest number
+                place = 1 + np.searchsorted(function.upper[1:-2], np.maximum(x[:, j], -LARGEST))
+                place[np.isnan(x[:, j])] = function.upper.size - 1
+                places[:, j] = self.start[j] + place
+        return places
+
+    def members(self, x: Floats) -> tuple[Bools, Ints]:
+        """Whether values of rows (n, d) are in the sets of columns, (sets, n).
+
+        Of a column, its indicators' first position less that of its sets, (d,); -1 without sets.
+        """
+        first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
+        for j, function in enumerate(self.functions):
+            if isinstance(function, Members):
+                first[j] = self.start[j] - count
+                parts.append(function(x[:, j]) > 0.0)
+                count += len(parts[-1])
+        return np.concatenate(parts), first
+
+    @cached_property
+    def passes(self) -> list[tuple[Places, Floats, Floats]]:
+        """Trees, nodes t (T, 2) and weights (3, T) of passes that add up to the contributions.
+
+        Trees of few columns need few nodes; the kernel takes 4 or 8 at once, of many trees or few.
+        """
+        # n nodes with both ends are exact up to degree 2n - 3, and c columns have degree c - 1
+        needed = (self.interacting + 3) // 2
+        nodes = np.where(needed <= 4, 4, 8 * -(-needed // 8))
+        passes = []
+        for count in np.unique(nodes).tolist():
+            trees = np.flatnonzero(nodes == count)
+            t, weights = _lobatto(count)
+            ends = np.cumsum(np.diff(self.starts)[trees]) // _SPLITS_TOGETHER
+            for run in np.split(trees.astype(np.uint32), 1 + np.flatnonzero(np.diff(ends))):
+                for first in range(0, count, 8):
+                    at = slice(first, first + 8)
+                    passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
+        return passes
 
     @classmethod
     def from_forest(cls, form: Forest) -> _Layout:
@@ -275,6 +394,9 @@ class _Layout:
         leaves[above[leaf], 1 - is_left[leaf]] = value[leaf]
         has_leaf = np.zeros(split.size, dtype=np.bool_)
         has_leaf[above[leaf]] = True
+        starts = np.append(np.flatnonzero(parent[split] < 0), split.size)
+        is_first = np.zeros(split.size, dtype=np.bool_)  # whether no split above has the column
+        is_first[above[parent >= 0]] = same[parent >= 0] < 0
         return cls(
             columns=form.size,
             constant=value[alone].sum(axis=0),
@@ -290,8 +412,32 @@ class _Layout:
                 (1 - is_left[split]).astype(np.uint32),
                 leaves,
             ),
-            starts=np.append(np.flatnonzero(parent[split] < 0), split.size),
+            starts=starts,
+            interacting=_most_columns(depth[split], above[split], is_first, starts),
         )
+
+
+def _most_columns(depth: Ints, parent: Ints, is_first: Bools, starts: Ints) -> Ints:
+    """The largest number of different columns on a path of each tree, from its splits."""
+    if not depth.size:
+        return np.zeros(0, dtype=np.int64)
+    columns = is_first.astype(np.int64)
+    order = np.argsort(depth, kind="stable")
+    for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)[1:]:
+        columns[level] += columns[parent[level]]
+    return np.maximum.reduceat(columns, starts[:-1])
+
+
+def _lobatto(count: int) -> tuple[Floats, Floats]:
+    """Nodes t and 1 - t (T, 2) of a quadrature with both ends; its weights, and each end's, (3, T)."""
+    x, of_jacobi = roots_jacobi(count - 2, 1.0, 1.0)
+    # nothing but a division tells the ends from 0 and 1
+    ends = np.array([[SMALLEST_MASS, 1.0], [1.0, SMALLEST_MASS]])
+    weights = np.zeros((3, count))
+    weights[0, 1:-1] = 0.5 * of_jacobi / ((1.0 - x) * (1.0 + x))
+    weights[0, [0, -1]] = 1.0 / (count * (count - 1))
+    weights[1, 0] = weights[2, -1] = 1.0
+    return np.concatenate([ends[:1], 0.5 * np.stack([1.0 + x, 1.0 - x], axis=1), ends[1:]]), weights
 
 
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:

@@ -1,0 +1,109 @@
+// The pass of forest_contributions.h, called from Python, and the probabilities that it reads.
+
+#include "forest_contributions.h"
+
+#include <cstring>
+
+#include "arrays.h"
+#include "kernels.h"
+#include "processor.h"
+
+namespace limes {
+namespace {
+
+// P(x in the interval of the edge) of both edges below every split, (splits, 2, laws or more), from the functionals
+// (ranks, laws, 2) and mixing (columns, laws, 2, 2) of forest_layout.cpp.
+void edge_masses(const Splits& splits, const Intervals& intervals, Array<const double, 3> functionals,
+                 Array<const double, 4> mixing, TensorOut masses) {
+  const std::size_t laws = functionals.shape(1);
+  require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
+  require(functionals.shape(0) == intervals.ranks() && functionals.shape(2) == 2,
+          "functionals must be (ranks, laws, 2)");
+  require(mixing.shape(0) == splits.columns && mixing.shape(1) == laws && mixing.shape(2) == 2 && mixing.shape(3) == 2,
+          "mixing must be (columns, laws, 2, 2)");
+  require(masses.shape(0) == splits.count() && masses.shape(1) == 2 && masses.shape(2) >= laws,
+          "masses must be (splits, 2, laws or more)");
+  for (std::size_t s = 0; s < splits.count(); ++s) {
+    const Intervals::Split& split = intervals.splits[s];
+    for (std::size_t side = 0; side < 2; ++side) {
+      const Intervals::Side& edge = split.sides[side];
+      for (std::size_t v = 0; v < laws; ++v) {
+        const double* mix = &mixing(splits.column[s], v, 0, 0);
+        double mass = 0.0;
+        for (std::size_t part = 0; part < 2; ++part) {
+          double inside = functionals(edge.upper, v, part) - functionals(edge.lower, v, part);
+          if (edge.missing) inside += functionals(split.last, v, part);
+          // rounding must make no probability negative; the functionals of a slope are a mean and a contrast, which may
+          if (part == 0 || mix[2] != 0.0) inside = std::max(inside, 0.0);
+          mass += mix[part] * inside;
+        }
+        masses(s, side, v) = mass;
+      }
+    }
+  }
+}
+
+struct Instructions {
+  const char* name;
+  AddContributions (*with)(std::size_t nodes);
+  bool (*is_here)();
+};
+
+bool always() { return true; }
+
+const Instructions kInstructions[] = {{"avx512", &avx512_contributions, &has_avx512},
+                                      {"avx2", &avx2_contributions, &has_avx2},
+                                      {"portable", &portable_contributions, &always}};
+
+// The pass with the instructions called `only`, or the widest there are where that is "".
+AddContributions widest(std::size_t nodes, const char* only) {
+  for (const Instructions& set : kInstructions) {
+    if (!set.is_here() || (*only != 0 && std::strcmp(only, set.name) != 0)) continue;
+    const AddContributions add = set.with(nodes);
+    if (add != nullptr) return add;
+  }
+  throw std::invalid_argument("this processor does not have these instructions");
+}
+
+// Add to base (rows, outputs) and sums (rows, 3, columns, outputs) what these trees contribute; see ContributionsTask.
+void add_contributions(const Splits& splits, const Intervals& intervals, Array<const double, 3> masses,
+                       Array<const std::uint32_t, 2> cells, Array<const std::uint32_t, 2> places,
+                       Array<const bool, 2> members, Integers first, Places trees, Matrix t, Matrix weights,
+                       MatrixOut base, Array<double, 4> sums, const char* only) {
+  const std::size_t rows = cells.shape(0), columns = splits.columns, nodes = t.shape(0), width = masses.shape(2);
+  require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
+  require(masses.shape(0) == splits.count() && masses.shape(1) == 2, "masses must be (splits, 2, cells)");
+  require(cells.shape(1) == columns && places.shape(0) == rows && places.shape(1) == columns,
+          "cells and places must be (rows, columns)");
+  require(first.size() == columns && members.shape(1) == rows, "first must be (columns,) and members (sets, rows)");
+  require((nodes == 4 || nodes == 8) && t.shape(1) == 2 && weights.shape(0) == 3 && weights.shape(1) == nodes,
+          "t must be (4 or 8, 2) and weights (3, 4 or 8)");
+  require(base.shape(0) == rows && base.shape(1) == splits.outputs && sums.shape(0) == rows && sums.shape(1) == 3 &&
+              sums.shape(2) == columns && sums.shape(3) == splits.outputs,
+          "base must be (rows, outputs) and sums (rows, 3, columns, outputs)");
+  require(std::all_of(cells.data(), cells.data() + cells.size(), [&](std::uint32_t cell) { return cell < width; }),
+          "a cell is out of range");
+  require(std::all_of(trees.data(), trees.data() + trees.size(),
+                      [&](std::uint32_t tree) { return tree < splits.trees(); }),
+          "there is no such tree");
+  for (std::size_t j = 0; j < columns; ++j) {
+    if (first(j) < 0) continue;
+    const auto offset = static_cast<std::size_t>(first(j));
+    require(offset <= intervals.start[j] && intervals.start[j + 1] - offset <= members.shape(0),
+            "members must have a row for each set");
+  }
+  const AddContributions add = widest(nodes, only);
+  if (rows == 0 || trees.size() == 0) return;
+  [[maybe_unused]] const FlushToZero flush;
+  add({splits, intervals, masses.data(), width, cells.data(), places.data(), members.data(), first.data(), rows,
+       trees.data(), trees.size(), t.data(), weights.data(), base.data(), sums.data()});
+}
+
+}  // namespace
+
+void add_forest_contributions(nb::module_& module) {
+  define(module, "edge_masses", &edge_masses);
+  define(module, "add_contributions", &add_contributions);
+}
+
+}  // namespace limes
