@@ -44,6 +44,10 @@ class RowContributions:
     calls: Ints  # of the model, (n,)
 
     @classmethod
+    def exact(cls, base: Floats, values: Floats, alone: Floats, last: Floats) -> RowContributions:
+        return cls(base, values, np.zeros_like(values), alone, last, np.zeros(len(base), dtype=np.int64))
+
+    @classmethod
     def joined(cls, parts: list[RowContributions]) -> RowContributions:
         return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
@@ -73,19 +77,19 @@ def _of_forest(
 ) -> RowContributions:
     base, sums = expectation.contributions(family, x, cells)
     values, alone, last = (sums[:, which] for which in range(3))
-    return RowContributions(base, values, np.zeros_like(values), alone, last)
+    return RowContributions.exact(base, values, alone, last)
 
 
 def _combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
-    """Contributions to intercept + Σ_i weights[i] · part_i, of which there are no errors."""
+    """Contributions to intercept + Σ_i weights[i] · part_i."""
 
     def total(name: str) -> Floats:
         # one part after the other, whatever the shape: `np.sum` adds a single column in another order
         return reduce(np.add, [w * getattr(part, name) for w, part in zip(form.weights, parts, strict=True)])
 
-    each = {one.name: total(one.name) for one in fields(RowContributions)}
-    each["base"] = each["base"] + form.intercept
-    return RowContributions(**each)
+    return RowContributions.exact(
+        total("base") + form.intercept, total("values"), total("alone"), total("last")
+    )
 
 
 def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContributions:
@@ -94,8 +98,7 @@ def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContribution
     beta = moments.gamma.reshape(n, count, d, -1)
     base = moments.mean.reshape(n, count, -1)[:, 0]
     values = np.einsum("t,ntdk->ndk", weights, beta)
-    no_calls = np.zeros(n, dtype=np.int64)
-    return RowContributions(base, values, np.zeros_like(values), beta[:, 0], beta[:, -1], no_calls)
+    return RowContributions.exact(base, values, beta[:, 0], beta[:, -1])
 
 
 def quadrature(columns: int) -> tuple[Floats, Floats]:

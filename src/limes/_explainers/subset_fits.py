@@ -167,6 +167,9 @@ class SubsetFits:
     def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
         raise InputError("contributions are of the columns of tables: use a TabularExplainer")
 
+    def exact_contributions(self, row: int) -> None:
+        del row  # a text or an image has none yet
+
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return _CELLS
 

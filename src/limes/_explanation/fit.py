@@ -16,7 +16,7 @@ the `RowFits` are made, when they are first read. JSON and pickles store the num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
@@ -25,7 +25,7 @@ import numpy as np
 from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
-from limes.exceptions import InputError, ModelError
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -262,7 +262,11 @@ class RowFits(Protocol):
         ...
 
     def contributions(self, rows: Sequence[int]) -> RowContributions:
-        """The contributions of all columns at rows."""
+        """The contributions of all columns at rows, sampled where there are no exact ones."""
+        ...
+
+    def exact_contributions(self, row: int) -> RowContributions | None:
+        """Those of one row, without a call of the model; None if it has no exact ones."""
         ...
 
 
@@ -376,7 +380,15 @@ class Fit:
 
     def contributions(self) -> Contributions:
         """Contributions of the chosen columns to the chosen outputs."""
-        computed = self.make().contributions(self.rows.tolist())
+        return self.chosen_from(self.make().contributions(self.rows.tolist()))
+
+    def account(self, place: int) -> Contributions | None:
+        """Exact contributions of one row, with axes of rows and outputs; None if it has no exact ones."""
+        computed = self.make().exact_contributions(int(self.rows[place]))
+        return None if computed is None else replace(self, several=True).chosen_from(computed)
+
+    def chosen_from(self, computed: RowContributions) -> Contributions:
+        """The chosen columns and outputs of contributions."""
         numbers = {
             name: self._chosen(getattr(computed, name)[:, self.features])
             for name in ("values", "errors", "alone", "last")
@@ -387,14 +399,6 @@ class Fit:
             calls=computed.calls,
             **numbers,
         )
-
-    def account(self, place: int) -> Contributions | None:
-        """Exact contributions of one row, with axes of rows and outputs; None if it has no exact ones."""
-        one = Fit(self.make, self.rows[[place]], self.features, self.outputs, several=True)
-        try:
-            return one.contributions()
-        except (InputError, ModelError):
-            return None
 
     def _chosen(self, numbers: Floats) -> Floats:
         """The chosen outputs, with an axis of them if there are several."""

@@ -353,6 +353,12 @@ class TableFits:
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
+    def exact_contributions(self, row: int) -> RowContributions | None:
+        try:
+            return None if self._is_sampled(row) else self._exact_contributions(np.array([row]))
+        except REFUSED:
+            return None
+
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
@@ -619,6 +625,9 @@ class JointFits:
             if row not in self._walked:
                 self._walked[row] = self._walked_to(row)
         return RowContributions.joined([self._walked[row] for row in rows])
+
+    def exact_contributions(self, row: int) -> None:
+        del row  # the background's rows are a sample
 
     def _walked_to(self, row: int) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
