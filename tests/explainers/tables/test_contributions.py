@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from coalitions import answers, game, shapley
+from effort import crossed
 from oracle import EXACT
 
 X, Y = load_diabetes(return_X_y=True)
@@ -30,17 +31,19 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"bandwidth": 0.3},
-        {"bandwidth": np.inf},
-        {"weights": "euclidean"},
-        {"bins": None},
-        {"hold": [1]},
-    ],
+    ("name", "options"),
+    crossed(
+        MODELS,
+        [
+            {},
+            {"bandwidth": 0.3},
+            {"bandwidth": np.inf},
+            {"weights": "euclidean"},
+            {"bins": None},
+            {"hold": [1]},
+        ],
+    ),
     ids=str,
 )
 def test_contributions_are_shapley_values_of_all_coalitions(name, options):

@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from coalitions import answers, game, shapley
+from effort import crossed, repeats
 from internals import OccurringStarts, ProductStarts, Sampling, Walks
 from limes.exceptions import InputError, ModelError
 from oracle import ROUNDING
@@ -52,10 +53,12 @@ def check(values, errors, expected, size):
     assert (np.abs(values - expected) <= 4.0 * errors + ROUNDING * size).all()
 
 
-@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"bandwidth": 0.3}, {"weights": "euclidean"}, {"bins": None}, {"hold": [1]}],
+    ("name", "options"),
+    crossed(
+        MODELS,
+        [{}, {"bandwidth": 0.3}, {"weights": "euclidean"}, {"bins": None}, {"hold": [1]}],
+    ),
     ids=str,
 )
 def test_walks_find_the_shapley_values_of_all_coalitions(name, options):
@@ -87,7 +90,7 @@ def test_intervals_cover(name, budget):
     phi = shapley(game(SimpleNamespace(predict=f), explainer, row))[0]
     starts = ProductStarts(explainer.design(row))
     covered = []
-    for seed in range(200):
+    for seed in range(repeats(200, 100)):
         walks = Walks(f, Sampling(budget, seed=seed))
         found = walks.at(row, f(row[None]), starts)
         covered.append(np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)
