@@ -42,7 +42,7 @@ NAMES = {
     "limes._expectations.forest": "ForestExpectation",
     "limes._expectations.least_squares": (
         "AnswerStatistics Clusters ControlMoments FeatureSupport Tolerance WeightedSample "
-        "least_squares:least_squares_of_rows"
+        "is_surprising least_squares:least_squares_of_rows"
     ),
     "limes._expectations.linked": "LinkedExpectation",
     "limes._expectations.linked_words": "PANEL_ERROR functions nodes_of panel_nodes _of_margin",

@@ -27,6 +27,7 @@ from internals import (
     WeightedSample,
     binned,
     categorical,
+    is_surprising,
     least_squares_of_rows,
     marginals_from_bins,
     named_weights,
@@ -466,6 +467,36 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
     expected = carriers([0, 1, 2, 3, 4])
     for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1]):
         assert carriers(order) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_of_r_squared_and_of_shares_do_not_depend_on_the_unit_of_the_answers(weighted):
+    rng = np.random.default_rng(3)
+    h = (rng.random((200, 3)) < 0.4).astype(float)
+    f = (h @ [2.0, -1.0, 0.5] + h[:, 0] * h[:, 1] + 0.1 * rng.normal(size=200))[:, None]
+    weights = rng.random(200) if weighted else np.ones(200)
+    weights /= weights.sum()
+    mean = weights @ h
+    design = FeatureTable(mean, weights @ (h - mean) ** 2, np.ones(3), np.zeros(()))
+
+    def errors(unit):
+        answers = unit * f
+        sample = WeightedSample(
+            h - mean,
+            answers,
+            Clusters(np.arange(200)),
+            AnswerStatistics.from_rows(answers),
+            weights if weighted else None,
+        )
+        fit = least_squares_of_rows(design, sample, FeatureSupport.from_rows(h, np.ones(3, dtype=bool)))
+        return np.concatenate([fit.fidelity_errors, fit.share_errors[:, 0]])
+
+    assert (errors(1.0) > 0).all()
+    np.testing.assert_allclose(errors(2.0**7), errors(1.0), rtol=1e-9)
+
+
+def test_only_variances_beyond_chance_are_surprising():
+    assert is_surprising(np.array([0.1, 1.0, 50.0]), 3).tolist() == [False, False, True]
 
 
 def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():

@@ -122,6 +122,8 @@ def test_a_heat_map_goes_by_prediction():
     (image,) = ax.images
     np.testing.assert_allclose(image.get_array(), [[6, 7, 5], [2, 3, 1]])
     assert [label.get_text() for label in ax.get_xticklabels()] == ["b", "c", "a"]
+    *_, scale = ax.figure.axes
+    assert [label.get_text() for label in scale.get_yticklabels()] == ["-7", "0", "7"]
 
 
 @pytest.mark.parametrize("color", [None, "age", "sex"])
