@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from scipy.stats import rankdata
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
 
 import limes
 from effort import crossed
@@ -232,3 +233,11 @@ def test_pictures_of_contributions(account):
         )  # fmt: skip
     with pytest.raises(InputError, match="of"):
         account.plot.bar(of="values")
+
+
+def test_pages_of_many_rows_leave_out_accounts_that_take_a_second_each():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explanation = limes.TabularExplainer(LogisticRegression(max_iter=500).fit(X, y), X)(X.iloc[:2])
+    assert "<th>contribution</th>" in explanation[0].to_html()
+    assert "<th>contribution</th>" not in explanation.to_html()
+    assert "<th>coefficient</th>" in explanation.to_html()

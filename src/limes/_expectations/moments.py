@@ -252,6 +252,8 @@ class ProductExpectation(ABC):
     error_bound: float = 0.0
     # whether laws of many combinations of values have no exact expectation
     needs_densities: bool = False
+    # whether contributions at a row take about a second
+    is_slow: bool = False
     # functions of each column, where rows with separate laws are integrated together
     functions: Sequence[Function | None] | None = None
 
@@ -298,6 +300,7 @@ class CombinedExpectation(ProductExpectation):
         self.parts, self.weights, self.intercept = parts, weights, intercept
         self.error_bound = max(getattr(part, "error_bound", 0.0) for part in parts)
         self.needs_densities = any(getattr(part, "needs_densities", False) for part in parts)
+        self.is_slow = any(getattr(part, "is_slow", False) for part in parts)
         each = [getattr(part, "functions", None) for part in parts]
         self.functions = None if None in each else each[0]
 

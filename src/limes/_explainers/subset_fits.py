@@ -92,7 +92,7 @@ class SubsetFits:
     all sets were enumerated. ``changes`` are the features of the design among all, None if it has them all.
     """
 
-    is_quick = True
+    is_quick = accounts_are_quick = True
     has_curves = False  # present or absent: the coefficient says it all
 
     def __init__(

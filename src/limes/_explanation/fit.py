@@ -269,6 +269,11 @@ class RowFits(Protocol):
         """Those of one row, without a call of the model; None if it has no exact ones."""
         ...
 
+    @property
+    def accounts_are_quick(self) -> bool:
+        """Whether exact contributions of dozens of rows take no more than a second or two."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -307,6 +312,10 @@ class Fit:
     @property
     def is_quick(self) -> bool:
         return self.make().is_quick
+
+    @property
+    def accounts_are_quick(self) -> bool:
+        return self.make().accounts_are_quick
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""

@@ -118,6 +118,8 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
+    if shown > 1 and explanation.fit is not None:
+        account = account and explanation.fit.accounts_are_quick
     rows = [_row(explanation, row, account=account) for row in range(shown)]
     return {
         "title": title_of(explanation),

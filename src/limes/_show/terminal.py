@@ -25,6 +25,7 @@ from limes._explanation.view import (
     meaning,
     output_title,
     row_label,
+    shown_outputs,
     view_row,
 )
 from limes._explanation.wording import count, estimates, one_line, shorten, signed_column
@@ -131,7 +132,8 @@ def _colour(value: float) -> str:
 def table(explanation: Explanation, width: int) -> Group:
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    view = view_row(explanation, 0, max_features=explanation.values.shape[1], account=True)
+    single = len(shown_outputs(explanation, 0)) == 1
+    view = view_row(explanation, 0, max_features=explanation.values.shape[1], account=single)
     columns = _fitting([_Column(output) for output in view.outputs], width)
     shown = [column.output for column in columns]
     if len(columns) > 1:

@@ -262,6 +262,10 @@ class TableFits:
     def is_quick(self) -> bool:
         return self.form is not None and not self.fitted.refusals and self.form.cells is not None
 
+    @property
+    def accounts_are_quick(self) -> bool:
+        return self.form is None or not getattr(self.form.expectation, "is_slow", False)
+
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
         sampled = partial(_sampled_fidelities, self.fitted)
@@ -600,6 +604,7 @@ class JointFits:
 
     has_curves = True
     is_quick = False
+    accounts_are_quick = True
 
     @cached_property
     def _background_cells(self) -> Ints:
