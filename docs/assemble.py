@@ -34,7 +34,8 @@ DOCUMENTS = {
 RESULTS = {
     "limes.Explanation": (
         *("limes._show.plots.Plots", "limes._explanation.fit.Effects"),
-        *("limes._explanation.fit.Interaction", "limes._explanation.rules.Certificate"),
+        *("limes._explanation.contributions.Contributions", "limes._explanation.fit.Interaction"),
+        "limes._explanation.rules.Certificate",
     ),
     "limes.diagnose": (
         *("limes._diagnostics.diagnosis.Diagnosis", "limes._diagnostics.diagnosis.RowDiagnosis"),
