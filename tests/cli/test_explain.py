@@ -88,7 +88,8 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
     )
     assert done.returncode == 0, done.stderr
     assert "exact" in done.stdout
-    assert "alcohol >" in done.stdout
+    assert "average around the row" in done.stdout
+    assert "alcohol = " in done.stdout
     assert "<svg" in (files / "out.html").read_text() or "<div" in (files / "out.html").read_text()
     explanation = Explanation.from_json(files / "out.json")
     assert explanation.feature_names == ("alcohol", "malic_acid", "ash", "alcalinity_of_ash")
