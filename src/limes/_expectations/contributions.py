@@ -23,13 +23,15 @@ from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes.designs._column import SMALLEST_MASS
 from limes.designs._product import KeptRows, ProductFamily
+from limes.exceptions import ModelError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._trees import Forest
 
 # Nodes t and columns of the laws that are tabulated together
 _LAWS_AT_ONCE = 1 << 12
-# Most nodes: 64 columns that all interact need no more; of more columns the total shows the error
-_MOST_NODES = 32
+# Most nodes: 64 columns that all interact need no more. Of more columns the total shows the error, and must
+# be as near to the prediction as the last number, as a share of the answers
+_MOST_NODES, _TOTAL = 32, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,15 @@ def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContribution
     moments, count = expectation.at(rows), weights.size
     n, d = len(rows) // count, rows.cells.shape[1]
     beta = moments.gamma.reshape(n, count, d, -1)
-    base = moments.mean.reshape(n, count, -1)[:, 0]
+    mean = moments.mean.reshape(n, count, -1)
+    base, prediction = mean[:, 0], mean[:, -1]
     values = np.einsum("t,ntdk->ndk", weights, beta)
+    missed, size = np.abs(base + values.sum(axis=1) - prediction), np.abs(base) + np.abs(values).sum(axis=1)
+    if not (missed <= _TOTAL * size).all():
+        raise ModelError(
+            f"contributions miss the prediction by {missed.max():.1g}: more columns interact than "
+            f"{_MOST_NODES} nodes of the quadrature are exact for"
+        )
     return RowContributions.exact(base, values, beta[:, 0], beta[:, -1])
 
 
@@ -114,25 +123,9 @@ def quadrature(columns: int) -> tuple[Floats, Floats]:
 
 def interacting(form: Any) -> int:
     """Return the largest number of columns that a part of the form multiplies with each other."""
-    if isinstance(form, Forest):
-        return _columns_on_a_path(form)
-    if isinstance(form, Reducible):
+    if isinstance(form, Reducible) and not isinstance(form, Forest):
         reduced = form.reduce()
         if isinstance(reduced, Sum):
             return 1
         return max(1, sum(function is not None for function in reduced.functions))
     return int(form.size)
-
-
-def _columns_on_a_path(form: Forest) -> int:
-    """The largest number of different columns between a root and a leaf."""
-    most, pending = 1, [(root, frozenset[int]()) for root in form.roots.tolist()]
-    feature, left, right = form.feature.tolist(), form.left.tolist(), form.right.tolist()
-    while pending:
-        node, seen = pending.pop()
-        if feature[node] < 0:
-            most = max(most, len(seen))
-            continue
-        both = seen | {feature[node]}
-        pending += [(left[node], both), (right[node], both)]
-    return most

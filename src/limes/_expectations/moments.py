@@ -252,8 +252,6 @@ class ProductExpectation(ABC):
     error_bound: float = 0.0
     # whether laws of many combinations of values have no exact expectation
     needs_densities: bool = False
-    # whether contributions at a row take about a second
-    is_slow: bool = False
     # functions of each column, where rows with separate laws are integrated together
     functions: Sequence[Function | None] | None = None
 
@@ -268,6 +266,10 @@ class ProductExpectation(ABC):
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether all rows of the family are computed from tables of its cells, made once."""
         return family is not None and family.by_cell
+
+    def account_seconds(self, columns: int) -> float:  # noqa: ARG002 - next to nothing
+        """About the seconds that contributions at a row take."""
+        return 0.0
 
     def rows_at_once(self, family: ProductFamily) -> int:
         """Return the number of rows that `at` takes together."""
@@ -300,12 +302,14 @@ class CombinedExpectation(ProductExpectation):
         self.parts, self.weights, self.intercept = parts, weights, intercept
         self.error_bound = max(getattr(part, "error_bound", 0.0) for part in parts)
         self.needs_densities = any(getattr(part, "needs_densities", False) for part in parts)
-        self.is_slow = any(getattr(part, "is_slow", False) for part in parts)
         each = [getattr(part, "functions", None) for part in parts]
         self.functions = None if None in each else each[0]
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         return all(part.shares_tables(family) for part in self.parts)
+
+    def account_seconds(self, columns: int) -> float:
+        return sum(float(part.account_seconds(columns)) for part in self.parts)
 
     def moments(self, design: Any, row: Floats | None = None) -> Moments:
         return self._add_up([part.moments(design, row) for part in self.parts])

@@ -92,7 +92,8 @@ class SubsetFits:
     all sets were enumerated. ``changes`` are the features of the design among all, None if it has them all.
     """
 
-    is_quick = accounts_are_quick = True
+    is_quick = True
+    account_seconds = 0.0
     has_curves = False  # present or absent: the coefficient says it all
 
     def __init__(
@@ -167,8 +168,8 @@ class SubsetFits:
     def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
         raise InputError("contributions are of the columns of tables: use a TabularExplainer")
 
-    def exact_contributions(self, row: int) -> None:
-        del row  # a text or an image has none yet
+    def exact_contributions(self, rows: Sequence[int]) -> None:
+        del rows  # a text or an image has none yet
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return _CELLS

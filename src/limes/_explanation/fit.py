@@ -120,6 +120,8 @@ class Interaction(_Drawn):
 
 # Rows whose effects are computed together, the most that are cached
 ROWS_TOGETHER = 1000
+# Seconds that contributions may add to a table or a page, about
+_MOST_SECONDS = 1.0
 
 
 class Effects(Sequence[Effect], _Drawn):
@@ -265,13 +267,13 @@ class RowFits(Protocol):
         """The contributions of all columns at rows, sampled where there are no exact ones."""
         ...
 
-    def exact_contributions(self, row: int) -> RowContributions | None:
-        """Those of one row, without a call of the model; None if it has no exact ones."""
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
+        """Those of rows, without a call of the model; None if a row has no exact ones."""
         ...
 
     @property
-    def accounts_are_quick(self) -> bool:
-        """Whether exact contributions of dozens of rows take no more than a second or two."""
+    def account_seconds(self) -> float:
+        """About the seconds that exact contributions at a row take."""
         ...
 
 
@@ -313,9 +315,9 @@ class Fit:
     def is_quick(self) -> bool:
         return self.make().is_quick
 
-    @property
-    def accounts_are_quick(self) -> bool:
-        return self.make().accounts_are_quick
+    def shows_accounts(self, rows: int) -> bool:
+        """Whether exact contributions of so many rows are quick enough to be shown unasked."""
+        return rows * self.make().account_seconds <= _MOST_SECONDS
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
@@ -389,14 +391,25 @@ class Fit:
 
     def contributions(self) -> Contributions:
         """Contributions of the chosen columns to the chosen outputs."""
-        return self.chosen_from(self.make().contributions(self.rows.tolist()))
+        if not self.rows.size:
+            base = np.empty((0, len(self.outputs)) if self.several else 0)
+            values = np.empty((0, len(self.features), *base.shape[1:]))
+            numbers = dict.fromkeys(("values", "standard_errors", "alone", "last"), values)
+            return Contributions(base_values=base, calls=np.empty(0, dtype=np.int64), **numbers)
+        return self._chosen_from(self.make().contributions(self.rows.tolist()))
+
+    def exact_contributions(self) -> Contributions | None:
+        """The same, without a call of the model; None if a row has no exact ones."""
+        computed = self.make().exact_contributions(self.rows.tolist()) if self.rows.size else None
+        return None if computed is None else self._chosen_from(computed)
 
     def account(self, place: int) -> Contributions | None:
-        """Exact contributions of one row, with axes of rows and outputs; None if it has no exact ones."""
-        computed = self.make().exact_contributions(int(self.rows[place]))
-        return None if computed is None else replace(self, several=True).chosen_from(computed)
+        """Exact contributions of one row, with axes of rows and outputs; None if there are no quick ones."""
+        if not self.shows_accounts(1):
+            return None
+        return replace(self, rows=self.rows[[place]], several=True).exact_contributions()
 
-    def chosen_from(self, computed: RowContributions) -> Contributions:
+    def _chosen_from(self, computed: RowContributions) -> Contributions:
         """The chosen columns and outputs of contributions."""
         numbers = {
             name: self._chosen(getattr(computed, name)[:, self.features])

@@ -162,11 +162,11 @@ class OutputView:
             ("intercept", number(self.intercept)),
         ]
 
-    @property
-    def rest(self) -> float:
-        """What all columns without a line contribute."""
-        shares = [line.share.value for line in self.lines if line.share is not None]
-        return self.prediction - (self.base or 0.0) - sum(shares)
+    def shares(self, most: int | None = None) -> list[float]:
+        """Contributions of the first columns, and of all others together, if there are any."""
+        first = [line.share.value for line in self.lines[:most] if line.share is not None]
+        hidden = len(self.lines) + self.omitted > len(first)
+        return [*first, self.prediction - (self.base or 0.0) - sum(first)] if hidden else first
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""

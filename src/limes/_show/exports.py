@@ -92,8 +92,8 @@ def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
     several, names = explanation.values.ndim == 3, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    if explanation.fit is not None and explanation.fit.account(0) is not None:
-        account = explanation.contributions
+    account = None if explanation.fit is None else explanation.fit.exact_contributions()
+    if account is not None:
         values, base = account.values.copy(), account.base_values.copy()
     else:
         warnings.warn(

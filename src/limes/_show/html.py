@@ -118,8 +118,8 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
-    if shown > 1 and explanation.fit is not None:
-        account = account and explanation.fit.accounts_are_quick
+    if explanation.fit is not None:
+        account = account and explanation.fit.shows_accounts(shown)
     rows = [_row(explanation, row, account=account) for row in range(shown)]
     return {
         "title": title_of(explanation),
@@ -223,7 +223,7 @@ def _account(output: OutputView) -> list[dict[str, Any]]:
     shares = [line.share for line in output.lines if line.share is not None]
     if output.base is None:
         return []
-    sizes = [share.value for share in shares] + ([output.rest] if output.omitted else [])
+    sizes = output.shares()
     starts = output.base + np.concatenate([[0.0], np.cumsum(sizes)])
     marks = [
         (start + share.alone, start + share.last)

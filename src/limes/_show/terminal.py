@@ -202,9 +202,7 @@ def _single(output: OutputView, *, bars: bool) -> Table:
 def _account(output: OutputView, width: int) -> Table:
     """One line a column: what its value contributes; then LIME's condition and coefficient, if they fit."""
     lines, hidden = output.lines[:MAX_FEATURES], output.lines[MAX_FEATURES:]
-    shares = [line.share.value for line in lines if line.share is not None]
-    if hidden:
-        shares.append(output.prediction - (output.base or 0.0) - sum(shares))
+    shares = output.shares(MAX_FEATURES)
     texts, reach = signed_column(shares, significant=3), largest_size(shares)
     coefficients = [text for text, _ in output.texts(significant=3, most=MAX_FEATURES)]
     names = [shorten(line.holds, 40) for line in lines] + [count(len(hidden), "smaller one")] * bool(hidden)

@@ -177,7 +177,7 @@ class Rows:
     family: ProductFamily | None  # the designs; None of a row whose design stands alone
     x: Floats  # (n, d); NaN where cells decide the designs
     cells: Ints  # (n, d)
-    alone: tuple[Any, ...] = ()  # the columns of that row, a law each
+    alone: tuple[Any, ...] = ()  # the columns without a family; cells are positions of their laws
 
     @classmethod
     def in_cells(
@@ -202,7 +202,7 @@ class Rows:
     @cached_property
     def _columns(self) -> tuple[Sequence[Column], Ints]:
         if self.family is None:
-            return self.alone, np.zeros_like(self.cells)
+            return self.alone, self.cells
         if self.family.by_cell:
             return self.family.columns, self.cells
         columns, index = zip(*self.family.columns_at(self.x, self.cells), strict=True)
@@ -226,7 +226,7 @@ class Rows:
         return self.take(first_of_each(place, len(cells))), place
 
     def take(self, at: Ints | slice) -> Rows:
-        return Rows(self.family, self.x[at], self.cells[at], self.alone)
+        return type(self)(self.family, self.x[at], self.cells[at], self.alone)
 
     def blocks(self, size: int) -> list[Rows]:
         if len(self) <= size:
@@ -290,10 +290,6 @@ class KeptRows(Rows):
     @property
     def lasting(self) -> bool:
         return False
-
-    @property
-    def _columns(self) -> tuple[Sequence[Column], Ints]:
-        return self.alone, self.cells
 
 
 def rows_at_once(numbers: int) -> int:

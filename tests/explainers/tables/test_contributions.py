@@ -13,6 +13,8 @@ from sklearn.neural_network import MLPRegressor
 import limes
 from coalitions import answers, game, shapley
 from effort import crossed
+from internals import contributions
+from limes.exceptions import InputError, ModelError
 from oracle import EXACT
 
 X, Y = load_diabetes(return_X_y=True)
@@ -78,3 +80,37 @@ def test_columns_that_the_model_ignores_have_none_and_equal_ones_equal_shares():
     model.coef_[0, 2] = 0.0
     values = limes.TabularExplainer(model, X)(X[:4], progress=False).contributions.values
     assert (values[:, 2] == 0).all()
+
+
+def test_no_rows_have_no_contributions():
+    explanation = limes.TabularExplainer(MODELS["three classes"], BACKGROUND)(X[:1], progress=False)
+    account = explanation[:0].contributions
+    assert account.values.shape == account.last.shape == (0, 4, 3)
+    assert account.base_values.shape == (0, 3)
+    assert explanation[:0, :, 1].contributions.values.shape == (0, 4)
+
+
+def test_nodes_that_are_too_few_are_refused(monkeypatch):
+    """A logistic model of steep columns, with one node where four columns need two."""
+    monkeypatch.setattr(contributions, "_MOST_NODES", 1)
+    model = LogisticRegression(C=1e4).fit(X, Y > 140)
+    explanation = limes.TabularExplainer(model, BACKGROUND, method="exact")(X[[3]], progress=False)
+    with pytest.raises(ModelError, match=r"contributions miss the prediction by .* than 1 nodes"):
+        explanation.contributions  # noqa: B018 - computed when read
+    assert "average around the row" not in str(explanation)
+
+
+def test_wide_tables_are_printed_without_contributions_that_take_seconds():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(60, 80))
+    model = LogisticRegression().fit(wide, wide[:, 0] > 0)
+    explanation = limes.TabularExplainer(model, wide)(wide[:1], progress=False)
+    assert "average around the row" not in str(explanation)
+    narrow = limes.TabularExplainer(MODELS["logistic"], BACKGROUND)(X[:1], progress=False)
+    assert "average around the row" in str(narrow)
+
+
+def test_texts_have_no_contributions():
+    explanation = limes.TextExplainer(lambda texts: np.array([len(text) for text in texts]))("one two")
+    with pytest.raises(InputError, match="columns of tables"):
+        explanation.contributions  # noqa: B018 - computed when read

@@ -263,8 +263,9 @@ class TableFits:
         return self.form is not None and not self.fitted.refusals and self.form.cells is not None
 
     @property
-    def accounts_are_quick(self) -> bool:
-        return self.form is None or not getattr(self.form.expectation, "is_slow", False)
+    def account_seconds(self) -> float:
+        expectation: Any = None if self.form is None else self.form.expectation
+        return 0.0 if expectation is None else float(expectation.account_seconds(self.x.shape[1]))
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
@@ -357,9 +358,9 @@ class TableFits:
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
-    def exact_contributions(self, row: int) -> RowContributions | None:
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
-            return None if self._is_sampled(row) else self._exact_contributions(np.array([row]))
+            return None if any(map(self._is_sampled, rows)) else self._exact_contributions(np.array(rows))
         except REFUSED:
             return None
 
@@ -604,7 +605,7 @@ class JointFits:
 
     has_curves = True
     is_quick = False
-    accounts_are_quick = True
+    account_seconds = 0.0
 
     @cached_property
     def _background_cells(self) -> Ints:
@@ -631,8 +632,8 @@ class JointFits:
                 self._walked[row] = self._walked_to(row)
         return RowContributions.joined([self._walked[row] for row in rows])
 
-    def exact_contributions(self, row: int) -> None:
-        del row  # the background's rows are a sample
+    def exact_contributions(self, rows: Sequence[int]) -> None:
+        del rows  # the background's rows are a sample
 
     def _walked_to(self, row: int) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
