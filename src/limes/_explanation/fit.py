@@ -316,7 +316,7 @@ class Fit:
         return self.make().is_quick
 
     def shows_accounts(self, rows: int) -> bool:
-        """Whether exact contributions of so many rows are quick enough to be shown unasked."""
+        """Whether exact contributions of a number of rows are quick enough to be shown unasked."""
         return rows * self.make().account_seconds <= _MOST_SECONDS
 
     def fidelity(self) -> tuple[Floats, Floats]:
