@@ -470,14 +470,20 @@ class Explanation(Page):
         """
         return drawer("inputs").heatmap(self, output, of)  # type: ignore[no-any-return]
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return a long data frame: one line a row, feature and output.
+    def to_frame(
+        self,
+        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+        *,
+        contributions: Literal["auto"] | bool = "auto",
+    ) -> Any:
+        """Return a long data frame of `backend`: one line a row, feature and output.
 
         Its columns are row (its position), id (its name), feature, condition, data (as text, null where
-        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
-        or "pyarrow".
+        missing), output, value, standard_error, contribution, contribution_error, alone, last, base,
+        prediction and fidelity (R²). Contributions are there if they are known, or exact and quick; `True`
+        computes them in any case, `False` leaves them out.
         """
-        return drawer("exports").to_frame(self, backend)
+        return drawer("exports").to_frame(self, backend, contributions)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""

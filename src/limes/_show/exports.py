@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import is_wide
-from limes._checks import did_you_mean, is_count, require
+from limes._checks import check_choice, did_you_mean, is_count, require
 from limes._explanation.view import (
     Line,
     contributions,
@@ -24,13 +24,15 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
     from limes._explanation.fit import Effects
 
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(explanation: Explanation, backend: Any) -> Any:
+def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
     nw = _frames(backend)
+    account = _account(explanation, contributions)
     values = with_outputs(explanation.values, explanation)
     rows, features, outputs = (axis.ravel().tolist() for axis in np.indices(values.shape))
     cells = list(zip(rows, features, strict=True))
@@ -43,6 +45,11 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
         array = with_outputs(array, explanation)
         return np.broadcast_to(array if array.ndim == 3 else array[:, None], values.shape).ravel().tolist()
 
+    def of_account(**names: str) -> dict[str, tuple[Any, list[Any]]]:
+        if account is None:
+            return {}
+        return {name: (nw.Float64(), numbers(getattr(account, key))) for name, key in names.items()}
+
     columns: dict[str, tuple[Any, list[Any]]] = {
         "row": (nw.Int64(), rows),
         "id": (nw.Int64() if whole else nw.String(), [names[i] for i in rows]),
@@ -52,6 +59,10 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
         "output": (nw.String(), [_encodable(explanation.output_names[k]) for k in outputs]),
         "value": (nw.Float64(), numbers(explanation.values)),
         "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
+        **of_account(
+            contribution="values", contribution_error="standard_errors", alone="alone", last="last"
+        ),
+        **of_account(base="base_values"),
         "prediction": (nw.Float64(), numbers(explanation.predictions)),
         "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
     }
@@ -59,6 +70,20 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     return nw.from_dict(
         {name: cells for name, (_, cells) in columns.items()}, schema, backend=backend
     ).to_native()
+
+
+def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
+    """Contributions: those that are known or exact and quick for "auto", all for True, none for False."""
+    if not isinstance(wanted, bool):
+        check_choice("contributions", wanted, ("auto",))
+    if wanted is True:
+        return explanation.contributions
+    if wanted is False:
+        return None
+    known: Contributions | None = vars(explanation).get("contributions")
+    if known is not None or explanation.fit is None or not explanation.fit.shows_accounts(len(explanation)):
+        return known
+    return explanation.fit.exact_contributions()
 
 
 def frame_of_effects(effects: Effects, backend: Any) -> Any:
