@@ -18,7 +18,7 @@ from limes import __version__
 from limes._checks import require, with_options
 from limes._cli import files
 from limes._cli.watching import rows_are_supervised
-from limes._explanation.wording import one_line
+from limes._explanation.wording import estimate_text, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -353,6 +353,15 @@ def explain_table(
         list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
+    contributions: Annotated[
+        bool | None,
+        typer.Option(
+            "--contributions/--no-contributions",
+            help="Columns that add up to the prediction, or none (--no-contributions). Default: where they "
+            "are exact within 2 ms a row.",
+            show_default=False,
+        ),
+    ] = None,
     engine: Annotated[str, typer.Option(help="local, dask or spark.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a running cluster; default: workers on this machine.")
@@ -408,6 +417,7 @@ def explain_table(
             run=run,
             layout=layout,
             keys=key or [],
+            contributions="auto" if contributions is None else contributions,
             rows_per_part=rows_per_part,
             engine=engine,
             cluster=cluster,
@@ -457,10 +467,12 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
     distinct, is_exact = summary.distinct
     about = "" if is_exact else "about "
     typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
-    lines = Table("column", "mean |β|")
-    largest = sorted(summary.mean_sizes.items(), key=lambda pair: -pair[1])
-    for name, size in largest[:_SHOWN]:
-        lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
+    sizes, shares = summary.mean_sizes, summary.mean_contributions
+    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |β|")
+    largest = sorted(sizes, key=lambda name: -(shares[name][0] if shares else sizes[name]))
+    for name in largest[:_SHOWN]:
+        cells = [estimate_text(*shares[name])] if shares else []
+        lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
     if distinct:
         rich.print(lines)
     for text in getattr(explainer, "model_warnings", ()):

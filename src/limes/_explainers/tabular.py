@@ -231,6 +231,11 @@ class TabularExplainer(Described):
     has_rules = False
 
     @property
+    def has_quick_contributions(self) -> bool:
+        """Whether rows have exact contributions within about two milliseconds: long tables show these."""
+        return self._model.has_quick_contributions
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self._background.names
@@ -293,7 +298,9 @@ class TabularExplainer(Described):
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
-        fits = partial(model.fits, rows, cells, fitted, predictions)
+        # of long tables the answers to rows' own draws would fill the memory
+        kept = fitted if model.keeps_answers else fitted.without_answers()
+        fits = partial(model.fits, rows, cells, kept, predictions)
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,
@@ -308,7 +315,7 @@ class TabularExplainer(Described):
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,
-            fit=Fit.of(fits, fitted.surrogate.coef.shape) if model.keeps_fits else None,
+            fit=Fit.of(fits, fitted.surrogate.coef.shape),
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:

@@ -95,6 +95,9 @@ _NARROW = 1e-3
 # Columns of a row that messages show
 _SHOWN = 8
 
+# Seconds a row up to which long tables have contributions unasked
+_QUICK = 2e-3
+
 # Where an expectation is not exact, in messages
 _WHERE = " on this background"
 
@@ -263,9 +266,17 @@ class TabularModel:
         return np.exp(np.array(logs))
 
     @property
-    def keeps_fits(self) -> bool:
-        """Whether R² and effects can be computed later; not where rows' own draws would fill the memory."""
+    def keeps_answers(self) -> bool:
+        """Whether effects can be computed later, from the answers to rows' own draws."""
         return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
+
+    @property
+    def has_quick_contributions(self) -> bool:
+        """Whether rows have exact contributions within about `_QUICK` seconds each."""
+        expectation: Any = self.bound.expectation
+        if expectation.method != "exact" or expectation.needs_densities or not self.family.by_cell:
+            return False
+        return bool(expectation.account_seconds(self.family) <= _QUICK)
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
