@@ -1,4 +1,4 @@
-"""Long tables have contributions, which add up to the predictions, to the same bits however a table is cut."""
+"""Long tables have contributions that add up to the predictions, to the same bits however they are cut."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_several_outputs_have_a_base_each(layout):
     bases = table["base"].to_numpy().reshape(178, 3, -1)[:, :, 0]
     assert np.allclose(bases, said.base_values, rtol=1e-12)
     values = table["contribution"] if layout == "long" else table.filter(regex="^contribution_")
-    assert np.allclose(values.to_numpy().reshape(178, 3, 3), said.values.swapaxes(1, 2), rtol=1e-9, atol=1e-14)
+    assert np.allclose(
+        values.to_numpy().reshape(178, 3, 3), said.values.swapaxes(1, 2), rtol=1e-9, atol=1e-14
+    )
 
 
 def test_a_row_without_an_explanation_has_none(patients):
@@ -180,7 +182,9 @@ def test_what_cannot_be_is_refused(patients):
 
 
 def test_names_cannot_meet():
-    X = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "error_x": [1.0, 0.0, 1.0, 0.0], "contribution_x": 4 * [1.0]})
+    X = pd.DataFrame(
+        {"x": [0.0, 1.0, 2.0, 3.0], "error_x": [1.0, 0.0, 1.0, 0.0], "contribution_x": 4 * [1.0]}
+    )
     explainer = limes.TabularExplainer(Ridge().fit(X, X["x"]), X)
     table = explain_frame(X, explainer, contributions=True)
     assert len({*table}) == len([*table]) == 7 + 4 * 3

@@ -471,17 +471,13 @@ class Explanation(Page):
         return drawer("inputs").heatmap(self, output, of)  # type: ignore[no-any-return]
 
     def to_frame(
-        self,
-        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
-        *,
-        contributions: Literal["auto"] | bool = "auto",
+        self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas", *, contributions: Any = "auto"
     ) -> Any:
-        """Return a long data frame of `backend`: one line a row, feature and output.
+        """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
-        missing), output, value, standard_error, contribution, contribution_error, alone, last, base,
-        prediction and fidelity (R²). Contributions are there if they are known, or exact and quick; `True`
-        computes them in any case, `False` leaves them out.
+        Its columns are row (position), id (name), feature, condition, data (a text, null where missing),
+        output, value, standard_error, prediction, fidelity (R²); and contribution, contribution_error, alone,
+        last, base if these are known, or exact and quick: True computes them, False leaves them out.
         """
         return drawer("exports").to_frame(self, backend, contributions)
 

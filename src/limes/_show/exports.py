@@ -59,9 +59,7 @@ def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
         "output": (nw.String(), [_encodable(explanation.output_names[k]) for k in outputs]),
         "value": (nw.Float64(), numbers(explanation.values)),
         "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
-        **of_account(
-            contribution="values", contribution_error="standard_errors", alone="alone", last="last"
-        ),
+        **of_account(contribution="values", contribution_error="standard_errors", alone="alone", last="last"),
         **of_account(base="base_values"),
         "prediction": (nw.Float64(), numbers(explanation.predictions)),
         "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
@@ -80,10 +78,11 @@ def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
         return explanation.contributions
     if wanted is False:
         return None
-    known: Contributions | None = vars(explanation).get("contributions")
-    if known is not None or explanation.fit is None or not explanation.fit.shows_accounts(len(explanation)):
-        return known
-    return explanation.fit.exact_contributions()
+    account: Contributions | None = vars(explanation).get("contributions")
+    fit = explanation.fit
+    if account is not None or fit is None or not fit.shows_accounts(len(explanation)):
+        return account
+    return fit.exact_contributions()
 
 
 def frame_of_effects(effects: Effects, backend: Any) -> Any:

@@ -37,8 +37,8 @@ _LONGEST, _CUT = 200, 1000
 _FLOAT, _TEXT = nw.Float64(), nw.String()
 _METHODS = ("exact", "sampled")
 _LAST = {"method": _TEXT, "error": _TEXT}
-# Numbers of a column, by their names in the long layout, which the wide one puts before the column's name. With
-# "contribution_error_" a column "x" and a column "error_x" would have columns of one name
+# Numbers of a column, by their names in the long layout; the wide one puts `WIDE` before the column's name.
+# With "contribution_error" there, columns "x" and "error_x" would give two columns of one name
 _OF_COEFFICIENTS = ("value", "standard_error")
 _OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -55,7 +55,7 @@ WIDE = {
 
 # limes.TabularExplainer, or limes.SparseExplainer of a table's columns
 Explainer: TypeAlias = Any
-# What is asked for, and what a table then has: no contributions, those that are exact, or all with their errors
+# What is asked for, and what a table then has: no contributions, exact ones, or all with their errors
 Wanted: TypeAlias = Literal["auto"] | bool
 Account: TypeAlias = Literal["none", "exact", "all"]
 
@@ -196,7 +196,7 @@ def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, 
     kinds = [*_OF_ACCOUNT[account], *_OF_COEFFICIENTS]
     if check_choice("layout", layout, ("wide", "long")) == "wide":
         names = [f"{WIDE[kind]}_{name}" for kind in kinds for name in explainer.feature_names]
-        cells = dict.fromkeys(names, _FLOAT)
+        cells: dict[str, Any] = dict.fromkeys(names, _FLOAT)
     else:
         cells = {"feature": _TEXT, "condition": _TEXT, **dict.fromkeys(kinds, _FLOAT)}
     base = {} if account == "none" else {"base": _FLOAT}
@@ -248,17 +248,15 @@ class _Explained(NamedTuple):
 
 def _exact(fit: Fit, at: Ints) -> Iterator[tuple[Ints, Contributions]]:
     """Yield exact contributions of rows at these positions, without the rows that have none."""
-    found = replace(fit, rows=fit.rows[at]).exact_contributions()
-    if found is not None:
-        yield at, found
+    its = replace(fit, rows=fit.rows[at]).exact_contributions()
+    if its is not None:
+        yield at, its
     elif at.size > 1:
         for half in np.array_split(at, 2):
             yield from _exact(fit, half)
 
 
-def _explained(
-    rows: Any, explainer: Explainer, account: Account
-) -> Iterator[tuple[Ints, _Explained | str]]:
+def _explained(rows: Any, explainer: Explainer, account: Account) -> Iterator[tuple[Ints, _Explained | str]]:
     """Yield positions of rows that were explained together, or of one row and its error."""
     # all rows are tried at once; a CellError names all rows at fault, so the rest is one more try; after any
     # other error blocks are tried, and halved down to the row

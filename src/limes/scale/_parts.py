@@ -140,10 +140,12 @@ def _sums_of_contributions(good: pa.Table, features: Sequence[str]) -> dict[str,
     if values is None:
         return {}
     errors = numbers_of(good, "contribution_error", features)
-    known = ~np.isnan(values)
-    squares = np.zeros(len(features)) if errors is None else np.where(known, errors**2, 0.0).sum(axis=0)
-    sizes = np.where(known, np.abs(values), 0.0).sum(axis=0)
-    sums = zip(sizes.tolist(), squares.tolist(), known.sum(axis=0).tolist(), strict=True)
+    sums = zip(
+        np.nansum(np.abs(values), axis=0).tolist(),
+        np.nansum(np.zeros_like(values) if errors is None else errors**2, axis=0).tolist(),
+        (~np.isnan(values)).sum(axis=0).tolist(),
+        strict=True,
+    )
     return dict(zip(features, sums, strict=True))
 
 

@@ -167,9 +167,7 @@ class Work:
         return pa.concat_tables([explained, pa.table(nulls | columns)]).sort_by("row")
 
     def _lines(self, rows: pa.Table) -> pa.Table:
-        table: pa.Table = explain_frame(
-            rows, self.explainer, self.layout, contributions=self.contributions
-        )
+        table: pa.Table = explain_frame(rows, self.explainer, self.layout, contributions=self.contributions)
         return table
 
     def _write(self, lines: pa.Table, number: int) -> str:

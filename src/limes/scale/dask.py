@@ -102,7 +102,7 @@ def explain(
 
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    options = {"keys": [*keys], "contributions": contributions}
+    options: dict[str, Any] = {"keys": [*keys], "contributions": contributions}
     meta = explain_frame(make_meta(table), explainer, layout, **options)
     shared = delayed(explainer, traverse=False)
     # a line has the index of its row, so that the divisions of the table are those of its explanations

@@ -463,7 +463,9 @@ class TableFits:
         assert moments.sampled is not None  # noqa: S101 - the model was sampled
         answers = moments.sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
         if not len(answers):
-            raise InputError("explainer.reproducible keeps no answers, which effects need: call explainer itself")
+            raise InputError(
+                "explainer.reproducible keeps no answers, which effects need: call explainer itself"
+            )
         x, h, _ = sampling.redraw(row.design, row.x, len(answers))
         return WeightedRows.drawn(h, answers, row.locate(x))
 
