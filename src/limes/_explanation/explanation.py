@@ -66,8 +66,7 @@ class Explanation(Page):
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls for this row alone; whether the row is exact, or its standard errors reached the
-        accuracy, see ``converged``; warnings about the row.
+        Model calls for this row alone; whether it is exact or accurate, see ``converged``; its warnings.
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
