@@ -120,6 +120,8 @@ class Interaction(_Drawn):
 
 # Rows whose effects are computed together, the most that are cached
 ROWS_TOGETHER = 1000
+# Seconds a row within which long tables and summaries have exact contributions unasked
+QUICK = 2e-3
 # Seconds that contributions may add to a table or a page, about
 _MOST_SECONDS = 1.0
 

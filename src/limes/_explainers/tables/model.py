@@ -42,7 +42,7 @@ from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, samplin
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
 from limes._explainers.tables.table import EncodedRows, Table
-from limes._explanation.fit import RowFits
+from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.wording import cell
 from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of
@@ -94,9 +94,6 @@ _ATOMS, _MIXED = 12, 2
 _NARROW = 1e-3
 # Columns of a row that messages show
 _SHOWN = 8
-
-# Seconds a row up to which long tables have contributions unasked
-_QUICK = 2e-3
 
 # Where an expectation is not exact, in messages
 _WHERE = " on this background"
@@ -272,11 +269,11 @@ class TabularModel:
 
     @property
     def has_quick_contributions(self) -> bool:
-        """Whether rows have exact contributions within about `_QUICK` seconds each."""
+        """Whether rows have exact contributions within about `QUICK` seconds each."""
         expectation: Any = self.bound.expectation
         if expectation.method != "exact" or expectation.needs_densities or not self.family.by_cell:
             return False
-        return bool(expectation.account_seconds(self.family) <= _QUICK)
+        return bool(expectation.account_seconds(self.family) <= QUICK)
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
