@@ -45,6 +45,7 @@ _OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
     "exact": ("contribution",),
     "all": ("contribution", "contribution_error"),
 }
+ERRORS = {"contribution": "contribution_error", "value": "standard_error"}
 WIDE = {
     "contribution": "contribution",
     "contribution_error": "error_contribution",
@@ -202,6 +203,17 @@ def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, 
     base = {} if account == "none" else {"base": _FLOAT}
     rule = {"rule": _TEXT} if explainer.has_rules else {}
     return {"output": _TEXT, "prediction": _FLOAT, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
+
+
+def numbers_of(lines: Any, kind: str, features: Sequence[str]) -> Floats | None:
+    """Numbers of a kind of lines without an error, in either layout, (rows and outputs, d); None without."""
+    if "feature" in lines.columns:
+        names = [kind] if kind in lines.columns else []
+    else:
+        names = [name for f in features if (name := f"{WIDE[kind]}_{f}") in lines.columns]
+    if not names:
+        return None
+    return np.column_stack([lines[name].to_numpy() for name in names]).reshape(-1, len(features))
 
 
 def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:

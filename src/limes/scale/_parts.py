@@ -33,16 +33,17 @@ from hashlib import blake2b, sha256
 from tempfile import TemporaryFile
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Ints
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
-from limes.scale._frames import WIDE
+from limes.scale._frames import numbers_of
 from limes.scale._sources import Source
 from limes.scale._stores import BESIDE, Place, StorePath, checksum, locked, parsed, place_of, write_whole
 
@@ -80,14 +81,15 @@ class Tally:
         good, d = lines.filter(lines["error"].is_null()), len(features)
         reasons = lines["error"].drop_null()
         errors = len(reasons)  # such rows have one line each
-        values = numbers_of(good, "value", features)
+        frame = nw.from_native(good, eager_only=True)
+        values = numbers_of(frame, "value", features)
         assert values is not None  # noqa: S101 - all tables have coefficients
         outputs = values.size // max(1, (rows - errors) * d)
         sizes = np.abs(values).sum(axis=0).tolist()
         bits = (values.reshape(rows - errors, outputs * d) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
         by_name = dict(zip(features, sizes, strict=True))
         reason = reasons[0].as_py() if errors else ""
-        shares = _sums_of_contributions(good, features)
+        shares = _sums_of_contributions(frame, features)
         return cls(rows, errors, outputs, by_name, shares, _smallest(_hashes_of_bits(bits)), reason)
 
     def __add__(self, other: Tally) -> Tally:
@@ -135,7 +137,7 @@ class Tally:
 NOTHING = Tally(0, 0, 0, {}, {}, "", "")
 
 
-def _sums_of_contributions(good: pa.Table, features: Sequence[str]) -> dict[str, Sequence[float]]:
+def _sums_of_contributions(good: Any, features: Sequence[str]) -> dict[str, Sequence[float]]:
     values = numbers_of(good, "contribution", features)
     if values is None:
         return {}
@@ -147,16 +149,6 @@ def _sums_of_contributions(good: pa.Table, features: Sequence[str]) -> dict[str,
         strict=True,
     )
     return dict(zip(features, sums, strict=True))
-
-
-def numbers_of(lines: pa.Table, kind: str, features: Sequence[str]) -> Floats | None:
-    """Numbers of a kind of explained rows in either layout, a line a row and output, (lines, d)."""
-    if "feature" in lines.column_names:
-        columns = [lines[kind].to_numpy()] if kind in lines.column_names else []
-    else:
-        names = [f"{WIDE[kind]}_{name}" for name in features]
-        columns = [lines[name].to_numpy() for name in names if name in lines.column_names]
-    return np.column_stack(columns).reshape(-1, len(features)) if columns else None
 
 
 def _hashes_of_bits(bits: Hashes) -> Hashes:
