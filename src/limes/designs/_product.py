@@ -226,7 +226,7 @@ class Rows:
         return self.take(first_of_each(place, len(cells))), place
 
     def take(self, at: Ints | slice) -> Rows:
-        return type(self)(self.family, self.x[at], self.cells[at], self.alone)
+        return replace(self, x=self.x[at], cells=self.cells[at])
 
     def blocks(self, size: int) -> list[Rows]:
         if len(self) <= size:
@@ -271,11 +271,14 @@ class Rows:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class KeptRows(Rows):
     """n rows whose values are kept with T probabilities t each: n · T designs, those of a row side by side.
 
     The cells are positions of laws; see `KeptColumn`.
     """
+
+    source: ProductFamily | None = None  # whose columns these are, where all rows share them
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: Ints, t: Floats) -> KeptRows:
@@ -285,7 +288,28 @@ class KeptRows(Rows):
         which = cells if family.by_cell else np.zeros_like(cells)
         columns = tuple(KeptColumn(*each, t) for each in zip(laws, which.T, x.T, strict=True))
         index = np.broadcast_to(np.arange(n * len(t))[:, None], (n * len(t), d))
-        return cls(None, np.broadcast_to(np.nan, index.shape), index, columns)
+        source = family if family.by_cell else None
+        return cls(None, np.broadcast_to(np.nan, index.shape), index, columns, source)
+
+    @cached_property
+    def point(self) -> Ints:
+        """Which of the n rows each design is of."""
+        return np.repeat(np.arange(self.alone[0].x.size), len(self.alone[0].t))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Each design's t and 1 - t, (n · T, 2)."""
+        return np.tile(self.alone[0].t, (self.alone[0].x.size, 1))
+
+    @property
+    def single(self) -> list[KeptRows]:
+        """The n rows apart."""
+        size = len(self.alone[0].t)
+        alone = [
+            tuple(replace(column, law=column.law[[row]], x=column.x[[row]]) for column in self.alone)
+            for row in range(self.alone[0].x.size)
+        ]
+        return [replace(self, x=self.x[:size], cells=self.cells[:size], alone=each) for each in alone]
 
     @property
     def lasting(self) -> bool:
