@@ -69,6 +69,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         self._smallest = smallest
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
+        self._row_of_20 = None if interactions else 0.0005
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form

@@ -56,9 +56,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     """Moments of probabilities of three classes; refused where the error of a row is above 1e-9."""
 
     _form: Softmax
-
-    def account_seconds(self, columns: int) -> float:
-        return 0.15 * columns
+    _row_of_20 = 0.4
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""

@@ -385,9 +385,16 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
-    def account_seconds(self, columns: int) -> float:
-        # measured: nodes of the quadrature, and of t, and columns each grow with the columns
-        return float(0.02 * (columns / 20) ** 3.5)
+    # about the seconds of a row of 20 columns, from tables that rows share; None without such tables
+    _row_of_20: float | None = None
+
+    def account_seconds(self, family: ProductFamily) -> float:
+        # measured: columns, nodes of the quadrature, and of t where all tables are made anew
+        columns = len(family.marginals) / 20
+        shared = self._row_of_20
+        if shared is None:
+            return float(0.02 * columns**3.5)
+        return shared * columns**2 + (0.0 if self.shares_tables(family) else 0.05 * columns)
 
     @abstractmethod
     def _tabulate(self, columns: Sequence[RangedColumn]) -> Store:

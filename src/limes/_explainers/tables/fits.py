@@ -265,7 +265,7 @@ class TableFits:
     @property
     def account_seconds(self) -> float:
         expectation: Any = None if self.form is None else self.form.expectation
-        return 0.0 if expectation is None else float(expectation.account_seconds(self.x.shape[1]))
+        return 0.0 if expectation is None else float(expectation.account_seconds(self.family))
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
