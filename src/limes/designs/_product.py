@@ -31,6 +31,7 @@ from limes._arrays import (
     float_array,
     stacked_rows,
 )
+from limes._threads import LRUCache
 from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, KeptColumn, column_at, sliced
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
@@ -40,6 +41,8 @@ from limes.exceptions import InputError
 _ROWS, _NUMBERS = 256, 1 << 20
 # Direction numbers exist for this many dimensions; further columns make all points independent numbers.
 SOBOL_DIMENSIONS = 21_201
+# Columns of one cell that a family remembers
+_SINGLE = 4096
 # Binary digits of their points
 _BITS = 30
 
@@ -583,7 +586,7 @@ class ProductFamily:
 
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
-        return ProductDesign(tuple(self._in_cells[j][b] for j, b in enumerate(cells.tolist())), self, cells)
+        return ProductDesign(tuple(self._in_cells(j, b) for j, b in enumerate(cells.tolist())), self, cells)
 
     def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
         """Each column at rows ``x`` in these ``cells`` (n, d), and the law there that each row has, (n,)."""
@@ -607,9 +610,12 @@ class ProductFamily:
         penalty = self.weights.penalty
         return tuple(IndicatorColumn.of(law, np.arange(law.cells.count), penalty) for law in self.marginals)
 
+    def _in_cells(self, column: int, cell: int) -> IndicatorColumn:
+        return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
+
     @cached_property
-    def _in_cells(self) -> tuple[tuple[IndicatorColumn, ...], ...]:
-        return tuple(tuple(c.select(np.array([b])) for b in range(c.size)) for c in self.columns)
+    def _single(self) -> LRUCache[tuple[int, int], IndicatorColumn]:
+        return LRUCache(_SINGLE)
 
     def draw(self, levels: Floats) -> tuple[Floats, Ints]:
         """Rows x of the background's own law, without weights, and their cells: (n, d) each.
