@@ -209,6 +209,17 @@ def add_node_products(
     changes: Floats,
     /,
 ) -> None: ...
+def add_kept_products(
+    means: Sequence[Floats],
+    kept: Sequence[Floats],
+    patterns: Ints,
+    points: Ints,
+    shares: Floats,
+    weights: Floats,
+    sums: Floats,
+    changes: Floats,
+    /,
+) -> None: ...
 
 # exponentials.cpp
 def add_exponentials(

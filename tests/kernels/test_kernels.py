@@ -847,6 +847,60 @@ def test_node_products_are_products(seed):
     close(changes, expected_changes)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_kept_products_are_products(seed):
+    rng = np.random.default_rng(seed)
+    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
+    counts, points = rng.integers(1, 6, size=rng.integers(1, 5)), rng.integers(1, 4)
+
+    def numbers(*shape):
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+    def in_parts(values):
+        return np.concatenate([values.real, values.imag], axis=-1)
+
+    means, kept = [numbers(count, nodes) for count in counts], [numbers(points, nodes) for _ in counts]
+    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
+    at, weights = rng.integers(points, size=(counts.size, rows)), numbers(outputs, nodes)
+    shares = rng.random((counts.size, rows, 2))
+    sums, changes = rng.normal(size=(rows, outputs)), rng.normal(size=(rows, counts.size, outputs))
+    expected_sums, expected_changes = sums.copy(), changes.copy()
+    arrays = [in_parts(mean) for mean in means], [in_parts(each) for each in kept]
+    kernels.add_kept_products(*arrays, patterns, at, shares, in_parts(weights), sums, changes)
+    for i in range(rows):
+        g = np.array([each[at[f, i]] for f, each in enumerate(kept)])
+        m = np.array([each[patterns[f, i]] for f, each in enumerate(means)])
+        mixed = shares[:, i, :1] * g + shares[:, i, 1:] * m
+        expected_sums[i] += (weights * mixed.prod(axis=0)).sum(axis=1).real
+        for f in range(counts.size):
+            others = np.delete(mixed, f, axis=0).prod(axis=0) * shares[f, i].sum()
+            expected_changes[i, f] += (weights * others * (g[f] - m[f])).sum(axis=1).real
+    close(sums, expected_sums)
+    close(changes, expected_changes)
+
+
+def test_kept_products_refuse_what_does_not_fit():
+    table, patterns = np.ones((1, 4)), np.zeros((1, 3), dtype=np.int64)
+    numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
+    fitting = [[table], [table], patterns, patterns, *numbers]
+    kernels.add_kept_products(*fitting)
+    wrong = [
+        (0, [np.ones((1, 6))]),
+        (1, [np.ones((1, 6))]),
+        (1, []),
+        (2, np.ones((1, 3), dtype=np.int64)),
+        (3, np.ones((1, 3), dtype=np.int64)),
+        (3, np.zeros((2, 3), dtype=np.int64)),
+        (4, np.ones((1, 3, 1))),
+        (5, np.ones((2, 4))),
+        (6, np.zeros((2, 1))),
+        (7, np.zeros((3, 2, 1))),
+    ]
+    for place, array in wrong:
+        with pytest.raises(ValueError, match=r"must|no such pattern"):
+            kernels.add_kept_products(*fitting[:place], array, *fitting[place + 1 :])
+
+
 def test_node_products_refuse_what_does_not_fit():
     table, change, patterns = np.ones((1, 4)), np.ones((1, 1, 4)), np.zeros((1, 3), dtype=np.int64)
     fitting = [[table], [change], patterns, np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]

@@ -40,7 +40,7 @@ from limes._explainers.reading import (
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
-from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
+from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.wording import cell
@@ -236,7 +236,7 @@ class TabularModel:
         texts = [list(conditions[i]) for i in place.tolist()]
         for j in np.flatnonzero(self.family.held).tolist():
             for row, value in zip(texts, rows[:, j].tolist(), strict=True):
-                row[j] = value_text(self.table.columns[j], value)
+                (row[j],) = value_texts(self.table.columns[j], np.array([value]))
         return tuple(map(tuple, texts))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
