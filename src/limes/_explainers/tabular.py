@@ -24,6 +24,7 @@ from limes._explainers.results import (
     interrupted,
     reason_of,
     refused,
+    with_account,
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
@@ -264,7 +265,10 @@ class TabularExplainer(Described):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        wanted = False if self._is_reproducible else self._options.sampling.contributions
+        bar = progress_of(shown=progress)
+        return with_account(explanation, wanted, len(explanation), progress=bar, workers=workers)
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
@@ -294,6 +298,7 @@ class TabularExplainer(Described):
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
         fits = partial(model.fits, rows, cells, fitted, predictions)
+        reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,
@@ -302,13 +307,20 @@ class TabularExplainer(Described):
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method="exact" if fitted.sampled is None else "sampled",
-            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason,
+            reason=reason,
             row_warnings=model.warnings_of(rows, cells, fitted, predictions),
             provenance=model.provenance_of(fitted),
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,
-            fit=Fit.of(fits, fitted.surrogate.coef.shape) if model.keeps_fits else None,
+            fit=Fit.of(
+                fits,
+                fitted.surrogate.coef.shape,
+                is_read=not (fitted.sampled is not None or reason),
+                shows=self._options.sampling.contributions is not False,
+            )
+            if model.keeps_fits
+            else None,
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
