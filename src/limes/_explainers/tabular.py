@@ -348,10 +348,17 @@ class TabularExplainer(Described):
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
 
-    def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
-        """Return an explainer of the same model with other ``bins``, and another ``bandwidth`` if given."""
-        present = self._options.bandwidth if bandwidth is None else bandwidth
-        options = replace(self._options, bins=bins, bandwidth=present)
+    def with_design(
+        self, *, bins: Any, bandwidth: float | None = None, contributions: str | bool | None = None
+    ) -> TabularExplainer:
+        """Return an explainer of the same model with other ``bins``, and other options if given."""
+        present, sampling = (
+            self._options.bandwidth if bandwidth is None else bandwidth,
+            self._options.sampling,
+        )
+        if contributions is not None:
+            sampling = replace(sampling, contributions=contributions)
+        options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).pop("reproducible", None)  # computed of this design

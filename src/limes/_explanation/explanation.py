@@ -512,7 +512,7 @@ class Explanation(Page):
     ) -> str:
         """Return a self-contained page to click through, and write it to `path` if given.
 
-        It lists all rows, to search, sort and filter, and shows a row's coefficients, waterfall, effects,
+        It lists all rows, to search, sort and filter, and shows a row's contributions, coefficients, effects,
         rule and findings. Two rows, or two models, can be put side by side. Where β(ν) is exact, a slider
         moves ν. The page needs no network, and a browser of 2023 or later; :meth:`to_html` makes one without
         any script.

@@ -131,6 +131,7 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
         "meaning": meaning(explanation),
         "rows": rows,
         "accounts": any(output["account"] for row in rows for output in row["outputs"]),
+        "estimates": any(output["view"].estimates_account for row in rows for output in row["outputs"]),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "image": photo_of(explanation),

@@ -93,6 +93,7 @@ _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
+_APART = 3  # characters between two columns
 CONTRIBUTION = "contribution: what the value adds on average; with the average they add up to the prediction"
 _SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
@@ -227,12 +228,12 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     grid.add_column("contribution", justify="right", no_wrap=True)
     if output.estimates_account:
         grid.add_column("± error", no_wrap=True)
-        room -= 2 + max(len("± error"), *(len(error) for _, error in texts))
+        room -= _APART + max(len("± error"), *(len(error) for _, error in texts))
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
     beside: list[tuple[str, list[str]]] = []
     for title, column in (("coefficient", coefficients), ("condition", conditions)):
-        room -= 2 + max(map(len, [title, *column]))
+        room -= _APART + max(map(len, [title, *column]))
         if room >= 0:
             beside.insert(0, (title, column))
     for title, _ in beside:
@@ -306,7 +307,7 @@ def _remarks(
     if with_coefficients:
         yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES
-    if hidden > 0 and (outputs[0].base is None or len(outputs) > 1):
+    if hidden > 0 and outputs[0].base is None:
         yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
     if len(outputs) < len(view.outputs):
         yield Text(
