@@ -299,7 +299,7 @@ def test_all_rows_at_once(opened, diabetes):
 def test_the_account_leads_to_the_prediction(opened, diabetes, sampled):
     model, X, rows, made = diabetes
     if sampled:
-        made = limes.TabularExplainer(model.predict, X, max_calls=1024)(rows[:2])
+        made = limes.TabularExplainer(lambda x: model.predict(x), X, max_calls=1024)(rows[:2])
     page, account = opened(made), made.contributions
     lines = page.locator("section.account tbody tr").all()
     for line in lines:
