@@ -120,7 +120,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
         Images in one call of the model; memory grows with it, not with ``max_calls``.
-    method, tolerance, max_calls, rng, retry
+    method, tolerance, max_calls, rng, retry, contributions
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
         explained exactly, where they are no more than ``max_calls``.
     control

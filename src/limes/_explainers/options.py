@@ -56,11 +56,8 @@ class SamplingOptions:
         (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
         count from 1. None never tries again.
     contributions
-        When ``explanation.contributions`` are computed. "auto": exact ones when they are first read, without
-        a call of the model; those that need calls at once for up to 20 rows or inputs, else when they are
-        first read. True: at once for all rows. False: only when they are read, and nothing shows them
-        unasked. They may ask the model as often as the coefficients, ``max_calls`` times a row, and
-        ``explanation.contributions.calls`` says how often they did.
+        "auto", True or False: when ``explanation.contributions`` are computed, see
+        :class:`limes.TabularExplainer`.
     controls
         Names that ``control`` may take, beside "auto".
 

@@ -97,6 +97,11 @@ class TabularExplainer(Described):
         :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool of answers
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
+    contributions
+        When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or shown;
+        those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
+        once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
+        up to ``max_calls`` times a row, beside the calls for coefficients.
     control
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"

@@ -105,6 +105,7 @@ class Account {
     const whole = Math.abs(rest) <= 1e-5 * (Math.abs(prediction) + Math.abs(base) + sizes.reduce((a, b) => a + Math.abs(b), 0));
     if (hidden || !whole) sizes.push(rest);
     const written = addingUp(sizes, base, prediction);
+    const coefficients = signedColumn(shown.map(({ j }) => model.value(i, j, k)));
     const change = written.change.startsWith('-') ? `− ${written.change.slice(1)}` : `+ ${written.change.replace('+', '')}`;
     this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start} on average around the row ${change}`);
     let at = base;
@@ -123,7 +124,7 @@ class Account {
           name,
           step(scale, starts[line], starts[line] + size, share ? across[line] : null),
           [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
-          share ? [`${model.condition(i, share.j)} `, el('b', {}, difference(model.value(i, share.j, k)))] : '',
+          share ? [`${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
           ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
         ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
       };
