@@ -436,6 +436,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _several: ClassVar[str]
     _features: ClassVar[str]
     _meaning: ClassVar[str]  # of a coefficient
+    _feature: ClassVar[str]  # one of the features
+    _hidden: str  # what it is where it is not shown
     _advice: ClassVar[str]  # where hiding a feature changes nothing
 
     _model: MaskableModel
@@ -455,6 +457,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self._ridge = check_size("ridge", ridge, zero=True)
         self._provenance = {
             "meaning": self._meaning,
+            "base": f"with every {self._feature} {self._hidden}",
             "limes": __version__,
             "model": type(model).__name__,
             **{name: _plain(option) for name, option in provenance.items()},

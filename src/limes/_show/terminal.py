@@ -17,9 +17,11 @@ from limes._explanation.drawing import Card
 from limes._explanation.fit import Effect, Effects, Interaction
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
+    AROUND,
     Line,
     OutputView,
     RowView,
+    coloured,
     left_out,
     main_output,
     meaning,
@@ -103,13 +105,15 @@ def coloured_text(explanation: Explanation) -> Iterator[Text]:
     if len(explanation) == 0:
         return
     output = main_output(explanation, 0)
-    coloured = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
-    if not coloured:
+    single = len(shown_outputs(explanation, 0)) == 1
+    one = coloured(explanation, 0, view_row(explanation, 0, 1, account=single))
+    text_pieces = shortened(pieces(one, 0, output), _LONGEST_TEXT)
+    if not text_pieces:
         return
     if len(explanation.output_names) > 1:
         yield Text(f"coloured for {shorten(output_title(explanation, output), 40)}:", style="dim")
     text = Text()
-    for piece in coloured:
+    for piece in text_pieces:
         text.append(piece.text, _shade(piece))
     yield text
     yield Text()
@@ -209,12 +213,14 @@ def _account(output: OutputView, width: int) -> Table:
     conditions = [shorten(line.condition, 32) for line in lines]
     room = width - _ACCOUNT - max(map(len, names))
     grid = numbers_table()
-    grid.add_column("value", min_width=10)
+    grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
     beside: list[tuple[str, list[str]]] = []
     for title, column in (("coefficient", coefficients), ("condition", conditions)):
+        if title == "condition" and output.where != AROUND:  # what is shown is the condition
+            continue
         room -= 2 + max(map(len, [title, *column]))
         if room >= 0:
             beside.insert(0, (title, column))
