@@ -297,6 +297,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     _kind = "input"
     _several = "inputs"
     _features = "features"
+    _feature = "feature"
+    _hidden = "hidden"
     _meaning = "change of the surrogate when the feature is shown against when it is hidden"
     _advice = "use another fill or mask, or a background in which these columns vary"
     _design = staticmethod(ExchangeableDesign.word_deletions)

@@ -157,6 +157,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     _kind = "image"
     _several = "images"
     _features = "superpixels"
+    _feature = "superpixel"
+    _hidden = "filled"
     _meaning = MEANING
     _advice = "use another fill"
     _design = staticmethod(ExchangeableDesign.superpixel_switches)

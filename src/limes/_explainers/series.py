@@ -101,6 +101,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     _kind = "series"
     _several = "series"
     _features = "segments"
+    _feature = "segment"
+    _hidden = "hidden"
     _meaning = "change of the surrogate when the segment is shown against when it is hidden"
     _advice = "use another fill, or fewer bands"
     _design = staticmethod(ExchangeableDesign.word_deletions)

@@ -120,6 +120,8 @@ class TextExplainer(MaskedExplainer[Document]):
     _kind = "text"
     _several = "texts"
     _features = "words"
+    _feature = "word"
+    _hidden = "removed"
     _meaning = "change of the surrogate when the word is in the text against when it is removed"
     _advice = "use another mask"
     _design = staticmethod(ExchangeableDesign.word_deletions)
@@ -148,6 +150,7 @@ class TextExplainer(MaskedExplainer[Document]):
         self._output = resolve(self._text_model.head, output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
+        self._hidden = "masked" if replacement else "removed"
         # a known vectorizer takes some words for the same
         key = word_normalizer(self._text_model.steps) if bag is True else None
         super().__init__(

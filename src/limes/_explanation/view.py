@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._explanation.contributions import Contributions
 
+# Where the model has the base, to which contributions are added
+AROUND = "on average around the row"
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
 # R² below the first is a warning, below the second a sentence
@@ -45,6 +48,7 @@ _LEAST = 0.005
 _ANONYMOUS = "output"
 # Rounding of a sum of contributions, as a share of what is added
 _ROUNDED = 1e-6
+_PLACE = re.compile(r" at \(\d+, \d+\)$")
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,8 @@ class Line:
     value: float
     standard_error: float
     deviation: float  # of the column, for a slope; else 1
+    holds: str = ""  # the column and the row's value, ``bmi = 32.1``, or what is shown, ``"good"``
     share: Share | None = None  # in the account of the prediction
-
-    @property
-    def holds(self) -> str:
-        """The column and the row's value, ``bmi = 32.1``."""
-        return f"{self.feature} = {self.data}"
 
     @property
     def is_slope(self) -> bool:
@@ -117,6 +117,7 @@ class OutputView:
 
     position: int
     title: str  # its name for readers, "P(target = 1)"
+    where: str  # the base is, "on average around the row"
     prediction: float
     surrogate: float
     intercept: float
@@ -155,7 +156,7 @@ class OutputView:
         if self.base is not None:
             _, (base, prediction, change) = self.account_texts()
             end = f"- {change[1:]}" if change.startswith("-") else f"+ {change.lstrip('+')}"
-            return f"prediction {prediction} = {base} on average around the row {end}"
+            return f"prediction {prediction} = {base} {self.where} {end}"
         fit = f", R² {self.r2}" if self.r2 else ""
         return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
 
@@ -229,6 +230,16 @@ class RowView:
     warnings: tuple[str, ...]
     rule: str = ""
     certificate: tuple[str, ...] = ()  # sentences
+    account: Contributions | None = None  # of all features, (1, d, ...)
+
+
+def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
+    """Return the row, with contributions in the place of coefficients where the view has them."""
+    one = explanation[row]
+    if view.account is None:
+        return one
+    names = ("values", "standard_errors")
+    return replace(one, **{name: getattr(view.account, name).reshape(one.values.shape) for name in names})
 
 
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
@@ -250,6 +261,7 @@ def view_row(
         warnings=row_warnings(explanation, row),
         rule=headlined_rule(facts) if facts else "",
         certificate=tuple(certificate_sentences(facts)) if facts else (),
+        account=account,
     )
 
 
@@ -284,6 +296,7 @@ def _view_output(
     return OutputView(
         position=output,
         title=output_title(explanation, output),
+        where=where_base_is(explanation),
         prediction=prediction,
         surrogate=surrogate,
         intercept=intercept,
@@ -297,6 +310,7 @@ def _view_output(
                 value=float(values[j]),
                 standard_error=float(errors[j]),
                 deviation=float(deviations[j]),
+                holds=what_holds(explanation, row, j),
                 share=shares[j],
             )
             for j in order.tolist()
@@ -464,6 +478,20 @@ def account_line(account: Contributions | None) -> str:
     calls = int(account.calls.sum())
     source = f"{count(calls, 'model call')} more" if calls else "the read model"
     return f"; contributions estimated from {source}"
+
+
+def where_base_is(explanation: Explanation) -> str:
+    """Return where the model has the base of contributions; designs that hide features state it."""
+    return one_line(str(explanation.provenance.get("base", AROUND)))
+
+
+def what_holds(explanation: Explanation, row: int, feature: int) -> str:
+    """Return the column with the row's value, or of designs that hide features what is shown."""
+    if "base" not in explanation.provenance:
+        return f"{one_line(explanation.feature_names[feature])} = {cell(explanation.data[row, feature])}"
+    condition = one_line(explanation.conditions[row][feature])
+    # a picture shows where a superpixel is
+    return _PLACE.sub("", condition.removesuffix(" present").removesuffix(" shown"))
 
 
 def meaning(explanation: Explanation) -> str:

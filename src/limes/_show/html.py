@@ -17,6 +17,7 @@ from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     account_line,
     accuracy,
+    coloured,
     left_out,
     main_output,
     meaning,
@@ -134,6 +135,7 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
         "estimates": any(output["view"].estimates_account for row in rows for output in row["outputs"]),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
+        "hides": explanation.provenance.get("base", ""),
         "image": photo_of(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
         "omitted": count(n - shown, "further row") if n > shown else "",
@@ -187,6 +189,7 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 
 def _row(explanation: Explanation, row: int, account: Contributions | None) -> dict[str, Any]:
     view, first = view_row(explanation, row, MAX_FEATURES, account=account), main_output(explanation, row)
+    drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)
     named = "" if len(view.outputs) == 1 else f" ({largest.title})"
@@ -205,9 +208,9 @@ def _row(explanation: Explanation, row: int, account: Contributions | None) -> d
                 "account": _account(output),
                 "texts": output.texts(),
                 "curves": _sparklines(explanation, row, output.position, output.lines),
-                "pieces": shortened(pieces(explanation, row, output.position), _LONGEST_TEXT),
-                "tint": tinted_image(explanation, row, output.position),
-                "lanes": drawn_lanes(explanation, row, output.position),
+                "pieces": shortened(pieces(drawn, 0, output.position), _LONGEST_TEXT),
+                "tint": tinted_image(drawn, 0, output.position),
+                "lanes": drawn_lanes(drawn, 0, output.position),
             }
             for output in view.outputs
         ],

@@ -414,9 +414,14 @@ class Plots:
         return axes
 
     def text(
-        self, output: str | int | None = None, *, ax: Axes | None = None, title: str | None = None
+        self,
+        output: str | int | None = None,
+        *,
+        of: str = "coefficients",
+        ax: Axes | None = None,
+        title: str | None = None,
     ) -> Axes:
-        """Draw the explained text, its words coloured by their coefficients.
+        """Draw the explained text, its words coloured by their coefficients or contributions.
 
         Characters that matplotlib's font does not have are drawn as boxes; the HTML page has them all. The
         parameters are those of `Plots`.
@@ -426,25 +431,26 @@ class Plots:
         InputError
             If the explanation is not of a text.
         """
-        one = _one_output(self.explanation, output, row=0)
+        one = _measured(_one_output(self.explanation, output, row=0), of)
         coloured = pieces(one, 0, 0)
         if not coloured:
             raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
-        return _titled_input(draw_text(ax, coloured), one, title)
+        return _titled_input(draw_text(ax, coloured), one, title, of)
 
     def series(
         self,
         output: str | int | None = None,
         *,
+        of: str = "coefficients",
         channel: str | int | None = None,
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Axes:
-        """Draw the explained series on the colours of its segments' coefficients.
+        """Draw the explained series on the colours of its segments' coefficients or contributions.
 
         Parameters
         ----------
-        output, ax, title
+        output, of, ax, title
             See `Plots`.
         channel : name or position
             The first unless given.
@@ -454,13 +460,14 @@ class Plots:
         InputError
             If the explanation is not of a series by segments, or there is no such channel.
         """
-        one = _one_output(self.explanation, output, row=0)
-        return _titled_input(draw_series(one, channel, ax), one, title)
+        one = _measured(_one_output(self.explanation, output, row=0), of)
+        return _titled_input(draw_series(one, channel, ax), one, title, of)
 
     def image(
         self,
         output: str | int | None = None,
         *,
+        of: str = "coefficients",
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -470,10 +477,10 @@ class Plots:
 
         Parameters
         ----------
-        output, ax
+        output, of, ax
             See `Plots`.
         kind : "overlay", "cutout", "boundaries" or "original"
-            All superpixels in the colours of their coefficients; the top ones alone; outlines; the image.
+            All superpixels in the colours of their numbers; the top ones alone; outlines; the image.
         top, sign : int, and "+", "-" or "both"
             Number and sign of the superpixels that are cut out or outlined.
 
@@ -485,12 +492,13 @@ class Plots:
         _refuse_empty(self.explanation)
         position = output_position(self.explanation, output)
         axes = axes_or_new(ax, (4.2, 4.6))
-        return draw_image(axes, self.explanation, position, kind=kind, top=top, sign=sign)
+        return draw_image(axes, _measured(self.explanation, of), position, kind=kind, top=top, sign=sign)
 
     def images(
         self,
         outputs: list[str | int] | None = None,
         *,
+        of: str = "coefficients",
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -499,7 +507,8 @@ class Plots:
         _refuse_empty(self.explanation)
         chosen = slice(None) if outputs is None else outputs
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
-        return side_by_side(self.explanation, positions, kind=kind, top=top, sign=sign)
+        measured = _measured(self.explanation, of)
+        return side_by_side(measured, positions, of=of, kind=kind, top=top, sign=sign)
 
     def _canvas(self, options: Options) -> Canvas:
         features = self.explanation.feature_names
@@ -547,7 +556,10 @@ def _measured(explanation: Explanation, of: str) -> Explanation:
         explanation,
         values=account.values,
         standard_errors=account.standard_errors,
-        conditions=tuple(
+        # pictures are drawn by the conditions of what is shown
+        conditions=explanation.conditions
+        if "base" in explanation.provenance
+        else tuple(
             tuple(f"{name} = {cell(value)}" for name, value in zip(names, row, strict=True))
             for row in explanation.data
         ),
@@ -559,8 +571,9 @@ def _feature(explanation: Explanation, feature: str | int) -> int:
     return int(name_positions(feature, explanation.feature_names, "feature")[0])
 
 
-def _titled_input(axes: Axes, one: Explanation, title: str | None) -> Axes:
-    view = view_row(one, 0, 1).outputs[0]
+def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> Axes:
+    account = account_at(one, [0]) if of == "contributions" else None
+    view = view_row(one, 0, 1, account=account).outputs[0]
     head = shorten(view.title, 48) if title is None else title
     wrapped_title(axes, head, f"{view.headline} ({one.method})")
     return axes
@@ -613,8 +626,8 @@ def _account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[
     shown = view.lines[:max_features]
     texts, (base, prediction, _) = view.account_texts(shown)
     at = view.base or 0.0
-    steps = [_Step("average around the row", at, at, text=base)]
-    names = [f"{canvas.feature(line.feature)} = {line.data}" for line in shown]
+    steps = [_Step(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
+    names = [canvas.condition(replace(line, condition=line.holds)) for line in shown]
     shares = [line.share for line in shown]
     for i, size in enumerate(view.shares(shown)):
         share = shares[i] if i < len(shares) else None

@@ -42,6 +42,7 @@ from limes._explanation import Explanation
 from limes._explanation.fit import account_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
+    coloured,
     fit_remark,
     headlined_rule,
     is_poor,
@@ -53,6 +54,9 @@ from limes._explanation.view import (
     shown_outputs,
     slope_deviations,
     slope_facts,
+    view_row,
+    what_holds,
+    where_base_is,
     with_outputs,
 )
 from limes._explanation.wording import cell, is_missing, one_line
@@ -273,6 +277,12 @@ class _Content:
         calls = np.concatenate([part.calls for part in parts])
         additive = e.fit is not None and e.fit.is_quick and e.fit.has_curves
         return {
+            "where": where_base_is(e),
+            "shown": [
+                packer.coded(what_holds(e, i, j) for i in range(len(e))) for j in range(values.shape[1])
+            ]
+            if "base" in e.provenance
+            else None,
             "base": packer.numbers(rows_last("base_values")),
             "values": packer.numbers(values),
             "errors": packer.numbers(errors) if errors.any() else None,
@@ -410,6 +420,8 @@ class _Content:
         e = self.explanation
         if len(e) != 1:
             return None
+        # colours are those of contributions, as on the page
+        e = coloured(e, 0, view_row(e, 0, 0, account=account_at(e, [0])))
         photo = photo_of(e)
         if photo:
             photo |= {"outlines": photo["outlines"].paths}

@@ -17,9 +17,11 @@ from limes._explanation.drawing import Card
 from limes._explanation.fit import Effect, Effects, Interaction, account_at
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
+    AROUND,
     Line,
     OutputView,
     RowView,
+    coloured,
     left_out,
     main_output,
     meaning,
@@ -94,7 +96,6 @@ _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
 _APART = 3  # characters between two columns
-CONTRIBUTION = "contribution: what the value adds on average; with the average they add up to the prediction"
 _SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
@@ -104,13 +105,14 @@ def coloured_text(explanation: Explanation) -> Iterator[Text]:
     if len(explanation) == 0:
         return
     output = main_output(explanation, 0)
-    coloured = shortened(pieces(explanation, 0, output), _LONGEST_TEXT)
-    if not coloured:
+    one = coloured(explanation, 0, view_row(explanation, 0, 1, account=account_at(explanation, [0])))
+    text_pieces = shortened(pieces(one, 0, output), _LONGEST_TEXT)
+    if not text_pieces:
         return
     if len(explanation.output_names) > 1:
         yield Text(f"coloured for {shorten(output_title(explanation, output), 40)}:", style="dim")
     text = Text()
-    for piece in coloured:
+    for piece in text_pieces:
         text.append(piece.text, _shade(piece))
     yield text
     yield Text()
@@ -224,7 +226,7 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     conditions = [shorten(line.condition, 32) for line in lines]
     room = width - _ACCOUNT - max(map(len, names))
     grid = numbers_table()
-    grid.add_column("value", min_width=10)
+    grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
     if output.estimates_account:
         grid.add_column("± error", no_wrap=True)
@@ -233,6 +235,8 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
     beside: list[tuple[str, list[str]]] = []
     for title, column in (("coefficient", coefficients), ("condition", conditions)):
+        if title == "condition" and output.where != AROUND:  # what is shown is the condition
+            continue
         room -= _APART + max(map(len, [title, *column]))
         if room >= 0:
             beside.insert(0, (title, column))
@@ -250,7 +254,7 @@ def _several(columns: list[_Column]) -> Table:
     accounts = columns[0].output.base is not None
     grid = numbers_table() if accounts else _grid()
     if accounts:
-        grid.add_column("value", min_width=12)
+        grid.add_column("value" if columns[0].output.where == AROUND else "shown", min_width=12)
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
     # the features with the largest numbers of any of the outputs
@@ -303,7 +307,10 @@ def _remarks(
         yield Text(sentence)
     if outputs[0].base is not None:
         errors = "; ± is one standard error" if any(output.estimates_account for output in outputs) else ""
-        yield Text(f"{CONTRIBUTION}{errors}", style="dim")
+        where = outputs[0].where
+        what = "what the value adds" if where == AROUND else f"what it adds to the prediction {where}"
+        total = "with the average they add up to the prediction" if where == AROUND else "they add up"
+        yield Text(f"contribution: {what} on average; {total}{errors}", style="dim")
     if with_coefficients:
         yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES

@@ -14,7 +14,7 @@ import limes
 from coalitions import answers, game, shapley
 from effort import crossed
 from internals import contributions
-from limes.exceptions import InputError, ModelError
+from limes.exceptions import ModelError
 from oracle import EXACT
 
 X, Y = load_diabetes(return_X_y=True)
@@ -108,9 +108,3 @@ def test_wide_tables_are_printed_without_contributions_that_take_seconds():
     assert "average around the row" not in str(explanation)
     narrow = limes.TabularExplainer(MODELS["logistic"], BACKGROUND)(X[:1], progress=False)
     assert "average around the row" in str(narrow)
-
-
-def test_texts_have_no_contributions():
-    explanation = limes.TextExplainer(lambda texts: np.array([len(text) for text in texts]))("one two")
-    with pytest.raises(InputError, match="columns of tables"):
-        explanation.contributions  # noqa: B018 - computed when read

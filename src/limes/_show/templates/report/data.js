@@ -75,6 +75,12 @@ class LocalExplanation {
     return every.sort((a, b) => Math.abs(b.value) - Math.abs(a.value) || a.j - b.j);
   }
 
+  /* What the row has: the column and its value, or what is shown of an input. */
+  holds(i, j) {
+    const { shown } = this.account;
+    return shown ? shown[j].entries[this.array(shown[j].codes)[i]] : `${this.features[j]} = ${this.cell(i, j)}`;
+  }
+
   base(i, k) { return this.at(this.account.base, i, k); }
 
   /* How little the surrogate captures: [sentence, whether it is a warning]. */

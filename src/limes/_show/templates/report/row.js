@@ -77,10 +77,12 @@ class Account {
         'p',
         { class: 'soft' },
         legend('prediction'),
-        ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
+        model.account.shown
+          ? ` Contributions are what each adds on average to the prediction ${model.account.where}; they add up.`
+          : ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
         model.account.errors
           ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
-          : ' A thin line reaches from what a value adds alone to what it adds last.',
+          : ' A thin line reaches from what it adds alone to what it adds last.',
       ),
     );
     this.draw();
@@ -107,7 +109,7 @@ class Account {
     const written = addingUp(sizes, base, prediction);
     const coefficients = signedColumn(shown.map(({ j }) => model.value(i, j, k)));
     const change = written.change.startsWith('-') ? `− ${written.change.slice(1)}` : `+ ${written.change.replace('+', '')}`;
-    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start} on average around the row ${change}`);
+    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start} ${model.account.where} ${change}`);
     let at = base;
     const starts = sizes.map((size) => { at += size; return at - size; });
     const across = shown.map(({ value, error, ends }, line) => {
@@ -118,18 +120,19 @@ class Account {
     const largest = largestOf(this.effects);
     const rows = sizes.map((size, line) => {
       const share = shown[line];
-      const name = share ? `${model.features[share.j]} = ${model.cell(i, share.j)}` : hidden ? count(hidden, 'smaller one') : 'all others';
+      const name = share ? model.holds(i, share.j) : hidden ? count(hidden, 'smaller one') : 'all others';
       return {
         cells: [
           name,
           step(scale, starts[line], starts[line] + size, share ? across[line] : null),
           [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
-          share ? [`${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
+          share ? [model.account.shown ? '' : `${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
           ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
         ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
       };
     });
-    const columns = [['value', 'name'], ['', 'picture'], ['contribution', 'number'], ['condition, coefficient', 'beside'],
+    const columns = [[model.account.shown ? 'shown' : 'value', 'name'], ['', 'picture'], ['contribution', 'number'],
+      [model.account.shown ? 'coefficient' : 'condition, coefficient', 'beside'],
       ...(model.hasEffects ? [['whole effect', 'curve']] : [])];
     this.lines.replaceChildren(
       table('Contributions to the prediction, largest first', columns, rows, { class: 'lines steps' }),
