@@ -27,8 +27,8 @@ NAMES = {
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
     "limes._expectations": (
-        "contributions exact forest moments weighted_rows pooled:pooled_module words:word_expectations "
-        "linked_words variance"
+        "coalitions contributions exact forest moments weighted_rows pooled:pooled_module "
+        "words:word_expectations linked_words variance"
     ),
     "limes._expectations.contributions": "exact_contributions interacting quadrature",
     "limes._expectations.controls": "CONTROLS control no_control switches",

@@ -53,6 +53,16 @@ print(explanation.method, "after", explanation.model_calls, "calls of the model"
 explanation.plot.text()
 
 # %%
+# What every word adds
+# --------------------
+#
+# The picture above compares texts with and without a word. Contributions say how the model gets to its answer: they begin at its answer to an empty text,
+# and add up to that to this one. The line of a word reaches from what it adds alone to what it adds to all other words.
+account = explanation.contributions
+print(account.base_values, account.base_values + account.values.sum(axis=1), explanation.predictions)
+explanation.plot.waterfall()
+
+# %%
 # Words together
 # --------------
 #

@@ -106,6 +106,7 @@ class Moments(_Arrays):
     shared: Ints = field(default_factory=lambda: np.zeros((), dtype=np.int64))
     # as of the sample, () or (k,), where all rows of a design were enumerated; else None
     unlike: Ints | None = None
+    answers: Objects | None = None  # () of one array, the answers (m, ...) to these rows; else None
 
     @classmethod
     def exact(cls, mean: Floats, gamma: Floats, *, designs: tuple[int, ...] = ()) -> Moments:

@@ -51,7 +51,7 @@ from limes._expectations.least_squares import (
     least_squares,
     student_factors,
 )
-from limes._expectations.moments import Moments, RowMoments
+from limes._expectations.moments import Moments, RowMoments, boxed
 from limes._threads import Progress, in_workers
 from limes.designs._product import Features, Rows
 from limes.exceptions import InputError, ModelError
@@ -461,8 +461,13 @@ def enumerate_states(
     exact = Moments.exact(mean.reshape(shape), gamma.reshape(design.size, *shape))
     with np.errstate(over="ignore", invalid="ignore"):
         variance = (probability @ centred**2).reshape(shape)
-    finite = np.where(np.isfinite(variance), variance, np.nan)
-    return replace(exact, variance=finite, calls=np.array(calls), unlike=count_unlike(f).reshape(shape))
+    return replace(
+        exact,
+        variance=np.where(np.isfinite(variance), variance, np.nan),
+        calls=np.array(calls),
+        unlike=count_unlike(f).reshape(shape),
+        answers=boxed(answers),
+    )
 
 
 # -- random answers ------------------------------------------------------------------------------------------
@@ -527,7 +532,7 @@ def _fit_of_states(design: SampledDesign, f: Floats, probability: Floats, weight
     noise = f.var(axis=0, ddof=1) / count  # (m, k) variances of the mean answers
 
     def errors(functionals: Floats) -> Floats:
-        return _errors_of_means(functionals, f, noise)
+        return errors_of_means(functionals, f, noise)
 
     mean, coef = probability @ mean_answers, weights @ mean_answers
     gamma, centred = design.gamma(coef), mean_answers - mean
@@ -561,7 +566,7 @@ def _fit_of_states(design: SampledDesign, f: Floats, probability: Floats, weight
     )
 
 
-def _errors_of_means(functionals: Floats, f: Floats, noise: Floats) -> Floats:
+def errors_of_means(functionals: Floats, f: Floats, noise: Floats) -> Floats:
     """Errors (m', k) of functionals (m', m) of mean answers, such that ±1.96 of them is a 95 % interval.
 
     f (R, m, k) are the repeated answers, and ``noise`` (m, k) the variances of their means.

@@ -265,7 +265,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         ν > 0, infinity allowed.
     output, top, labels, link
         As for :class:`limes.ImageExplainer`.
-    ridge, method, tolerance, max_calls, control, rng, batch_size, retry
+    ridge, method, tolerance, max_calls, control, rng, batch_size, retry, contributions
         As for :class:`limes.TextExplainer`. Where 2^d is at most ``max_calls``, the model is called on all
         inputs, and the explanation is exact.
 
@@ -297,6 +297,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     _kind = "input"
     _several = "inputs"
     _features = "features"
+    _feature = "feature"
+    _hidden = "hidden"
     _meaning = "change of the surrogate when the feature is shown against when it is hidden"
     _advice = "use another fill or mask, or a background in which these columns vary"
     _design = staticmethod(ExchangeableDesign.word_deletions)

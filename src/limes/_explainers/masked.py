@@ -24,6 +24,7 @@ from limes import __version__
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._checks import check_choice, check_count, check_size, did_you_mean
 from limes._diagnostics.context import SubsetContext, source_of
+from limes._expectations.coalitions import SampledAccount
 from limes._expectations.controls.control import Control, if_better_than_linear, no_control
 from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
 from limes._expectations.controls.tables import MarginControl
@@ -49,6 +50,7 @@ from limes._explainers.results import (
     odd_probabilities,
     sampling_warnings,
     unchanged_answers,
+    with_account,
 )
 from limes._explainers.subset_fits import SubsetFits, fields_of_all, identification_warning, identified
 from limes._explanation import Explanation
@@ -61,6 +63,7 @@ from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
     CHECK_CALLS,
+    Calls,
     ModelCaller,
     few_subsets,
     repetition_warnings,
@@ -76,6 +79,8 @@ from limes.models.forms._linked import Linked
 CONTROLS = ("none", "logistic", "kernel", "process", "margin")
 # Perturbed inputs on which form and model are compared
 CHECKED_ROWS = 16
+# Tolerance of contributions where none is given, as of rows that share a pool
+_ACCURACY = "1.5%"
 # Spreads of a random model's answers by which two of them may differ
 _SPREADS = 3.0
 
@@ -182,8 +187,10 @@ class MaskedModel(Reading):
         try:
             expectation, moments = exact_moments(self.form, design)
             check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
-        except (NotReadableError, ReadMismatchError) as reason:
+        except NotReadableError as reason:
             return replace(self, form=None, reason=str(reason))
+        except ReadMismatchError as reason:
+            return replace(self, form=None, by_form=None, reason=str(reason))
         return replace(self, exact=_Verified(expectation, design, moments))
 
     def expectation(
@@ -430,6 +437,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _several: ClassVar[str]
     _features: ClassVar[str]
     _meaning: ClassVar[str]  # of a coefficient
+    _feature: ClassVar[str]  # one of the features
+    _hidden: str  # what it is where it is not shown
     _advice: ClassVar[str]  # where hiding a feature changes nothing
 
     _model: MaskableModel
@@ -449,6 +458,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         self._ridge = check_size("ridge", ridge, zero=True)
         self._provenance = {
             "meaning": self._meaning,
+            "base": f"with every {self._feature} {self._hidden}",
             "limes": __version__,
             "model": type(model).__name__,
             **{name: _plain(option) for name, option in provenance.items()},
@@ -484,6 +494,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         try:
             with one_blas_thread():
                 return self._explain_item(self._parse(raw), progress=progress)
+        except Interrupted:  # with what was explained
+            raise
         except KeyboardInterrupt as stop:
             text = "stopped; the model's answers so far are kept: repeat the call to continue"
             raise Interrupted(text, None) from stop
@@ -492,9 +504,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """Which features have a coefficient: those whose hiding changes the input."""
         return item.changes
 
-    def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
+    def _explain_item(
+        self, item: Item, *, progress: bool, changes: Bools | None = None, inputs: int = 1
+    ) -> Explanation:
         changes = self._changes(item) if changes is None else changes
-        return self._to_explanation(self._fit(item, changes, progress=progress))
+        explanation = self._to_explanation(self._fit(item, changes, progress=progress))
+        bar = progress_of(shown=progress)
+        return with_account(explanation, self._options.contributions, inputs, progress=bar)
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several inputs, all of which are parsed before the first is explained."""
@@ -506,7 +522,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 raise InputError(f"{self._kind} {i}: {problem}") from None
         results, error = compute_each(
             items,
-            partial(self._explain_item, progress=False),
+            partial(self._explain_item, progress=False, inputs=len(items)),
             progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
         )
@@ -588,7 +604,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         enumerated = f"the model was asked about every subset of the {self._features}"
         fields |= {
             "calls": fields["calls"] + model.check_calls,
-            "fit": Fit.of(partial(self._fits, model, fitted, changes), fields["values"].shape),
+            "fit": Fit.of(
+                partial(self._fits, model, predictions, fitted, changes),
+                fields["values"].shape,
+                is_read=exact and not fitted.moments.calls.any(),
+                shows=self._options.contributions is not False,
+            ),
         }
         return Explanation(
             **fields,
@@ -609,12 +630,53 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             explainer=self._diagnosable(item),
         )
 
-    def _fits(self, model: MaskedModel, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
+    def _fits(
+        self, model: MaskedModel, predictions: Floats, fitted: Fitted, changes: Bools | None = None
+    ) -> SubsetFits:
+        options, prediction = self._options, predictions.reshape(-1)
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
-        expectation = model.expectation(design, self._options, self._features)
+        expectation = model.expectation(design, options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
-        seed = self._options.sampling.seed
-        return SubsetFits(model.form, model.ask, sampled, fitted, design, seed, changes)
+        account = partial(self._account, model, prediction, design.size)
+        return SubsetFits(
+            model.form,
+            model.ask,
+            sampled,
+            fitted,
+            design,
+            options.sampling.seed,
+            changes,
+            prediction=prediction,
+            exact=model.exact,
+            account=None if options.method == "exact" else account,
+        )
+
+    def _account(self, model: MaskedModel, prediction: Floats, d: int) -> SampledAccount:
+        """What samples the contributions to a prediction (k,), by a form where the model was read."""
+        sampling, tolerance = self._options.sampling, self._options.tolerance
+        by_form = None if self._options.method == "sampled" else model.by_form
+        model = replace(model, exact=None, ask=by_form or model.ask)
+
+        def sampler(design: ExchangeableDesign, calls: int) -> SampledExpectation:
+            # a sample ends when it is accurate enough, also where coefficients use the whole budget
+            options = replace(self._options, method="auto", tolerance=tolerance or _ACCURACY, max_calls=calls)
+            expectation = model.expectation(design, options, self._features)
+            assert isinstance(expectation, SampledExpectation)  # noqa: S101 - the model has no exact one
+            return expectation
+
+        is_function = model.spread == 0.0
+        calls = Calls(
+            model.ask, batch_size=sampling.batch_size, retry=sampling.retry, is_function=is_function
+        )
+        return SampledAccount.of(
+            sampler,
+            calls,
+            prediction,
+            d,
+            sampling.max_calls,
+            is_function=is_function,
+            asks=by_form is None,
+        )
 
     @one_blas_thread()
     def _diagnostic_context(

@@ -72,7 +72,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         ν > 0, infinity allowed.
     output, top, labels, link
         As for :class:`limes.ImageExplainer`.
-    ridge, method, tolerance, max_calls, control, rng, batch_size, retry
+    ridge, method, tolerance, max_calls, control, rng, batch_size, retry, contributions
         As for :class:`limes.TextExplainer`.
 
     Raises
@@ -101,6 +101,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     _kind = "series"
     _several = "series"
     _features = "segments"
+    _feature = "segment"
+    _hidden = "hidden"
     _meaning = "change of the surrogate when the segment is shown against when it is hidden"
     _advice = "use another fill, or fewer bands"
     _design = staticmethod(ExchangeableDesign.word_deletions)

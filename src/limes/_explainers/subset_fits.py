@@ -11,7 +11,8 @@ and the best sum of functions of the cells is the surrogate. Features are depend
 add up to it, as those of a table's columns do. Pairs are what the surrogate leaves.
 
 A feature that is the same hidden as shown is not in the design (``models/_images.py``). In the explanation it
-has a NaN coefficient with an infinite error, as an effect has that no row informs, and no part of R².
+has a NaN coefficient with an infinite error, as an effect has that no row informs, no part of R², and a
+contribution of 0.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
-from limes._expectations.sampled import SampledExpectation
+from limes._expectations.coalitions import SampledAccount, account_of_states, exact_account, seconds
+from limes._expectations.contributions import RowContributions
+from limes._expectations.moments import REFUSED, ExactMoments
+from limes._expectations.sampled import RepeatedExpectation, SampledExpectation
 from limes._expectations.variance import link_variance
 from limes._expectations.weighted_rows import PairEffect, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
+from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.exceptions import InputError
 from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from limes._expectations.contributions import RowContributions
     from limes._pipeline import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
@@ -89,11 +92,12 @@ class SubsetFits:
     """The fit of one input; ``RowFits`` of one row.
 
     ``form`` was read, or ``ask`` (m, d) -> (m, ...) is a black box, and ``sampled`` its expectation where not
-    all sets were enumerated. ``changes`` are the features of the design among all, None if it has them all.
+    all sets were enumerated. ``exact`` is the expectation of a form that was verified, and ``account`` makes
+    what samples contributions, None with method="exact". ``changes`` are the features of the design among
+    all, None if it has them all.
     """
 
     is_quick = True
-    account_seconds = 0.0
     has_curves = False  # present or absent: the coefficient says it all
 
     def __init__(
@@ -105,10 +109,15 @@ class SubsetFits:
         design: ExchangeableDesign,
         seed: int,
         changes: Bools | None = None,
+        *,
+        prediction: Floats,
+        exact: ExactMoments | None = None,
+        account: Callable[[], SampledAccount] | None = None,
     ) -> None:
         self._form, self._sampled, self._fitted = form, sampled, fitted
         self._predict = ask if form is None else form.predict
         self._design, self._seed = design, seed
+        self._prediction, self._exact, self._account = prediction, exact, account
         self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
         self._places = np.flatnonzero(identified(self._changes))
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
@@ -165,11 +174,59 @@ class SubsetFits:
         none = 1.0 - 2.0 * alpha + both
         return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
 
-    def contributions(self, rows: Sequence[int]) -> RowContributions:  # noqa: ARG002 - of no row
-        raise InputError("contributions are of the columns of tables: use a TabularExplainer")
+    @property
+    def account_seconds(self) -> float:
+        return 0.0 if self._exact is None else seconds(self._form, self._design.size)
 
-    def exact_contributions(self, rows: Sequence[int]) -> None:
-        del rows  # a text or an image has none yet
+    @one_blas_thread()
+    def contributions(self, rows: Sequence[int]) -> RowContributions:
+        try:
+            account = self._exact_contributions
+        except REFUSED:
+            # method="exact" gives no estimates
+            if self._account is None:
+                raise
+            account = None
+        return (account or self._sampled_contributions).take(np.asarray(rows))
+
+    @one_blas_thread()
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
+        try:
+            account = self._exact_contributions
+        except REFUSED:
+            return None
+        return account and account.take(np.asarray(rows))
+
+    @cached_property
+    def _exact_contributions(self) -> RowContributions | None:
+        """Those of a form, or of answers to all sets; None where there are neither."""
+        d, answers = self._design.size, self._fitted.moments.answers
+        if self._exact is not None:
+            return self._of_all(exact_account(self._exact, self._predict, d))
+        if answers is None:
+            return None
+        return self._of_all(account_of_states(answers[0].reshape(1, 1 << d, -1), self._prediction, d))
+
+    @cached_property
+    def _sampled_contributions(self) -> RowContributions:
+        d, sampled = self._design.size, self._fitted.sampled
+        if sampled is not None and isinstance(self._sampled, RepeatedExpectation):
+            answers = sampled.answers[0].reshape(-1, 1 << d, self._prediction.size)
+            return self._of_all(account_of_states(answers, self._prediction, d))
+        return self._of_all(self._account_by_calls.compute())
+
+    @cached_property
+    def _account_by_calls(self) -> SampledAccount:
+        assert self._account is not None  # noqa: S101 - method="exact" refused before
+        return self._account()
+
+    def _of_all(self, account: RowContributions) -> RowContributions:
+        """The contributions of all features: 0 of those that are the same hidden as shown."""
+        values, errors, alone, last = (
+            among_all(numbers[0], self._changes, 0.0)[None]
+            for numbers in (account.values, account.errors, account.alone, account.last)
+        )
+        return RowContributions(account.base, values, errors, alone, last, account.calls)
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return _CELLS
@@ -234,6 +291,11 @@ class SubsetFits:
             assert self._sampled is not None  # noqa: S101 - the model was sampled
             answers, instance = sampled.answers[0], self._design.at_instance
             z, weights, groups = self._sampled.answered(self._design, instance, len(answers))
+        elif (boxes := self._fitted.moments.answers) is not None:
+            answers, exact = boxes[0], True
+            states = self._design.states(len(answers))
+            assert states is not None  # noqa: S101 - these are its answers
+            z, weights, _ = states
         elif (states := self._design.states(_STATES)) is not None:
             z, weights, _ = states
             answers, exact = self._predict(z), True

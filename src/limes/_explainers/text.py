@@ -82,7 +82,7 @@ class TextExplainer(MaskedExplainer[Document]):
         label, or a list of labels.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
-    method, tolerance, max_calls, rng, batch_size, retry
+    method, tolerance, max_calls, rng, batch_size, retry, contributions
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
         and explained exactly, where they are no more than ``max_calls``.
     control
@@ -120,6 +120,8 @@ class TextExplainer(MaskedExplainer[Document]):
     _kind = "text"
     _several = "texts"
     _features = "words"
+    _feature = "word"
+    _hidden = "removed"
     _meaning = "change of the surrogate when the word is in the text against when it is removed"
     _advice = "use another mask"
     _design = staticmethod(ExchangeableDesign.word_deletions)
@@ -148,6 +150,7 @@ class TextExplainer(MaskedExplainer[Document]):
         self._output = resolve(self._text_model.head, output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
+        self._hidden = "masked" if replacement else "removed"
         # a known vectorizer takes some words for the same
         key = word_normalizer(self._text_model.steps) if bag is True else None
         super().__init__(

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.selection import selected
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints
 
+_AXES: Mapping[str, str] = {
+    **dict.fromkeys(("values", "standard_errors", "alone", "last"), "ndk"),
+    "base_values": "nk",
+    "calls": "n",
+}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Contributions:
-    """Shapley values of the columns at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
+    """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
 
-    The game is v(S) = E_w[f | the columns of S have the row's values]: w is the row's own law, that of LIME's
-    limit. Each column keeps the row's value with probability t, and β_j(t) is what it then adds on average:
-    φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
+    Of a table the game is v(S) = E_w[f | the columns of S have the row's values]: w is the row's own law,
+    that of LIME's limit. Each column keeps the row's value with probability t, and β_j(t) is what it then
+    adds on average: φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
 
     They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
     row's values replace those of a drawn row one after the other, in random order, until standard errors are
@@ -23,19 +35,26 @@ class Contributions:
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
     these are interventional Shapley values against the whole background.
 
+    Of words, superpixels, segments and parts of several inputs the game is v(S) = f(S shown, all others
+    hidden), whatever the bandwidth. They are exact wherever the coefficients are. Else weighted least squares
+    estimate them from answers to subsets, to the same tolerance, by at most ``max_calls`` further calls.
+
     Attributes
     ----------
     values : (n, d) or (n, d, k)
         φ, in the order of the explanation's features and outputs.
     base_values : (n,) or (n, k)
-        E_w f, the model's average around the row; that of the drawn rows where E_w f is not known.
+        E_w f, the model's average around the row; that of the drawn rows where E_w f is not known. The
+        model's answer with everything hidden, f(∅), of a text, an image or a series.
     standard_errors : as ``values``
         0 where exact; ±1.96 of them are a 95 % interval.
     alone : as ``values``
         β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself. Sampled: the mean over the walks
-        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error.
+        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error. Of
+        what is hidden f({j}) - f(∅), asked.
     last : as ``values``
         β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others; likewise.
+        Of what is hidden f(all) - f(all but j), asked.
     calls : (n,)
         Rows that the model was asked about for the contributions alone; 0 where its read form was, if
         anything.
@@ -50,7 +69,8 @@ class Contributions:
 
     References
     ----------
-    Shapley 1953; Owen 1972, "Multilinear extensions of games".
+    Shapley 1953; Owen 1972, "Multilinear extensions of games"; Lundberg & Lee 2017, for the weights of
+    subsets.
 
     Examples
     --------
@@ -75,3 +95,36 @@ class Contributions:
         n, d, *k = self.values.shape
         outputs = f" x {k[0]} outputs" if k else ""
         return f"<Contributions: {n} rows x {d} features{outputs}>"
+
+    @classmethod
+    def checked(cls, stored: Any, shape: tuple[int, ...]) -> Contributions:
+        """Contributions, or their arrays by name, for an explanation with values of this shape, read-only."""
+        arrays = {}
+        sizes = dict(zip("ndk", shape, strict=False))
+        for name, axes in _AXES.items():
+            array = stored.get(name) if isinstance(stored, Mapping) else getattr(stored, name, None)
+            wanted = tuple(sizes[axis] for axis in axes if axis in sizes)
+            try:
+                array = np.array(array, dtype=np.int64 if name == "calls" else np.float64)
+            except (TypeError, ValueError) as problem:
+                raise InputError(f"account: {name} is no array of numbers ({problem})") from problem
+            array = array.reshape(wanted) if 0 in wanted and not array.size else array
+            if array.shape != wanted:
+                raise InputError(f"account: {name} has shape {array.shape}; pass the shape {wanted}")
+            array.flags.writeable = False
+            arrays[name] = array
+        return cls(**arrays)
+
+    def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Contributions:
+        """Those at positions of the rows, "n", features, "d", and outputs, "k"."""
+        several = self.values.ndim == 3
+        return Contributions(
+            **{
+                name: selected(getattr(self, name), axes, positions, several=several, drops_axis=drops_axis)
+                for name, axes in _AXES.items()
+            }
+        )
+
+    def at(self, rows: Sequence[int]) -> Contributions:
+        """Those of rows, by position."""
+        return Contributions(**{name: getattr(self, name)[list(rows)] for name in _AXES})

@@ -109,7 +109,7 @@ OTHER_NAMES = {
 # Methods of their explainers
 _OTHER_METHODS = ("explain_instance", "shap_values", "explain")
 # Facts that are shown of an explanation, but not of its explainer
-_NOT_SHOWN = ("meaning", "model", "slopes", "seed", "quantity")
+_NOT_SHOWN = ("meaning", "base", "model", "slopes", "seed", "quantity")
 _LONGEST_FACT = 120
 
 

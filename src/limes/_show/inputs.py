@@ -1,8 +1,8 @@
-"""The explained text, series or image: its words, segments or superpixels coloured by their coefficients.
+"""The explained text, series or image: its words, segments or superpixels in the colours of their numbers.
 
-The provenance of an explanation holds the input, and where the feature of each condition is in it: spans of a
-text, stretches of steps of a series' channels, pixels of an image. Terminals, pages and matplotlib draw the
-pieces, lanes and arrays that are made here.
+These are coefficients, or contributions in their place. The provenance of an explanation holds the input, and
+where the feature of each condition is in it: spans of a text, stretches of steps of a series' channels,
+pixels of an image. Terminals, pages and matplotlib draw the pieces, lanes and arrays that are made here.
 """
 
 from __future__ import annotations
@@ -505,7 +505,7 @@ def _grid(rows: int, columns: int, height: float) -> tuple[Figure, Any]:
 
 
 def side_by_side(
-    explanation: Explanation, outputs: Sequence[int], *, kind: str, top: int, sign: str
+    explanation: Explanation, outputs: Sequence[int], *, of: str, kind: str, top: int, sign: str
 ) -> Figure:
     """Draw the image, and beside it one picture an output, all with the same scale of colours."""
     from matplotlib.cm import ScalarMappable
@@ -527,7 +527,7 @@ def side_by_side(
         bar = figure.colorbar(
             scale, ax=[first, *others], location="bottom", fraction=0.05, aspect=50, pad=0.02
         )
-        bar.set_label("coefficient of a superpixel", fontsize=9)
+        bar.set_label(f"{of[:-1]} of a superpixel", fontsize=9)
         bar.ax.tick_params(labelsize=8)
         bar.outline.set_visible(False)
     return figure

@@ -163,6 +163,29 @@ class Counts:
         return among * mass / total, float(np.exp(unit) * total / among)
 
 
+class Coalitions(Counts):
+    """Strata weights whose β are Shapley values of f(S kept, the others removed).
+
+    φ_j is the mean over r of what feature j adds to r others; see ``_expectations/coalitions.py``. The law of
+    s is that along the way from no feature to all, which is uniform.
+    """
+
+    @classmethod
+    def of(cls, d: int) -> Coalitions:
+        return cls(np.full(d + 1, -np.log(d + 1.0)), 0.0)
+
+    @cached_property
+    def _spread(self) -> tuple[Floats, float]:
+        slope = np.zeros(self.size + 1)
+        slope[[0, -1]] = 1.0 / self.size, -1.0 / self.size
+        return slope, 1.0
+
+    @cached_property
+    def _strata(self) -> tuple[Floats, float]:
+        pairs = self.kept * self.kept[::-1]
+        return np.divide(self.size, pairs, out=np.zeros(self.size + 1), where=pairs > 0), 1.0
+
+
 # scipy.special.logsumexp differs from it in the last digit for one law in twenty
 def _log_sum(values: Floats) -> float:
     peak = values.max()

@@ -347,7 +347,8 @@ class MaskedAdapter(DataAdapter):
         result: Any = explainer._fit(item, progress=call.progress)  # noqa: SLF001
         fidelity = result.fitted.surrogate.fidelity
         if np.isnan(fidelity).any() and item.size <= self.most_enumerated:
-            fidelity = explainer._fits(result.model, result.fitted).fidelities([0])[0][0]  # noqa: SLF001
+            fits = explainer._fits(result.model, result.predictions, result.fitted)  # noqa: SLF001
+            fidelity = fits.fidelities([0])[0][0]
         return LimesFit(explainer, result, result.fitted.features, fidelity)
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:  # noqa: ARG002 - the same rows in all calls
