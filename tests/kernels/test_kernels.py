@@ -214,6 +214,65 @@ def test_means_given_cells_leaf_by_leaf(width, outputs):
         assert np.array_equal(alone, means[60:63])
 
 
+def joint_contributions(trees, x, background, weights, runs=((0, None),)):
+    """Base and sums of rows x against a background."""
+    last, outputs = len(trees.roots), trees.value.shape[1]
+    arguments = nodes_of(trees)
+    base, sums = np.zeros((len(x), outputs)), np.zeros((len(x), 3, arguments[0], outputs))
+    of_columns = [np.ascontiguousarray(rows[:, : arguments[0]].T) for rows in (x, background)]
+    for first, end in runs:
+        kernels.add_joint_contributions(
+            *(kernels.Trees(*arguments), trees.value, first, last if end is None else end),
+            *(*of_columns, weights, base, sums),
+        )
+    return base, sums
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("codes", [0, 5])
+def test_joint_contributions_coalition_by_coalition(outputs, codes):
+    rng = np.random.default_rng(outputs)
+    trees = plain.Trees.random(rng, 5, 6, 4, outputs, codes=codes)
+    x, background = np.where(rng.random((2, 9, 4)) < 0.1, np.nan, rng.integers(-4, 6, (2, 9, 4)) / 2.0)
+    x[0] = background[3]
+    weights = rng.random((9, 9))
+    base, sums = joint_contributions(trees, x, background, weights, ((0, 2), (2, None)))
+    shared = joint_contributions(trees, x, background, weights[:1])
+    for i in range(9):
+        expected = plain.joint_contributions(trees, x[i], background, weights[i])
+        close(base[i], expected[0])
+        close(sums[i], expected[1])
+        alike = plain.joint_contributions(trees, x[i], background, weights[0])
+        close(shared[0][i], alike[0])
+        close(shared[1][i], alike[1])
+
+
+def test_joint_contributions_have_the_bits_of_single_rows():
+    rng = np.random.default_rng(3)
+    trees = plain.Trees.random(rng, 10, 9, 5, 2)
+    x, background, weights = rng.normal(size=(40, 5)), rng.normal(size=(60, 5)), rng.random((40, 60))
+    for rows_weights in (weights, weights[:1]):
+        base, sums = joint_contributions(trees, x, background, rows_weights)
+        for rows in (slice(0, 1), slice(7, 8), slice(20, 33)):
+            its = rows_weights[rows] if len(rows_weights) > 1 else rows_weights
+            one = joint_contributions(trees, x[rows], background, np.ascontiguousarray(its))
+            assert np.array_equal(one[0], base[rows])
+            assert np.array_equal(one[1], sums[rows])
+
+
+def test_paths_of_too_many_columns_or_splits_are_refused():
+    feature, left, right = chain(4001)
+    nodes = (np.zeros(4001), left, right, np.zeros(4001, np.bool_), np.full(4001, -1))
+    rest = (np.zeros((0, 0), np.bool_), np.ones((4001, 1)), np.zeros(1, np.int64))
+    rows = np.zeros((1, 3))
+    with pytest.raises(ValueError, match="1024 splits"):
+        joint_contributions(plain.Trees(feature, *nodes, *rest), rows, rows, np.ones((1, 1)))
+    wide = np.where(feature >= 0, np.arange(4001) // 2 % 70, -1)
+    rows = np.zeros((1, 70))
+    with pytest.raises(ValueError, match="64 columns"):
+        joint_contributions(plain.Trees(wide, *nodes, *rest), rows, rows, np.ones((1, 1)))
+
+
 @pytest.mark.parametrize("width", [4, 8, 12, 16, 17])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_squares_of_a_pool_row_by_row(width, outputs):
