@@ -103,7 +103,7 @@ def mean_and_contrast(splits, leaves, table, cells):
 
 
 def shapley_values(game, d):
-    """Of a game of sets of columns with values (k,): of the empty set, and values, alone, and last (3, d, k)."""
+    """Of a game of sets of d columns: of the empty set (k,), and values, alone, and last, (3, d, k)."""
     sums = np.zeros((3, d, len(game(frozenset()))))
     for j in range(d):
         others = [i for i in range(d) if i != j]

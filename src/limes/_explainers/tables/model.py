@@ -538,7 +538,14 @@ class _Binding:
         form, method = self.reading.form, self.options.method
         if isinstance(law, JointFamily):
             reading = self._answering()
-            expectation = JointExpectation(law, reading.by_form or reading.ask, self.options.sampling)
+            is_read = reading.by_form is not None
+            expectation = JointExpectation(
+                law,
+                reading.by_form or reading.ask,
+                self.options.sampling,
+                form=reading.form if is_read else None,
+                is_read=is_read,
+            )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
             return self._sampled(reading, expectation, why)
         reason = self.reading.reason or REQUESTED
