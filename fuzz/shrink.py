@@ -25,6 +25,7 @@ _KEPT = {
     "thread_count",
     "n_jobs",
 }
+_PRINTED = "explanation.values.tolist(), explanation.intercepts.tolist()"
 _SIMPLE_COLUMNS = ("r.normal(size=n)", "r.integers(0, 3, n)")
 _SIMPLE_TARGETS = ("10.0 * (C[0] > 0)", "(C[0] > 0).astype(int)", "10.0 * (C[0] == 0) + 50")
 
@@ -203,9 +204,11 @@ def script_of(failure: Failure) -> str:
     data = "model, X" if kind == "Tabular" else "model"
     comma = ", " if given else ""
     lines.append(f"explanation = limes.{kind}Explainer({data}{comma}{given})({row})")
-    lines.append("print(explanation.method, explanation.values.tolist(), explanation.intercepts.tolist())")
+    lines.append(f"print(explanation.method, {getattr(case, 'prints', _PRINTED)})")
     lines.append(f"# result: {_short(failure.verdict.result)}")
-    lines.append(f"# true:  {_short(failure.verdict.expected)}  (coefficients, then the intercept)")
+    lines.append(
+        f"# true:  {_short(failure.verdict.expected)}  (coefficients or contributions, then the constant)"
+    )
     lines.append(f"# {failure.verdict.kind}: {failure.verdict.detail}")
     return "\n".join(lines) + "\n"
 
