@@ -24,7 +24,7 @@ from fuzz.grid import Truth, part_of, settled
 from fuzz.nodes import quadrature
 from fuzz.options import Options
 from fuzz.tables import TableCase, Trial, rounding_of
-from fuzz.verdict import CRASH, MISMATCH, NOT_FINITE, SAMPLED, SKIPPED, Verdict, compare
+from fuzz.verdict import CRASH, MISMATCH, NOT_FINITE, SAMPLED, SKIPPED, VANISHING, Verdict, compare
 
 Array = Any
 
@@ -32,6 +32,8 @@ Array = Any
 _LARGEST, _FINEST = 30_000, 1_000_000
 # What columns that the model ignores may get, and by how much equal ones may differ, of the largest answer
 _NONE, _ALIKE = 1e-12, 1e-9
+# Rounding of the model's own answers, of which contributions are differences, of the largest
+_SUMS = 1e-11
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class AccountTrial(Trial):
 
     def _judged(self, numbers: _Numbers, answers: Answers, options: Options, rows: Array) -> Verdict:
         far = np.nanmax(np.abs(self.background.matrix), axis=0)
-        rounding = rounding_of(self.laws(options), far, options.nu(rows.shape[1]))
+        rounding = _SUMS + rounding_of(self.laws(options), far, options.nu(rows.shape[1]))
 
         def judge(values: Array, base: Array, truth: Truth, share: float = 1.0) -> Verdict:
             return compare(
@@ -221,6 +223,7 @@ class _Numbers:
         """A fault where the sum is not the prediction."""
         total = self.base + self.values.sum(axis=1)
         size = np.abs(self.base) + np.abs(self.values).sum(axis=1)
+        size = np.maximum(size, VANISHING * np.abs(self.predictions).max())
         if not np.isfinite(total).all():
             return self._fault(NOT_FINITE, ~np.isfinite(total), "a contribution is not finite", total)
         off = np.abs(total - self.predictions) > max(answers.slope, answers.level) * size

@@ -21,7 +21,6 @@
 
 #include "arrays.h"
 #include "kernels.h"
-#include "processor.h"
 #include "trees.h"
 
 namespace limes {
@@ -65,6 +64,17 @@ struct Shares {
   }
   double operator()(std::size_t x, std::size_t y) const { return of[x * (kMost + 1) + y]; }
   std::vector<double> of;
+};
+
+// What a column gains: in all, alone and last; four numbers lie in two registers.
+struct Gain {
+  double value = 0.0, alone = 0.0, last = 0.0, unused = 0.0;
+  void add(const Gain& other, double times) {
+    value += times * other.value;
+    alone += times * other.alone;
+    last += times * other.last;
+    unused += times * other.unused;
+  }
 };
 
 // Rows that are outside the same intervals of a path: those of `failed`.
@@ -162,6 +172,8 @@ class Side {
 
 // Drop the segments that meet none of the others: at each column of the path one of the two rows must be in.
 void drop(std::vector<Segment>& segments, const std::vector<Segment>& others) {
+  // most of the time some rows are in all intervals, and meet all others
+  if (std::any_of(others.begin(), others.end(), [](const Segment& other) { return other.failed == 0; })) return;
   const auto meets_none = [&](const Segment& segment) {
     return std::none_of(others.begin(), others.end(),
                         [&](const Segment& other) { return (segment.failed & other.failed) == 0; });
@@ -176,12 +188,26 @@ class Joint {
       : trees_(trees), value_(value), weights_(weights), base_(base), sums_(sums),
         rows_(x.data(), x.shape(1)), background_(background.data(), background.shape(1)),
         size_(background.shape(1)), outputs_(value.shape(1)), shared_(weights.shape(0) == 1),
-        bit_of_(trees.columns(), kMost) {}
+        bit_of_(trees.columns(), kMost), total_(x.shape(1) * trees.columns() * value.shape(1)) {}
 
   void add(std::size_t root) {
     rows_.start();
     background_.start();
     go_down(root, 0);
+  }
+
+  void write() {
+    const std::size_t columns = trees_.columns();
+    for (std::size_t row = 0; row < sums_.shape(0); ++row) {
+      const Gain* sums = &total_[row * columns * outputs_];
+      for (std::size_t j = 0; j < columns; ++j) {
+        for (std::size_t k = 0; k < outputs_; ++k, ++sums) {
+          sums_(row, 0, j, k) += sums->value;
+          sums_(row, 1, j, k) += sums->alone;
+          sums_(row, 2, j, k) += sums->last;
+        }
+      }
+    }
   }
 
  private:
@@ -222,10 +248,13 @@ class Joint {
       for (std::size_t g = 0; g < background.size(); ++g) weight_[g] = sum(background[g], weights_.data());
     }
     for (const Segment& rows : rows_.at(level)) {
-      met_.clear();
+      std::size_t met = 0;
+      met_.resize(background.size());
       for (std::size_t g = 0; g < background.size(); ++g) {
-        if ((rows.failed & background[g].failed) == 0) met_.push_back(g);
+        met_[met] = g;
+        met += (rows.failed & background[g].failed) == 0;
       }
+      met_.resize(met);
       if (shared_) {
         add_up(rows.failed, background);
         for (const std::uint32_t* row = rows.begin; row != rows.end; ++row) write(node, *row);
@@ -250,40 +279,41 @@ class Joint {
   void add_up(std::uint64_t failed, const std::vector<Segment>& background) {
     const std::size_t y = count_bits(failed);
     double lost = 0.0, total = 0.0, none = 0.0;
-    for (auto& gains : gains_) std::fill_n(gains.begin(), used_, 0.0);
-    auto& [values, alone, last] = gains_;
+    std::fill_n(gains_.begin(), used_, Gain{});
+    touched_ = failed;
     for (const std::size_t g : met_) {
       const std::uint64_t only = background[g].failed;
       const double weight = weight_[g];
       const std::size_t x = count_bits(only);
+      touched_ |= only;
       total += weight;
-      if (y > 0) lost += weight * shares_(y, x);
+      lost += weight * shares_(y, x);
       if (x == 0) none += weight;
-      if (x == 1) alone[lowest_bit(only)] += weight;
-      const double gain = x > 0 ? weight * shares_(x, y) : 0.0;
+      if (x == 1) gains_[lowest_bit(only)].alone += weight;
+      const double gain = weight * shares_(x, y), last = y == 0 ? weight : 0.0;
       for (std::uint64_t rest = only; rest != 0; rest &= rest - 1) {
-        values[lowest_bit(rest)] += gain;
-        if (y == 0) last[lowest_bit(rest)] += weight;
+        Gain& of_column = gains_[lowest_bit(rest)];
+        of_column.value += gain;
+        of_column.last += last;
       }
     }
     none_ = none;
     for (std::uint64_t rest = failed; rest != 0; rest &= rest - 1) {
-      const std::size_t at = lowest_bit(rest);
-      values[at] -= lost;
-      alone[at] -= none;
-      if (y == 1) last[at] -= total;
+      Gain& of_column = gains_[lowest_bit(rest)];
+      of_column.value -= lost;
+      of_column.alone -= none;
+      if (y == 1) of_column.last -= total;
     }
   }
 
   void write(std::size_t node, std::size_t row) {
     const double* value = value_.data() + node * outputs_;
-    const std::size_t columns = trees_.columns();
     for (std::size_t k = 0; k < outputs_; ++k) base_(row, k) += value[k] * none_;
-    for (std::size_t q = 0; q < 3; ++q) {
-      for (std::size_t at = 0; at < used_; ++at) {
-        double* sums = sums_.data() + ((row * 3 + q) * columns + column_of_[at]) * outputs_;
-        for (std::size_t k = 0; k < outputs_; ++k) sums[k] += value[k] * gains_[q][at];
-      }
+    Gain* const sums = &total_[row * trees_.columns() * outputs_];
+    for (std::uint64_t rest = touched_; rest != 0; rest &= rest - 1) {
+      const std::size_t at = lowest_bit(rest);
+      Gain* const of_column = sums + column_of_[at] * outputs_;
+      for (std::size_t k = 0; k < outputs_; ++k) of_column[k].add(gains_[at], value[k]);
     }
   }
 
@@ -302,8 +332,10 @@ class Joint {
   // at a leaf: weights of the background's segments, those that a segment of rows meets, and gains of columns
   std::vector<double> weight_;
   std::vector<std::size_t> met_;
-  std::array<std::array<double, kMost>, 3> gains_{};
+  std::array<Gain, kMost> gains_{};
+  std::uint64_t touched_ = 0;
   double none_ = 0.0;
+  std::vector<Gain> total_;  // (rows, columns, outputs)
 };
 
 // Add to base (rows, outputs) and sums (rows, 3, columns, outputs) what trees contribute: the values, alone, and last.
@@ -321,9 +353,10 @@ void add_joint_contributions(const Trees& trees, Matrix value, std::size_t first
               sums.shape(2) == columns && sums.shape(3) == outputs,
           "base must be (rows, outputs) and sums (rows, 3, columns, outputs)");
   if (rows == 0 || background.shape(1) == 0) return;
-  [[maybe_unused]] const FlushToZero flush;
+  // no `FlushToZero`: thresholds may be the numbers next to 0
   Joint joint(trees, value, x, background, weights, base, sums);
   for (std::size_t tree = first; tree < end; ++tree) joint.add(trees.roots()[tree]);
+  joint.write();
 }
 
 }  // namespace
