@@ -36,9 +36,8 @@ def text(result: dict) -> str:
         for pair, ratio in case["ratios"].items():
             lines.append(_ratio(case["case"], pair, ratio))
         if "apart" in case:
-            lines.append(
-                f"| limes, joint law, less shap, 100 rows | {case['case']} | {case['apart']:.0e} of the largest | | | | |"
-            )
+            apart = f"{case['apart']:.0e} of the largest apart"
+            lines.append(f"| limes, joint law, and shap, 100 rows | {case['case']} | {apart} | | | | |")
     return "\n".join([*lines, "", *_goals(result)])
 
 

@@ -1,4 +1,4 @@
-"""One engine on one task, in a process of its own: ``python -m benchmarks.contributions.worker FILE ENGINE``."""
+"""One engine on one task in its own process: ``python -m benchmarks.contributions.worker FILE ENGINE``."""
 
 from __future__ import annotations
 
