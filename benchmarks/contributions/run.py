@@ -18,7 +18,7 @@ from benchmarks.contributions.cases import MAKERS, Task
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
-ROUNDS = 5
+ROUNDS = 3
 _COMMAND = "python -m benchmarks contributions"
 
 

@@ -8,7 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPRegressor
@@ -146,3 +151,40 @@ def test_other_forms_coalition_by_coalition(name, bandwidth):
     model, ask = READ[name]
     ask = ask or (lambda m, x: m.predict_proba(x))
     check(*account_of(model, bandwidth=bandwidth), lambda x: ask(model, x).reshape(len(x), -1))
+
+
+def test_missing_values_and_categories():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.integers(0, 5, 200).astype(float), X[:200, :2]])
+    x[rng.random(x.shape) < 0.15] = np.nan
+    y = np.nan_to_num(x[:, 1]) * (x[:, 0] == 2) + np.isnan(x[:, 2])
+    model = HistGradientBoostingRegressor(max_iter=20, categorical_features=[0], min_samples_leaf=5).fit(x, y)
+    rows = np.array([[2.0, np.nan, 0.5], [np.nan, 1.0, np.nan], [4.0, 0.1, -1.0]])
+    found = account_of(model, x[:50], rows, bandwidth=0.8, categorical=[0])
+    check(*found, lambda x: model.predict(x).reshape(len(x), -1), rows, x[:50])
+
+
+def test_a_row_has_the_same_bits_alone_and_in_a_batch():
+    for name in ("sklearn", "xgboost"):
+        model, _ = LIBRARIES[name]()
+        for bandwidth in (1.0, np.inf):
+            both = account_of(model, bandwidth=bandwidth)[1].contributions
+            alone = account_of(model, rows=ROWS[1:2], bandwidth=bandwidth)[1].contributions
+            for numbers in ("values", "base_values", "alone", "last"):
+                np.testing.assert_array_equal(getattr(both, numbers)[1:2], getattr(alone, numbers))
+
+
+def test_too_many_coalitions_are_walked_and_functions_are_asked():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(60, 20))
+    model = LogisticRegression().fit(wide, wide[:, 0] > 0)
+    account = account_of(model, wide, wide[:1])[1].contributions
+    assert (account.standard_errors > 0).any()
+    assert (account.calls == 0).all()
+    asked = account_of(lambda x: x[:, 0] * x[:, 1], X[:60])[1].contributions
+    assert (asked.calls > 0).all()
+
+
+def test_exact_accounts_are_shown():
+    _, explanation = account_of(LIBRARIES["sklearn"]()[0])
+    assert "on average around the row" in str(explanation)
