@@ -127,6 +127,20 @@ def add_contributions(
     /,
 ) -> None: ...
 
+# joint_contributions.cpp
+def add_joint_contributions(
+    trees: Trees,
+    value: Floats,
+    first: int,
+    last: int,
+    x: Floats,
+    background: Floats,
+    weights: Floats,
+    base: Floats,
+    sums: Floats,
+    /,
+) -> None: ...
+
 # trees.cpp
 class Trees:
     def __init__(

@@ -220,10 +220,9 @@ def _account(explanation: Explanation, of: str) -> Contributions | None:
         return explanation.contributions
     if of == "coefficients":
         return None
-    account: Contributions | None = vars(explanation).get("contributions")
     fit = explanation.fit
-    if account is not None or fit is None or fit.make().account_seconds > QUICK:
-        return account
+    if explanation.account is not None or fit is None or fit.make().account_seconds > QUICK:
+        return explanation.account
     return fit.exact_contributions()
 
 

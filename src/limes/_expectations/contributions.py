@@ -65,7 +65,7 @@ def exact_contributions(
         return _of_forest(expectation, family, x, cells)
     if isinstance(form, Combination):
         each = zip(form.parts, expectation.parts, strict=True)
-        return _combined(form, [exact_contributions(*part, family, x, cells) for part in each])
+        return combined(form, [exact_contributions(*part, family, x, cells) for part in each])
     size = interacting(form)
     t, weights = quadrature(size)
     laws = _LAWS_AT_ONCE if size > 1 else _LAWS_OF_SUMS
@@ -86,7 +86,7 @@ def _of_forest(
     return RowContributions.exact(base, values, alone, last)
 
 
-def _combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
+def combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
     """Contributions to intercept + Σ_i weights[i] · part_i."""
 
     def total(name: str) -> Floats:

@@ -53,7 +53,7 @@ _TABLES = 4
 # Number of splits of a forest from which on it pays to share a single row among threads.
 _WORTH_SHARING = 25_000
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
-_CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 64, 16_384
+_CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
 
 
 class ForestExpectation(ProductExpectation):

@@ -10,6 +10,7 @@ import numpy as np
 
 from limes._arrays import is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
+from limes._explanation.fit import account_at
 from limes._explanation.view import (
     Line,
     contributions,
@@ -78,11 +79,7 @@ def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
         return explanation.contributions
     if wanted is False:
         return None
-    account: Contributions | None = vars(explanation).get("contributions")
-    fit = explanation.fit
-    if account is not None or fit is None or not fit.shows_accounts(len(explanation)):
-        return account
-    return fit.exact_contributions()
+    return account_at(explanation, range(len(explanation)))
 
 
 def frame_of_effects(effects: Effects, backend: Any) -> Any:
@@ -116,14 +113,17 @@ def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
     several, names = explanation.values.ndim == 3, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    account = None if explanation.fit is None else explanation.fit.exact_contributions()
+    account = explanation.account
+    if account is None and explanation.fit is not None:
+        account = explanation.fit.exact_contributions()
     if account is not None:
         values, base = account.values.copy(), account.base_values.copy()
     else:
         warnings.warn(
             "to_shap() holds coefficients of LIME's surrogate, not Shapley values, as the explanation has no "
-            "exact contributions: shap's plots call their sum f(x), which is the surrogate's prediction, and "
-            "the intercept E[f(X)]; explanation.plot.waterfall() draws both as what they are",
+            "exact contributions, and others were not computed yet: read explanation.contributions first to "
+            "have them. Else shap's plots call the coefficients' sum f(x), which is the surrogate's "
+            "prediction, and the intercept E[f(X)]",
             UserWarning,
             stacklevel=3,
         )

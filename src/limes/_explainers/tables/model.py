@@ -271,6 +271,9 @@ class TabularModel:
     def has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about `QUICK` seconds each."""
         expectation: Any = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            exact = expectation.interventional
+            return exact is not None and bool(exact.seconds <= QUICK)
         if expectation.method != "exact" or expectation.needs_densities or not self.family.by_cell:
             return False
         return bool(expectation.account_seconds(self.family) <= QUICK)
@@ -546,7 +549,14 @@ class _Binding:
         form, method = self.reading.form, self.options.method
         if isinstance(law, JointFamily):
             reading = self._answering()
-            expectation = JointExpectation(law, reading.by_form or reading.ask, self.options.sampling)
+            is_read = reading.by_form is not None
+            expectation = JointExpectation(
+                law,
+                reading.by_form or reading.ask,
+                self.options.sampling,
+                form=reading.form if is_read else None,
+                is_read=is_read,
+            )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
             return self._sampled(reading, expectation, why)
         reason = self.reading.reason or REQUESTED
