@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -27,8 +28,8 @@ def to_shap(e):
 
 
 def saved(e):
-    """The explanation from a file, which has no contributions."""
-    return limes.Explanation.from_json(e.to_json())
+    """The explanation from a file without contributions."""
+    return replace(limes.Explanation.from_json(e.to_json()), account=None)
 
 
 def test_the_output_says_what_it_is():
@@ -59,6 +60,17 @@ def test_base_and_values_add_up_to_the_prediction_or_without_contributions_to_th
     assert not any("surrogate" in name for name in np.ravel(s.output_names))
     s = to_shap(saved(e))
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
+
+
+def test_contributions_that_are_stored_or_sampled_are_kept():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    e = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:3])
+    stored = limes.Explanation.from_json(e.to_json()).to_shap()
+    np.testing.assert_array_equal(stored.values, e.to_shap().values)
+    e = limes.TabularExplainer(lambda rows: rows.iloc[:, 0] * rows.iloc[:, 2], X, max_calls=1024)(X.iloc[:3])
+    s = e.to_shap()
+    np.testing.assert_array_equal(s.values, e.contributions.values)
+    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9)
 
 
 def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():

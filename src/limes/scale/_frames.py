@@ -84,8 +84,9 @@ def explain_frame(
         Columns of the frame that identify rows, copied to the result. None: a column ``row``, counted from 0.
     contributions
         "auto": the explainer's own option, and if that is "auto" exact contributions of models that have
-        these within about two milliseconds a row, without their errors, which are 0. True: contributions of all models, sampled where they are not exact, with
-        their errors; a model that is not read is asked as often again as for its coefficients. False: none.
+        these within about two milliseconds a row, without their errors, which are 0. True: contributions of
+        all models, sampled where they are not exact, with their errors; a model that is not read is asked as
+        often again as for its coefficients. False: none.
 
     Returns
     -------
