@@ -52,9 +52,6 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
 
     The first ``equidistant`` nodes are a constant step apart, and have one offset.
     """
-    if value.size == 1:
-        # numpy rounds a product of complex numbers otherwise where there is one in a row
-        return waves_at(nodes, value.repeat(2), offsets, equidistant)[:, :1]
     count = max(equidistant, 1)
     waves = np.empty((nodes.size, value.size), dtype=np.complex128)
     if not nodes.size:
@@ -361,7 +358,9 @@ class NodeProducts:
             place = np.broadcast_to(np.searchsorted(some, points[rows]), (len(laws), rows.size))
             which, at = np.ascontiguousarray(laws[:, rows]), np.ascontiguousarray(place)
             share = np.ascontiguousarray(shares[:, rows])
-            numbers = [in_parts(g) for g in waves(some)]
+            # numpy rounds products of complex numbers otherwise where there is one in a line
+            both = some.repeat(2) if some.size == 1 else some
+            numbers = [in_parts(g[: some.size]) for g in waves(both)]
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
             add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
             mean[rows], changes[rows] = added, changed
