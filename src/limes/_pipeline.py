@@ -21,6 +21,7 @@ from limes._expectations.moments import (
     Moments,
     RowMoments,
     SampleStatistics,
+    boxed,
     concatenate_moments,
     refusals,
     stack_moments,
@@ -300,6 +301,14 @@ class Fitted:
             concatenate_moments(moments).take(order),
             {place[row]: reason for row, reason in refusals.items() if row in place},
         )
+
+    def without_answers(self) -> Fitted:
+        """The same without the answers to the rows' own draws, which effects need."""
+        sampled = self.sampled
+        if sampled is None:
+            return self
+        none = np.array([boxed(np.empty(0))] * len(self.at_instance), dtype=object)
+        return replace(self, moments=replace(self.moments, sampled=replace(sampled, answers=none)))
 
     @property
     def converged(self) -> Bools:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
+from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from flaws import linear, uniform_table
@@ -63,7 +64,7 @@ def explanation():
 
 
 def test_means_are_means(explanation):
-    result = limes.summary(explanation, rows=2, features=2)
+    result = limes.summary(explanation, rows=2, features=2, of="coefficients")
     size = np.abs(explanation.values)
     np.testing.assert_array_equal(result.mean_abs, size.mean(axis=0))
     np.testing.assert_array_equal(result.spread, size.std(axis=0))
@@ -74,12 +75,41 @@ def test_means_are_means(explanation):
     assert repr(result).startswith("<Summary: 100 rows")
 
 
+@pytest.mark.parametrize("weights", ["bins", "euclidean"])
+def test_exact_contributions_are_summarised_where_they_are_quick(weights):
+    X = uniform_table(3, 60)
+    model = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    explanation = limes.TabularExplainer(model, X, weights=weights)(X[:40])
+    result, account = limes.summary(explanation, cohorts="x0"), explanation.contributions
+    assert result.of == ("contributions" if weights == "bins" else "coefficients")
+    result = limes.summary(explanation, of="contributions", cohorts="x0")
+    np.testing.assert_array_equal(result.mean_abs, np.abs(account.values).mean(axis=0))
+    np.testing.assert_array_equal(result.mean, account.values.mean(axis=0))
+    np.testing.assert_array_equal(result.errors, np.zeros(3))
+    assert "contributions of 40 rows" in str(result)
+    assert "mean |contribution|" in str(result)
+    assert "|contribution|: x" in repr(result)
+    of_coefficients = limes.summary(explanation, of="coefficients")
+    np.testing.assert_array_equal(of_coefficients.mean, explanation.values.mean(axis=0))
+    assert "mean |β|" in str(of_coefficients)
+
+
+def test_errors_of_means_are_those_of_the_rows():
+    X = uniform_table(2, 200)
+    explanation = limes.TabularExplainer(lambda x: np.sin(9 * x[:, 0]) * x[:, 1], X, max_calls=512)(X[:30])
+    result = limes.summary(explanation, of="contributions")
+    account = explanation.contributions
+    expected = np.sqrt((account.standard_errors**2).sum(axis=0)) / 30
+    np.testing.assert_allclose(result.errors, expected, rtol=1e-12)
+    assert (result.errors > 0).all()
+
+
 def test_cohorts_are_a_features_cells_or_given(explanation):
-    result = limes.summary(explanation, cohorts="x0")
+    result = limes.summary(explanation, cohorts="x0", of="coefficients")
     assert sum(c.rows for c in result.cohorts) == 100
     assert {c.name for c in result.cohorts} == {row[0] for row in explanation.conditions}
     labels = np.array(["a", "b"] * 50)
-    given_labels = limes.summary(explanation, cohorts=labels)
+    given_labels = limes.summary(explanation, cohorts=labels, of="coefficients")
     for cohort in given_labels.cohorts:
         own = np.abs(explanation.values[labels == cohort.name])
         np.testing.assert_allclose(cohort.mean_abs, own.mean(axis=0))
@@ -99,6 +129,7 @@ def test_pictures(explanation):
     ("options", "message"),
     [
         ({"rows": 0}, "rows=0"),
+        ({"of": "effects"}, "of='effects' is not one of"),
         ({"features": True}, "features=True"),
         ({"cohorts": ["a"]}, "one label for each of the 100 rows"),
         ({"cohorts": list(range(100))}, "at most 20"),

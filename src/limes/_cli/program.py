@@ -15,10 +15,10 @@ import typer
 from typer.core import TyperGroup
 
 from limes import __version__
-from limes._checks import require, with_options
+from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
 from limes._cli.watching import rows_are_supervised
-from limes._explanation.wording import one_line
+from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes.models._images import Preprocess
     from limes.scale._sources import Source
+    from limes.scale._summary import OutputMeans
     from limes.scale._tables import RunSummary
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -353,6 +354,15 @@ def explain_table(
         list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
+    contributions: Annotated[
+        bool | None,
+        typer.Option(
+            "--contributions/--no-contributions",
+            help="Columns that add up to the prediction, or none (--no-contributions). Default: where they "
+            "are exact within 2 ms a row.",
+            show_default=False,
+        ),
+    ] = None,
     engine: Annotated[str, typer.Option(help="local, dask or spark.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a running cluster; default: workers on this machine.")
@@ -408,6 +418,7 @@ def explain_table(
             run=run,
             layout=layout,
             keys=key or [],
+            contributions="auto" if contributions is None else contributions,
             rows_per_part=rows_per_part,
             engine=engine,
             cluster=cluster,
@@ -457,10 +468,12 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
     distinct, is_exact = summary.distinct
     about = "" if is_exact else "about "
     typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
-    lines = Table("column", "mean |β|")
-    largest = sorted(summary.mean_sizes.items(), key=lambda pair: -pair[1])
-    for name, size in largest[:_SHOWN]:
-        lines.add_row(Text(one_line(name)), f"{size:.4g}")  # text: a name in brackets is no markup
+    sizes, shares = summary.mean_sizes, summary.mean_contributions
+    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |β|")
+    largest = sorted(sizes, key=lambda name: -(shares[name][0] if shares else sizes[name]))
+    for name in largest[:_SHOWN]:
+        cells = [estimate_text(*shares[name])] if shares else []
+        lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
     if distinct:
         rich.print(lines)
     for text in getattr(explainer, "model_warnings", ()):
@@ -472,6 +485,56 @@ def _print(summary: RunSummary, explainer: Any, out: str) -> None:
         typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
     if summary.repeated:
         typer.secho(one_line(summary.repeated), fg="yellow")
+
+
+@app.command()
+def summary(
+    out: Annotated[str, typer.Argument(help="A folder of explain-table.")],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option(help="A class, or what is predicted. Default: all; of two classes the second."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many columns to show.")] = _SHOWN,
+) -> None:
+    """Show what matters in a table of explanations: mean contributions of its columns, largest first."""
+    require("pyarrow", "limes summary", package="'limes[scale]'")
+    from limes.scale._summary import means_of, parts_of
+
+    outputs = means_of(parts_of(out))
+    names = [its.output for its in outputs]
+    if output is not None and output not in names:
+        raise InputError(
+            f"--output {output}: no such output{did_you_mean(output, names)}; it has {listed(names)}"
+        )
+    usual = names[1:] if len(names) == 2 else names
+    for its in outputs:
+        if its.output in (usual if output is None else [output]):
+            _print_means(its, top)
+
+
+def _print_means(its: OutputMeans, top: int) -> None:
+    import rich
+    from rich.table import Table
+    from rich.text import Text
+
+    name = "prediction" if its.output == "output" else f"output {one_line(its.output)}"
+    typer.echo(f"{name}: means of {count(its.rows, 'row')}")
+    lines, order = Table(), its.order[:top]
+    lines.add_column("column", overflow="fold")
+    columns: list[list[Any]] = [[Text(one_line(its.features[j])) for j in order]]
+    for kind, (size, value, error) in its.means.items():
+        word = {"contribution": "contribution", "value": "β"}[kind]
+        lines.add_column(f"mean\n|{word}|", justify="right")
+        lines.add_column(f"mean\n{word}", justify="right")
+        columns.append([estimate_text(size[j], error[j]) for j in order])
+        signed = estimates(value[order].tolist(), error[order].tolist(), 3)
+        columns.append([" ".join(pair if error.any() else pair[:1]) for pair in signed])
+    for cells in zip(*columns, strict=True):
+        lines.add_row(*cells)
+    rich.print(lines)
+    if top < len(its.features):
+        typer.echo(f"{len(its.features) - top} smaller columns: --top {len(its.features)}")
 
 
 @app.command()

@@ -1,4 +1,6 @@
-r"""Summaries of many explanations: mean |β| with its spread, a few rows to inspect, and cohorts.
+r"""Summaries of many explanations: mean sizes with their spread, a few rows to inspect, and cohorts.
+
+β are contributions where these are exact, else coefficients.
 
 The rows are SP-LIME's pick, whose explanations show most of what the model uses. Row i *shows* the k features
 with its largest |β_ij|. With importances I_j = √Σ_i |β_ij|, a set V of rows has the coverage
@@ -20,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects
-from limes._checks import is_count
+from limes._checks import check_choice, is_count
 from limes._explanation import Explanation
+from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
+from limes._explanation.fit import QUICK
 from limes._explanation.view import output_position, output_title
 from limes.exceptions import InputError
 
@@ -64,14 +68,18 @@ class Cohort:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Summary(Printable):
-    """Coefficients of n rows and one output; arrays are (d,), features in their own order.
+    """Contributions or coefficients β of n rows and one output; arrays are (d,), features in their own order.
 
     Attributes
     ----------
+    of
+        What β are: "contributions" or "coefficients".
     mean_abs, spread
         Mean of |β| over rows, and its standard deviation.
     mean, low, high
         Mean of β, and the 10 % and 90 % quantiles over rows.
+    errors
+        Standard errors of both means from the sampling of these rows, 0 where exact.
     positive
         Share of rows with β > 0.
     pick
@@ -83,11 +91,13 @@ class Summary(Printable):
     names: tuple[str, ...]
     output: str
     rows: int
+    of: str
     mean_abs: Floats
     spread: Floats
     mean: Floats
     low: Floats
     high: Floats
+    errors: Floats
     positive: Floats
     pick: Pick
     cohorts: tuple[Cohort, ...]
@@ -109,14 +119,14 @@ class Summary(Printable):
             "feature": [self.names[j] for j in order],
             **{
                 name: getattr(self, name)[order].tolist()
-                for name in ("mean_abs", "spread", "mean", "low", "high", "positive")
+                for name in ("mean_abs", "spread", "mean", "low", "high", "errors", "positive")
             },
         }
         return {**columns, **{f"mean_abs, {c.name}": c.mean_abs[order].tolist() for c in self.cohorts}}
 
     def __repr__(self) -> str:
         first = ", ".join(f"{self.names[j]} {self.mean_abs[j]:.3g}" for j in self.order()[:3])
-        return f"<Summary: {self.rows} rows, {self.output}; mean |β|: {first}>"
+        return f"<Summary: {self.rows} rows, {self.output}; mean |{self.of[:-1]}|: {first}>"
 
     def _card(self) -> Card:
         card: Card = drawer("diagnostics").summary_card(self)
@@ -134,8 +144,9 @@ def summary(
     cohorts: Any = None,
     rows: int = 5,
     features: int = 5,
+    of: str = "auto",
 ) -> Summary:
-    """Summarise many rows: sizes of coefficients, how much they differ, and which rows to inspect.
+    """Summarise many rows: what matters, how much that differs, and which rows to inspect.
 
     Mean |β_j| over rows with its standard deviation; a pick of ``rows`` rows that together show the most
     important features (SP-LIME, greedy, with a bound on what the best pick could cover); means by cohort.
@@ -150,11 +161,15 @@ def summary(
         A feature's name (its conditions are the cohorts), or a label for each row, (n,).
     rows, features
         Number of rows to pick, and number of features that a row shows.
+    of
+        What β are: "contributions", which calls a model whose contributions are not known, or
+        "coefficients". "auto": contributions that are known, or exact within two milliseconds a row, else
+        coefficients.
 
     Raises
     ------
     InputError
-        If there are no rows, or ``cohorts`` does not fit.
+        If there are no rows, or ``cohorts`` does not fit; as `Explanation.contributions`.
 
     References
     ----------
@@ -177,22 +192,38 @@ def summary(
         if not is_count(value):
             raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
     one = explanation[..., output_position(explanation, output, None)]
-    values = one.values
+    account = _account(one, check_choice("of", of, ("auto", "contributions", "coefficients")))
+    values, errors = one.values, one.standard_errors
+    if account is not None:
+        values, errors = account.values, account.standard_errors
     size = np.abs(values)
     low, high = np.quantile(values, [0.1, 0.9], axis=0)
     return Summary(
         names=one.feature_names,
         output=output_title(one, 0),
         rows=len(one),
+        of="coefficients" if account is None else "contributions",
         mean_abs=size.mean(axis=0),
         spread=size.std(axis=0),
         mean=values.mean(axis=0),
         low=low,
         high=high,
+        errors=np.sqrt((errors**2).sum(axis=0)) / len(one),
         positive=(values > 0).mean(axis=0),
         pick=greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows),
         cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
     )
+
+
+def _account(explanation: Explanation, of: str) -> Contributions | None:
+    if of == "contributions":
+        return explanation.contributions
+    if of == "coefficients":
+        return None
+    account, fit = explanation.account, explanation.fit
+    if account is not None or fit is None or not fit.shows or fit.make().account_seconds > QUICK:
+        return account
+    return fit.exact_contributions()
 
 
 def _labels(explanation: Explanation, cohorts: Any) -> Objects:

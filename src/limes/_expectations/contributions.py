@@ -27,8 +27,8 @@ from limes.exceptions import ModelError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._trees import Forest
 
-# Nodes t and columns of the laws that are tabulated together
-_LAWS_AT_ONCE = 1 << 12
+# Nodes t and columns of the laws that are tabulated together; sums have few numbers of each
+_LAWS_AT_ONCE, _LAWS_OF_SUMS = 1 << 12, 1 << 16
 # Most nodes: 64 columns that all interact need no more. Of more columns the total shows the error, and must
 # be as near to the prediction as the last number, as a share of the answers
 _MOST_NODES, _TOTAL = 32, 1e-9
@@ -66,8 +66,10 @@ def exact_contributions(
     if isinstance(form, Combination):
         each = zip(form.parts, expectation.parts, strict=True)
         return _combined(form, [exact_contributions(*part, family, x, cells) for part in each])
-    t, weights = quadrature(interacting(form))
-    step = max(1, _LAWS_AT_ONCE // (t.size * x.shape[1])) if family.by_cell else 1
+    size = interacting(form)
+    t, weights = quadrature(size)
+    laws = _LAWS_AT_ONCE if size > 1 else _LAWS_OF_SUMS
+    step = max(1, laws // (t.size * x.shape[1])) if family.by_cell else 1
     blocks = [slice(start, start + step) for start in range(0, len(x), step)]
     return RowContributions.joined(
         [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]

@@ -55,8 +55,8 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
 
     _form: Softmax
 
-    def account_seconds(self, columns: int) -> float:
-        return 0.15 * columns
+    def account_seconds(self, family: ProductFamily) -> float:
+        return 0.15 * len(family.marginals)
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""

@@ -344,9 +344,9 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
-    def account_seconds(self, columns: int) -> float:
+    def account_seconds(self, family: ProductFamily) -> float:
         # measured: nodes of the quadrature, and of t, and columns each grow with the columns
-        return float(0.02 * (columns / 20) ** 3.5)
+        return float(0.02 * (len(family.marginals) / 20) ** 3.5)
 
     @abstractmethod
     def _tabulate(self, columns: Sequence[RangedColumn]) -> Store:

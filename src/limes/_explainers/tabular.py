@@ -237,6 +237,11 @@ class TabularExplainer(Described):
     has_rules = False
 
     @property
+    def has_quick_contributions(self) -> bool:
+        """Whether rows have exact contributions within about two milliseconds: long tables show these."""
+        return self._model.has_quick_contributions
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self._background.names
@@ -302,7 +307,9 @@ class TabularExplainer(Described):
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
-        fits = partial(model.fits, rows, cells, fitted, predictions)
+        # of long tables the answers to rows' own draws would fill the memory
+        kept = fitted if model.keeps_answers else fitted.without_answers()
+        fits = partial(model.fits, rows, cells, kept, predictions)
         reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
@@ -323,9 +330,7 @@ class TabularExplainer(Described):
                 fitted.surrogate.coef.shape,
                 is_read=not (fitted.sampled is not None or reason),
                 shows=self._options.sampling.contributions is not False,
-            )
-            if model.keeps_fits
-            else None,
+            ),
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:

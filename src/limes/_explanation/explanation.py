@@ -74,8 +74,7 @@ class Explanation(Page):
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
     calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls for this row alone; whether the row is exact, or its standard errors reached the
-        accuracy, see ``converged``; warnings about the row.
+        Model calls for this row alone; whether it is exact or accurate, see ``converged``; its warnings.
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
@@ -485,14 +484,16 @@ class Explanation(Page):
         """
         return drawer("inputs").heatmap(self, output, of)  # type: ignore[no-any-return]
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+    def to_frame(
+        self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas", *, contributions: Any = "auto"
+    ) -> Any:
         """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row (its position), id (its name), feature, condition, data (as text, null where
-        missing), output, value, standard_error, prediction and fidelity (R²). `backend` is "pandas", "polars"
-        or "pyarrow".
+        Its columns are row (position), id (name), feature, condition, data (a text, null where missing),
+        output, value, standard_error, prediction, fidelity (R²); and contribution, contribution_error, alone,
+        last, base if these are known, or exact and quick: True computes them, False leaves them out.
         """
-        return drawer("exports").to_frame(self, backend)
+        return drawer("exports").to_frame(self, backend, contributions)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""

@@ -120,9 +120,11 @@ class Interaction(_Drawn):
 
 # Rows whose effects are computed together, the most that are cached
 ROWS_TOGETHER = 1000
+# Seconds a row within which long tables and summaries have exact contributions unasked
+QUICK = 2e-3
 # Seconds that contributions may add to a table, a page or a file, about; most rows of those that take next to
 # no time; most rows whose contributions are estimated for one
-_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 1000, 20
+_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 10_000, 20
 
 
 class Effects(Sequence[Effect], _Drawn):

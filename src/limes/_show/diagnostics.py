@@ -401,7 +401,7 @@ def summary_table(summary: Summary, width: int) -> Group:
         grid.add_column(name, justify="left" if name in ("feature", "") else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
         grid.add_row(*cells)
-    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.of} of {summary.rows:,} rows")
     return Group(head, grid, *_summary_remarks(summary, len(order)))
 
 
@@ -409,7 +409,7 @@ def summary_card(summary: Summary) -> Card:
     order = summary.order()[:MAX_FEATURES]
     columns = {"feature": [one_line(summary.names[j]) for j in order], **_summary_columns(summary, order)}
     return Card(
-        title=f"{summary.output}: {summary.rows:,} rows",
+        title=f"{summary.output}: {summary.of} of {summary.rows:,} rows",
         columns=list(columns),
         rows=[list(cells) for cells in zip(*columns.values(), strict=True)],
         remarks=[text.plain for text in _summary_remarks(summary, len(order))],
@@ -420,13 +420,16 @@ def _summary_columns(summary: Summary, order: list[int]) -> dict[str, list[str]]
     # a standard deviation over rows is 0 where it is rounding
     constant = [is_constant(float(summary.spread[j]) ** 2, summary.mean_abs[j]) for j in order]
     spreads = np.where(constant, 0.0, summary.spread[order]).tolist()
+    size, mean, above = "mean |β|", "mean β", "β > 0"
+    if summary.of == "contributions":
+        size, mean, above = "mean |contribution|", "mean", "> 0"
     return {
-        "mean |β|": [number(summary.mean_abs[j], 3) for j in order],
+        size: [number(summary.mean_abs[j], 3) for j in order],
         "± spread": [number(spread, 2) for spread in spreads],
-        "mean β": signed_column(summary.mean[order], 3),
+        mean: signed_column(summary.mean[order], 3),
         "10 %": signed_column(summary.low[order], 3),
         "90 %": signed_column(summary.high[order], 3),
-        "β > 0": [f"{summary.positive[j]:.0%}" for j in order],
+        above: [f"{summary.positive[j]:.0%}" for j in order],
     }
 
 
@@ -453,19 +456,19 @@ class SummaryPlots:
     summary: Summary
 
     def importance(self, *, ax: Axes | None = None, max_features: int = 12) -> Axes:
-        """Draw mean |β| as bars, with one standard deviation over rows to each side."""
+        """Draw mean sizes as bars, with one standard deviation over rows to each side."""
         summary, order = self.summary, self.summary.order()[:max_features]
         axes = axes_or_new(ax, (6.5, 1.3 + 0.34 * len(order)))
         positions, sizes, spread = np.arange(len(order)), summary.mean_abs[order], summary.spread[order]
         axes.barh(positions, sizes, color=FULL, height=0.66, zorder=2)
         reach = [np.minimum(spread, sizes), spread]
         error_bars(axes, sizes, positions, xerr=reach, elinewidth=1.0, capsize=2.5)
-        label = "mean |coefficient|, lines: one standard deviation over rows"
+        label = f"mean |{summary.of[:-1]}|, lines: one standard deviation over rows"
         self._label(axes, order, label, f"{summary.rows:,} rows")
         return axes
 
     def cohorts(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
-        """Draw mean |β| of each cohort, one dot a cohort.
+        """Draw mean sizes of each cohort, one dot a cohort.
 
         Raises
         ------
@@ -486,7 +489,7 @@ class SummaryPlots:
                 label=f"{shorten(cohort.name, 34)} ({cohort.rows:,})",
                 zorder=3,
             )
-        self._label(axes, order, "mean |coefficient| of a cohort", "cohorts")
+        self._label(axes, order, f"mean |{summary.of[:-1]}| of a cohort", "cohorts")
         legend(axes, loc="lower right")
         return axes
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import is_wide
-from limes._checks import did_you_mean, is_count, require
+from limes._checks import check_choice, did_you_mean, is_count, require
+from limes._explanation.fit import account_at
 from limes._explanation.view import (
     Line,
     contributions,
@@ -24,13 +25,15 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
     from limes._explanation.fit import Effects
 
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(explanation: Explanation, backend: Any) -> Any:
+def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
     nw = _frames(backend)
+    account = _account(explanation, contributions)
     values = with_outputs(explanation.values, explanation)
     rows, features, outputs = (axis.ravel().tolist() for axis in np.indices(values.shape))
     cells = list(zip(rows, features, strict=True))
@@ -43,6 +46,11 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
         array = with_outputs(array, explanation)
         return np.broadcast_to(array if array.ndim == 3 else array[:, None], values.shape).ravel().tolist()
 
+    def of_account(**names: str) -> dict[str, tuple[Any, list[Any]]]:
+        if account is None:
+            return {}
+        return {name: (nw.Float64(), numbers(getattr(account, key))) for name, key in names.items()}
+
     columns: dict[str, tuple[Any, list[Any]]] = {
         "row": (nw.Int64(), rows),
         "id": (nw.Int64() if whole else nw.String(), [names[i] for i in rows]),
@@ -52,6 +60,8 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
         "output": (nw.String(), [_encodable(explanation.output_names[k]) for k in outputs]),
         "value": (nw.Float64(), numbers(explanation.values)),
         "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
+        **of_account(contribution="values", contribution_error="standard_errors", alone="alone", last="last"),
+        **of_account(base="base_values"),
         "prediction": (nw.Float64(), numbers(explanation.predictions)),
         "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
     }
@@ -59,6 +69,17 @@ def to_frame(explanation: Explanation, backend: Any) -> Any:
     return nw.from_dict(
         {name: cells for name, (_, cells) in columns.items()}, schema, backend=backend
     ).to_native()
+
+
+def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
+    """Contributions: those that are known or exact and quick for "auto", all for True, none for False."""
+    if not isinstance(wanted, bool):
+        check_choice("contributions", wanted, ("auto",))
+    if wanted is True:
+        return explanation.contributions
+    if wanted is False:
+        return None
+    return account_at(explanation, range(len(explanation)))
 
 
 def frame_of_effects(effects: Effects, backend: Any) -> Any:
@@ -92,7 +113,9 @@ def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
     several, names = explanation.values.ndim == 3, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    account = None if explanation.fit is None else explanation.fit.exact_contributions()
+    account = explanation.account
+    if account is None and explanation.fit is not None:
+        account = explanation.fit.exact_contributions()
     if account is not None:
         values, base = account.values.copy(), account.base_values.copy()
     else:

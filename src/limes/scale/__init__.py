@@ -4,5 +4,6 @@
 """
 
 from limes.scale._frames import explain_frame
+from limes.scale._summary import summarize
 
-__all__ = ["explain_frame"]
+__all__ = ["explain_frame", "summarize"]

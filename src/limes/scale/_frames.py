@@ -11,7 +11,8 @@ a code a line, since all texts of an explanation are names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -25,6 +26,8 @@ from limes.exceptions import CellError, InputError, LimesError
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
+    from limes._explanation.fit import Fit
 
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
 _BLOCK = 512
@@ -32,17 +35,39 @@ _BLOCK = 512
 _LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
-_FIRST = {"output": _TEXT, "prediction": _FLOAT, "intercept": _FLOAT}
 _METHODS = ("exact", "sampled")
 _LAST = {"method": _TEXT, "error": _TEXT}
+# Numbers of a column, by their names in the long layout; the wide one puts `WIDE` before the column's name.
+# With "contribution_error" there, columns "x" and "error_x" would give two columns of one name
+_OF_COEFFICIENTS = ("value", "standard_error")
+_OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "exact": ("contribution",),
+    "all": ("contribution", "contribution_error"),
+}
+ERRORS = {"contribution": "contribution_error", "value": "standard_error"}
+WIDE = {
+    "contribution": "contribution",
+    "contribution_error": "error_contribution",
+    "value": "value",
+    "standard_error": "se",
+}
 
 
 # limes.TabularExplainer, or limes.SparseExplainer of a table's columns
 Explainer: TypeAlias = Any
+# What is asked for, and what a table then has: no contributions, exact ones, or all with their errors
+Wanted: TypeAlias = Literal["auto"] | bool
+Account: TypeAlias = Literal["none", "exact", "all"]
 
 
 def explain_frame(
-    frame: Any, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str] | None = None
+    frame: Any,
+    explainer: Explainer,
+    layout: str = "wide",
+    *,
+    keys: Sequence[str] | None = None,
+    contributions: Wanted = "auto",
 ) -> Any:
     """Explain every row of a frame; rows that fail carry an error message, the rest are explained.
 
@@ -57,32 +82,43 @@ def explain_frame(
         line in either.
     keys
         Columns of the frame that identify rows, copied to the result. None: a column ``row``, counted from 0.
+    contributions
+        "auto": exact contributions of models that have these within about two milliseconds a row, without
+        their errors, which are 0. True: contributions of all models, sampled where they are not exact, with
+        their errors; a model that is not read is asked as often again as for its coefficients. False: none.
 
     Returns
     -------
     frame
         A frame of the same library, rows in order; in pandas each line has the index of its row. Columns:
 
-        ================== ======== ==========================================================
-        keys, or ``row``            as in the frame, or int64
-        ``output``         text     name of the output; null where there is an error
-        ``prediction``     float64  of the model at the row, in the output's units
-        ``intercept``      float64  of the surrogate, in the output's units
-        ``rule``           text     of sparse explanations only
-        ``value_<name>``   float64  coefficient of a column: wide only
-        ``se_<name>``      float64  its standard error, 0 where exact: wide only
-        ``feature``        text     long only; so are ``condition`` (text), ``value`` and
-                                    ``standard_error`` (float64)
-        ``method``         text     "exact" or "sampled"
-        ``error``          text     why the row has no explanation, else null
-        ================== ======== ==========================================================
+        ============================== ======== ==========================================================
+        keys, or ``row``                        as in the frame, or int64
+        ``output``                     text     name of the output; null where there is an error
+        ``prediction``                 float64  of the model at the row, in the output's units
+        ``base``                       float64  the model's average around the row: base and contributions
+                                                add up to the prediction
+        ``intercept``                  float64  of the surrogate, in the output's units
+        ``rule``                       text     of sparse explanations only
+        ``contribution_<name>``        float64  contribution of a column: wide only
+        ``error_contribution_<name>``  float64  its standard error: wide only, with ``contributions=True``
+        ``value_<name>``               float64  coefficient of a column: wide only
+        ``se_<name>``                  float64  its standard error, 0 where exact: wide only
+        ``feature``                    text     long only; so are ``condition`` (text), ``contribution``,
+                                                ``contribution_error``, ``value`` and ``standard_error``
+                                                (float64)
+        ``method``                     text     "exact" or "sampled"
+        ``error``                      text     why the row has no explanation, else null
+        ============================== ======== ==========================================================
 
-        Numbers of a row with an error are null (NaN in pandas).
+        Numbers of a row with an error are null (NaN in pandas), and so are contributions that are not exact
+        with "auto".
 
     Raises
     ------
     InputError
         The frame, not a row, is wrong: it lacks a column, or a key has the name of a column of the result.
+        Or contributions are asked for of rules, which have none.
 
     Examples
     --------
@@ -94,12 +130,18 @@ def explain_frame(
     [1.0, 1.0, nan, 1.0]
     >>> result["error"].notna().tolist()
     [False, False, True, False]
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit(table, [0.0, 2.0, 2.0, 5.0])
+    >>> result = limes.scale.explain_frame(table, limes.TabularExplainer(tree, table))
+    >>> (result["base"] + result["contribution_a"] + result["contribution_b"]).round(6).tolist()
+    [0.0, 2.0, 2.0, 5.0]
     """
     if not hasattr(explainer, "feature_names"):
         raise InputError(
             f"explain_frame(frame, explainer) needs an explainer of tables, got {type(explainer).__name__}"
         )
-    schema = schema_of(explainer, layout)
+    account = account_of(explainer, contributions)
+    schema = schema_of(explainer, layout, account)
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -111,7 +153,8 @@ def explain_frame(
     check_keys(keys or (), schema)
     check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
     with one_blas_thread_in_models():
-        pieces = [*_explained(table.select(explainer.feature_names), explainer.reproducible)]
+        rows = table.select(explainer.feature_names)
+        pieces = [*_explained(rows, explainer.reproducible, account)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}
     groups = [_explained_lines(good, layout)] if good else []
@@ -136,16 +179,41 @@ def error_text(text: str) -> str:
     return shorten(ends, _LONGEST)
 
 
-def schema_of(explainer: Explainer, layout: str) -> dict[str, Any]:
+def account_of(explainer: Explainer, contributions: Wanted) -> Account:
+    """Which contributions a table has that is explained with this option."""
+    if not isinstance(contributions, bool):
+        check_choice("contributions", contributions, ("auto",))
+    if explainer.has_rules:
+        if contributions is True:
+            raise InputError("contributions=True: a rule has no contributions; use a TabularExplainer")
+        return "none"
+    if contributions == "auto":
+        return "exact" if explainer.has_quick_contributions else "none"
+    return "all" if contributions else "none"
+
+
+def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, Any]:
     """Columns of the result and their types, without the keys."""
+    kinds = [*_OF_ACCOUNT[account], *_OF_COEFFICIENTS]
     if check_choice("layout", layout, ("wide", "long")) == "wide":
-        cells: dict[str, Any] = {
-            f"{kind}_{name}": _FLOAT for kind in ("value", "se") for name in explainer.feature_names
-        }
+        names = [f"{WIDE[kind]}_{name}" for kind in kinds for name in explainer.feature_names]
+        cells: dict[str, Any] = dict.fromkeys(names, _FLOAT)
     else:
-        cells = {"feature": _TEXT, "condition": _TEXT, "value": _FLOAT, "standard_error": _FLOAT}
+        cells = {"feature": _TEXT, "condition": _TEXT, **dict.fromkeys(kinds, _FLOAT)}
+    base = {} if account == "none" else {"base": _FLOAT}
     rule = {"rule": _TEXT} if explainer.has_rules else {}
-    return {**_FIRST, **rule, **cells, **_LAST}
+    return {"output": _TEXT, "prediction": _FLOAT, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
+
+
+def numbers_of(lines: Any, kind: str, features: Sequence[str]) -> Floats | None:
+    """Numbers of a kind of lines without an error, in either layout, (rows and outputs, d); None without."""
+    if "feature" in lines.columns:
+        names = [kind] if kind in lines.columns else []
+    else:
+        names = [name for f in features if (name := f"{WIDE[kind]}_{f}") in lines.columns]
+    if not names:
+        return None
+    return np.column_stack([lines[name].to_numpy() for name in names]).reshape(-1, len(features))
 
 
 def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:
@@ -165,7 +233,42 @@ def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:
             raise InputError(f"the key {key!r} has the name of a column of the result: rename it")
 
 
-def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanation | str]]:
+class _Explained(NamedTuple):
+    """An explanation with contributions (n, d, k), their errors, and bases (n, k), as far as it has them."""
+
+    explanation: Explanation
+    base: Floats | None = None
+    contribution: Floats | None = None
+    contribution_error: Floats | None = None
+
+    @classmethod
+    def of(cls, explanation: Explanation, account: Account) -> _Explained:
+        if account == "none":
+            return cls(explanation)
+        if account == "all":
+            its = explanation.contributions
+            numbers = (its.base_values, its.values, its.standard_errors)
+            return cls(explanation, *(with_outputs(each, explanation) for each in numbers))
+        values = with_outputs(explanation.values, explanation)
+        base, contribution = np.full_like(values[:, 0], np.nan), np.full_like(values, np.nan)
+        assert explanation.fit is not None  # noqa: S101 - models that are read keep their fits
+        for at, its in _exact(explanation.fit, np.arange(len(values))):
+            base[at] = with_outputs(its.base_values, explanation)
+            contribution[at] = with_outputs(its.values, explanation)
+        return cls(explanation, base, contribution)
+
+
+def _exact(fit: Fit, at: Ints) -> Iterator[tuple[Ints, Contributions]]:
+    """Yield exact contributions of rows at these positions, without the rows that have none."""
+    its = replace(fit, rows=fit.rows[at]).exact_contributions()
+    if its is not None:
+        yield at, its
+    elif at.size > 1:
+        for half in np.array_split(at, 2):
+            yield from _exact(fit, half)
+
+
+def _explained(rows: Any, explainer: Explainer, account: Account) -> Iterator[tuple[Ints, _Explained | str]]:
     """Yield positions of rows that were explained together, or of one row and its error."""
     # all rows are tried at once; a CellError names all rows at fault, so the rest is one more try; after any
     # other error blocks are tried, and halved down to the row
@@ -175,7 +278,8 @@ def _explained(rows: Any, explainer: Explainer) -> Iterator[tuple[Ints, Explanat
         first, end = int(positions[0]), int(positions[-1]) + 1
         some = rows[first:end] if end - first == len(positions) else rows[positions]
         try:
-            yield positions, explainer(nw.maybe_reset_index(some).to_native(), progress=False)
+            explanation = explainer(nw.maybe_reset_index(some).to_native(), progress=False)
+            yield positions, _Explained.of(explanation, account)
         except CellError as error:
             for position, reason in error.rows.items():
                 yield positions[[position]], error_text(f"InputError: {reason}")
@@ -219,36 +323,45 @@ class _Lines(NamedTuple):
         return frame.with_columns(nulls).select([*schema])
 
 
-def _explained_lines(pieces: Sequence[tuple[Ints, Explanation]], layout: str) -> _Lines:
+def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> _Lines:
     """The lines of rows, by their positions (n,) in the frame."""
-    first = pieces[0][1]
+    explanations = [piece.explanation for _, piece in pieces]
+    first = explanations[0]
 
     def joined(name: str) -> Floats:
-        return np.concatenate([with_outputs(getattr(piece, name), piece) for _, piece in pieces])
+        return np.concatenate([with_outputs(getattr(each, name), each) for each in explanations])
 
-    values, errors = joined("values"), joined("standard_errors")
+    accounts = {
+        name: np.concatenate([getattr(piece, name) for _, piece in pieces])
+        for name in ("base", *_OF_ACCOUNT["all"])
+        if getattr(pieces[0][1], name) is not None
+    }
+    values = joined("values")
     n, d, k = values.shape
     times = 1 if layout == "wide" else d  # lines of a row and output
-    methods = [_METHODS.index(method) for _, piece in pieces for method in piece.row_methods]
+    methods = [_METHODS.index(method) for each in explanations for method in each.row_methods]
     columns: dict[str, Floats | _Texts] = {
         "output": _Texts(first.output_names, np.tile(np.repeat(np.arange(k), times), n)),
         "prediction": np.repeat(joined("predictions").ravel(), times),
         "intercept": np.repeat(joined("intercepts").ravel(), times),
         "method": _Texts(_METHODS, np.repeat(methods, k * times)),
     }
-    rules = [text for _, piece in pieces if piece.certificates for text in piece.rules()]
+    if "base" in accounts:
+        columns["base"] = np.repeat(accounts.pop("base").ravel(), times)
+    rules = [text for each in explanations if each.certificates for text in each.rules()]
     if rules:
         columns["rule"] = _Texts(rules, np.repeat(np.arange(n), k * times))
+    cells = {**accounts, "value": values, "standard_error": joined("standard_errors")}
     if layout == "wide":
-        for kind, numbers in (("value", values), ("se", errors)):
-            columns |= {f"{kind}_{name}": numbers[:, j].ravel() for j, name in enumerate(first.feature_names)}
+        for kind, numbers in cells.items():
+            names = enumerate(first.feature_names)
+            columns |= {f"{WIDE[kind]}_{name}": numbers[:, j].ravel() for j, name in names}
     else:
-        texts, codes = _conditions([texts for _, piece in pieces for texts in piece.conditions])
+        texts, codes = _conditions([texts for each in explanations for texts in each.conditions])
         columns |= {
             "feature": _Texts(first.feature_names, np.tile(np.arange(d), n * k)),
             "condition": _Texts(texts, np.repeat(codes[:, None], k, axis=1).ravel()),
-            "value": values.transpose(0, 2, 1).ravel(),
-            "standard_error": errors.transpose(0, 2, 1).ravel(),
+            **{kind: numbers.transpose(0, 2, 1).ravel() for kind, numbers in cells.items()},
         }
     positions = np.concatenate([positions for positions, _ in pieces])
     return _Lines(np.repeat(positions, k * times), columns)

@@ -33,6 +33,7 @@ from hashlib import blake2b, sha256
 from tempfile import TemporaryFile
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -42,6 +43,7 @@ import pyarrow.parquet as pq
 from limes._arrays import Ints
 from limes._checks import SHOWN, listed
 from limes.exceptions import InputError
+from limes.scale._frames import numbers_of
 from limes.scale._sources import Source
 from limes.scale._stores import BESIDE, Place, StorePath, checksum, locked, parsed, place_of, write_whole
 
@@ -56,7 +58,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of rows, of errors, and the sum of |β| of each column over the rows without an error.
+    """Number of rows, of errors, and sums of each column over the rows without an error.
 
     Distinct explanations are counted by their hashes, uniform on [0, 1): if the K-th smallest of the distinct
     hashes is u, there are about (K - 1) / u of them, with a relative standard error of 1 / √(K - 2); fewer
@@ -68,7 +70,9 @@ class Tally:
     rows: int
     errors: int
     outputs: int  # of the model; 0 where no row has an explanation
-    sizes: Mapping[str, float]
+    sizes: Mapping[str, float]  # sums of |β|
+    # sums of |contribution| and of its squared errors, and how many there are; empty without contributions
+    shares: Mapping[str, Sequence[float]]
     smallest: str  # the smallest hashes of explanations, eight bytes each, in base 85
     reason: str  # the first error; empty where all rows have an explanation
 
@@ -77,24 +81,29 @@ class Tally:
         good, d = lines.filter(lines["error"].is_null()), len(features)
         reasons = lines["error"].drop_null()
         errors = len(reasons)  # such rows have one line each
-        if "feature" in good.column_names:
-            values = good["value"].to_numpy()
-        else:
-            values = np.column_stack([good[f"value_{name}"].to_numpy() for name in features])
+        frame = nw.from_native(good, eager_only=True)
+        values = numbers_of(frame, "value", features)
+        assert values is not None  # noqa: S101 - all tables have coefficients
         outputs = values.size // max(1, (rows - errors) * d)
-        sizes = np.abs(values.reshape(-1, d)).sum(axis=0).tolist()
+        sizes = np.abs(values).sum(axis=0).tolist()
         bits = (values.reshape(rows - errors, outputs * d) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
         by_name = dict(zip(features, sizes, strict=True))
         reason = reasons[0].as_py() if errors else ""
-        return cls(rows, errors, outputs, by_name, _smallest(_hashes_of_bits(bits)), reason)
+        shares = _sums_of_contributions(frame, features)
+        return cls(rows, errors, outputs, by_name, shares, _smallest(_hashes_of_bits(bits)), reason)
 
     def __add__(self, other: Tally) -> Tally:
         names = {**self.sizes, **other.sizes}
+        nothing = (0.0, 0.0, 0)
         return Tally(
             self.rows + other.rows,
             self.errors + other.errors,
             max(self.outputs, other.outputs),
             {name: self.sizes.get(name, 0.0) + other.sizes.get(name, 0.0) for name in names},
+            {
+                name: [a + b for a, b in zip(sums, other.shares.get(name, nothing), strict=True)]
+                for name, sums in ({**dict.fromkeys(other.shares, nothing), **self.shares}).items()
+            },
             _smallest(np.concatenate([self._hashes, other._hashes])),
             self.reason or other.reason,
         )
@@ -103,6 +112,14 @@ class Tally:
     def mean_sizes(self) -> dict[str, float]:
         count = max(1, (self.rows - self.errors) * self.outputs)
         return {name: size / count for name, size in self.sizes.items()}
+
+    @property
+    def mean_contributions(self) -> dict[str, tuple[float, float]]:
+        """The mean of |contribution| of each column, and its standard error; empty without contributions."""
+        return {
+            name: (size / max(1, count), float(np.sqrt(squares)) / max(1, count))
+            for name, (size, squares, count) in self.shares.items()
+        }
 
     @property
     def distinct(self) -> tuple[int, bool]:
@@ -117,7 +134,21 @@ class Tally:
         return np.frombuffer(b85decode(self.smallest), "<u8")
 
 
-NOTHING = Tally(0, 0, 0, {}, "", "")
+NOTHING = Tally(0, 0, 0, {}, {}, "", "")
+
+
+def _sums_of_contributions(good: Any, features: Sequence[str]) -> dict[str, Sequence[float]]:
+    values = numbers_of(good, "contribution", features)
+    if values is None:
+        return {}
+    errors = numbers_of(good, "contribution_error", features)
+    sums = zip(
+        np.nansum(np.abs(values), axis=0).tolist(),
+        np.nansum(np.zeros_like(values) if errors is None else errors**2, axis=0).tolist(),
+        (~np.isnan(values)).sum(axis=0).tolist(),
+        strict=True,
+    )
+    return dict(zip(features, sums, strict=True))
 
 
 def _hashes_of_bits(bits: Hashes) -> Hashes:

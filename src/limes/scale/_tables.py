@@ -33,7 +33,16 @@ from limes._checks import check_choice, check_count, check_size
 from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
 from limes.exceptions import InputError, LimesError, ModelError
-from limes.scale._frames import Explainer, check_columns, check_keys, error_text, explain_frame, schema_of
+from limes.scale._frames import (
+    Explainer,
+    Wanted,
+    account_of,
+    check_columns,
+    check_keys,
+    error_text,
+    explain_frame,
+    schema_of,
+)
 from limes.scale._parts import (
     NOTHING,
     Folder,
@@ -90,6 +99,7 @@ class Work:
     schema: pa.Schema  # of the features
     key_schema: pa.Schema  # of the columns that are copied to the result, beside the number of the row
     layout: str
+    contributions: Wanted
 
     @property
     def keys(self) -> list[str]:
@@ -125,7 +135,7 @@ class Work:
         """Explain some rows of a part, to see how long it takes."""
         table, _, reasons = self._read(part)
         good = pa.array([row for row in rows if row not in reasons], pa.int64())
-        explain_frame(table.take(good), self.explainer, self.layout)
+        self._lines(table.take(good))
 
     def _read(self, part: Part) -> tuple[pa.Table, pa.Table, dict[int, str]]:
         """Read features and keys of a part; rows that cannot be read are null, and have a reason."""
@@ -145,7 +155,7 @@ class Work:
 
     def _explain(self, rows: pa.Table, keys: pa.Table, reasons: Mapping[int, str], first: int) -> pa.Table:
         good = pa.array(np.setdiff1d(np.arange(rows.num_rows), [*reasons]), pa.int64())
-        lines = explain_frame(rows.take(good) if reasons else rows, self.explainer, self.layout)
+        lines = self._lines(rows.take(good) if reasons else rows)
         columns = _identify(keys, good.take(lines["row"]), first)
         explained = pa.table(columns | {name: lines[name] for name in lines.column_names[1:]})
         if not reasons:
@@ -155,6 +165,10 @@ class Work:
         columns["error"] = pa.array(map(error_text, reasons.values()), self.result.field("error").type)
         nulls = {field.name: pa.nulls(len(positions), field.type) for field in self.result}
         return pa.concat_tables([explained, pa.table(nulls | columns)]).sort_by("row")
+
+    def _lines(self, rows: pa.Table) -> pa.Table:
+        table: pa.Table = explain_frame(rows, self.explainer, self.layout, contributions=self.contributions)
+        return table
 
     def _write(self, lines: pa.Table, number: int) -> str:
         """Put a part in place, after the hashes of its keys; return its checksum."""
@@ -284,6 +298,7 @@ def explain_files(
     run: Mapping[str, Any],
     layout: str = "wide",
     keys: Sequence[str] = (),
+    contributions: Wanted = "auto",
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
@@ -307,14 +322,17 @@ def explain_files(
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
     source.refuse_output(folder.path)
+    account = account_of(explainer, contributions)
     shape: dict[str, Any] = {"layout": layout, "keys": list(keys), "rows_per_part": step}
+    shape["contributions"] = account
     if keys and source.is_csv:
         shape["keys_are"] = "text"
     run = {**run, "input": source.fingerprint, "output": shape}
-    check_keys(keys, {"row": None, **schema_of(explainer, layout)})
+    check_keys(keys, {"row": None, **schema_of(explainer, layout, account)})
     check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
     features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
-    work = Work(explainer, folder, run_name(run), features, source.schema_of_keys(keys), layout)
+    key_schema = source.schema_of_keys(keys)
+    work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions)
     with folder.opened(run) as finished:
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())

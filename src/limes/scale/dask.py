@@ -14,7 +14,7 @@ require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
 import asyncio
 import gc
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -27,7 +27,7 @@ from distributed import Client, KilledWorker, LocalCluster, Security, WorkerPlug
 from distributed.comm.core import connect
 
 from limes.exceptions import InputError
-from limes.scale._frames import Explainer, explain_frame
+from limes.scale._frames import Explainer, Wanted, explain_frame
 from limes.scale._parts import PartRecord
 from limes.scale._processes import WorkerPool, loaded
 from limes.scale._sources import Part
@@ -52,7 +52,12 @@ _PATIENCE = 8
 
 
 def explain(
-    table: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str]
+    table: DataFrame,
+    explainer: Explainer,
+    layout: str = "wide",
+    *,
+    keys: Sequence[str],
+    contributions: Wanted = "auto",
 ) -> DataFrame:
     """Explain every row of a Dask dataframe, lazily: `limes.scale.explain_frame` of each partition.
 
@@ -66,6 +71,8 @@ def explain(
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, copied to the result: partitions do not know which rows precede theirs.
+    contributions
+        As for `limes.scale.explain_frame`.
 
     Returns
     -------
@@ -95,16 +102,17 @@ def explain(
 
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    meta = explain_frame(make_meta(table), explainer, layout, keys=keys)
+    options: dict[str, Any] = {"keys": [*keys], "contributions": contributions}
+    meta = explain_frame(make_meta(table), explainer, layout, **options)
     shared = delayed(explainer, traverse=False)
     # a line has the index of its row, so that the divisions of the table are those of its explanations
-    result: DataFrame = table.map_partitions(_explain, shared, layout, [*keys], meta=meta)
+    result: DataFrame = table.map_partitions(_explain, shared, layout, options, meta=meta)
     return result
 
 
-def _explain(table: Any, explainer: Explainer, layout: str, keys: Sequence[str]) -> Any:
+def _explain(table: Any, explainer: Explainer, layout: str, options: Mapping[str, Any]) -> Any:
     with _ONE_AT_A_TIME:
-        return explain_frame(table, explainer, layout, keys=keys)
+        return explain_frame(table, explainer, layout, **options)
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:

@@ -32,7 +32,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from limes.exceptions import InputError, LimesError
-from limes.scale._frames import Explainer, check_columns, check_keys, explain_frame, schema_of
+from limes.scale._frames import (
+    Explainer,
+    Wanted,
+    account_of,
+    check_columns,
+    check_keys,
+    explain_frame,
+    schema_of,
+)
 from limes.scale._parts import PartRecord
 from limes.scale._processes import loaded
 from limes.scale._sources import Part
@@ -126,7 +134,14 @@ def _load(content: bytes, timeout: float | None = None) -> Any:
     return loaded(content, timeout, task.cpus() if task else 1)
 
 
-def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: Sequence[str]) -> DataFrame:
+def explain(
+    df: DataFrame,
+    explainer: Explainer,
+    layout: str = "wide",
+    *,
+    keys: Sequence[str],
+    contributions: Wanted = "auto",
+) -> DataFrame:
     """Explain every row of a Spark data frame; rows that fail carry an error message.
 
     `explain_frame` is applied to every batch, lazily as always on Spark. The model is sent to each worker
@@ -143,6 +158,8 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, as Spark does not number them. At least one.
+    contributions
+        As for `limes.scale.explain_frame`.
 
     Returns
     -------
@@ -166,7 +183,7 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
     """
     if not keys:
         raise InputError("pass keys: columns that identify rows, as Spark does not number them")
-    schema = schema_of(explainer, layout)
+    schema = schema_of(explainer, layout, account_of(explainer, contributions))
     check_keys(keys, schema)
     check_columns("the table", df.columns, [*keys, *explainer.feature_names])
     load = _shipped(df, pickled(explainer))
@@ -178,7 +195,8 @@ def explain(df: DataFrame, explainer: Explainer, layout: str = "wide", *, keys: 
     def explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch]).rename_columns(names)
-            yield from explain_frame(rows, load(), layout, keys=keys).to_batches()
+            lines = explain_frame(rows, load(), layout, keys=keys, contributions=contributions)
+            yield from lines.to_batches()
 
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 

@@ -37,6 +37,7 @@ from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._expectations.joint import JointExpectation
@@ -265,7 +266,7 @@ class TableFits:
     @property
     def account_seconds(self) -> float:
         expectation: Any = None if self.form is None else self.form.expectation
-        return 0.0 if expectation is None else float(expectation.account_seconds(self.x.shape[1]))
+        return 0.0 if expectation is None else float(expectation.account_seconds(self.family))
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
@@ -461,6 +462,10 @@ class TableFits:
             sampling = sampling.single
         assert moments.sampled is not None  # noqa: S101 - the model was sampled
         answers = moments.sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
+        if not len(answers):
+            raise InputError(
+                "explainer.reproducible keeps no answers, which effects need: call explainer itself"
+            )
         x, h, _ = sampling.redraw(row.design, row.x, len(answers))
         return WeightedRows.drawn(h, answers, row.locate(x))
 

@@ -42,7 +42,7 @@ from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, samplin
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
 from limes._explainers.tables.table import EncodedRows, Table
-from limes._explanation.fit import RowFits
+from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.wording import cell
 from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of
@@ -263,9 +263,17 @@ class TabularModel:
         return np.exp(np.array(logs))
 
     @property
-    def keeps_fits(self) -> bool:
-        """Whether R² and effects can be computed later; not where rows' own draws would fill the memory."""
+    def keeps_answers(self) -> bool:
+        """Whether effects can be computed later, from the answers to rows' own draws."""
         return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
+
+    @property
+    def has_quick_contributions(self) -> bool:
+        """Whether rows have exact contributions within about `QUICK` seconds each."""
+        expectation: Any = self.bound.expectation
+        if expectation.method != "exact" or expectation.needs_densities or not self.family.by_cell:
+            return False
+        return bool(expectation.account_seconds(self.family) <= QUICK)
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
