@@ -295,8 +295,31 @@ def test_all_rows_at_once(opened, diabetes):
     )
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_account_leads_to_the_prediction(opened, diabetes, sampled):
+    model, X, rows, made = diabetes
+    if sampled:
+        made = limes.TabularExplainer(lambda x: model.predict(x), X, max_calls=1024)(rows[:2])
+    page, account = opened(made), made.contributions
+    lines = page.locator("section.account tbody tr").all()
+    for line in lines:
+        j = made.feature_names.index(line.locator("th").inner_text().split(" = ")[0])
+        number = float(line.locator("data").get_attribute("value"))
+        assert number == pytest.approx(account.values[0, j], rel=1e-6)
+        assert ("±" in line.inner_text()) is sampled
+    assert len(lines) == 10
+    written = [float(line.locator("data").inner_text()) for line in lines]
+    headline = page.locator("section.account .headline").inner_text().split()
+    prediction, base = float(headline[1]), float(headline[3])
+    assert base + sum(written) == pytest.approx(prediction, abs=1e-9)
+    assert prediction == pytest.approx(made.predictions[0], rel=1e-3)
+    assert page.locator("section.waterfall").count() == 0
+
+
 def test_the_waterfall_leads_to_the_prediction(opened, diabetes):
-    made, page = diabetes[3], opened(diabetes[3])
+    model, X, rows, _ = diabetes
+    made = limes.TabularExplainer(model, X, contributions=False)(rows)
+    page = opened(made)
     lines = page.locator("section.waterfall tbody tr").all()
     steps = {line.locator("th").inner_text(): float(line.locator("td.number").inner_text()) for line in lines}
     assert steps["base (intercept)"] == pytest.approx(made.intercepts[0], rel=1e-3)
@@ -356,7 +379,7 @@ def test_print_leaves_the_controls_out(opened, diabetes):
     page.emulate_media(media="print")
     assert not page.locator("#rows").is_visible()
     assert not page.locator("#controls").is_visible()
-    assert page.locator("section.waterfall").is_visible()
+    assert page.locator("section.account").is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.pdf().startswith(b"%PDF")
 

@@ -53,7 +53,8 @@ print(
 print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
 
 # %%
-# Use contributions to share out one prediction. Use coefficients to state what a condition changes around a row.
+# A model that cannot be read is sampled: ``contributions=`` of the explainer says when, and ``account.standard_errors`` and ``account.calls`` how well, and
+# at what cost. Use contributions to share out one prediction. Use coefficients to state what a condition changes around a row.
 #
 # Names
 # -----

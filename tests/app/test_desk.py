@@ -36,6 +36,9 @@ def test_the_numbers_are_the_explainers(asked):
             of_output = explanation[..., output]
             for name in ("values", "standard_errors"):
                 np.testing.assert_allclose(numbers[name], getattr(of_output, name)[0], rtol=SAME, atol=0)
+            account = of_output.contributions
+            np.testing.assert_allclose(numbers["contributions"], account.values[0], rtol=SAME, atol=1e-12)
+            np.testing.assert_allclose(numbers["base"], account.base_values[0], rtol=SAME)
             np.testing.assert_allclose(numbers["prediction"], of_output.predictions[0], rtol=SAME)
             np.testing.assert_allclose(numbers["surrogate"], of_output.surrogate_predictions[0], rtol=SAME)
             np.testing.assert_allclose(numbers["intercept"], of_output.intercepts[0], rtol=SAME)

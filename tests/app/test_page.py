@@ -81,10 +81,17 @@ def check_numbers(page, explanation, output=None):
     assert shown(page, "#prediction") == number(explanation.predictions[0])
     for j, name in enumerate(explanation.feature_names):
         line = column(page, name)
-        assert line.locator(".condition").inner_text() == explanation.conditions[0][j]
-        text = line.locator(".coefficient").inner_text()
-        digits = text.partition(".")[2]
-        assert float(text) == pytest.approx(explanation.values[0, j], abs=0.51 * 10 ** -len(digits))
+        condition, _, coefficient = line.locator(".condition").inner_text().partition(": coefficient ")
+        assert condition == explanation.conditions[0][j]
+        contribution = line.locator(".coefficient").inner_text()
+        # contributions add up as they are written: one may be rounded to the other side
+        for text, value, unit in (
+            (coefficient, explanation.values[0, j], 0.51),
+            (contribution, explanation.contributions.values[0, j], 1.01),
+        ):
+            digits = text.partition(".")[2]
+            assert float(text) == pytest.approx(value, abs=unit * 10 ** -len(digits))
+    assert "on average around the row" in shown(page, "#headline")
 
 
 def test_a_value_is_dragged(page, desk):
@@ -164,10 +171,10 @@ def test_rows_are_searched_and_picked(page, desk):
     assert 'No row is called "nobody"' in shown(page, "#problem")
 
 
-def test_the_largest_coefficients_come_first_and_stay_in_their_places(page, desk):
+def test_the_largest_contributions_come_first_and_stay_in_their_places(page, desk):
     names = page.locator("#columns > li b").all_inner_texts()
     explanation = answer(desk, page)
-    sizes = dict(zip(explanation.feature_names, np.abs(explanation.values[0]), strict=True))
+    sizes = dict(zip(explanation.feature_names, np.abs(explanation.contributions.values[0]), strict=True))
     assert names == sorted(names, key=lambda name: -sizes[name])
     field = column(page, names[-1]).locator("input[type=text]")
     field.fill("0")

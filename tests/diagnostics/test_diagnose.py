@@ -307,6 +307,7 @@ KINDS = (
     "dependence",
     "edge",
     "fidelity",
+    "interaction",
     "local error",
     "repetition",
 )

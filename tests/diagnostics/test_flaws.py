@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from effort import repeats
@@ -54,6 +55,33 @@ def test_sampled_cancellation_is_found_as_well():
     result = about(diagnosed(model, X, np.zeros((1, 3)) + 0.5, bins=5, method="sampled"), "cancellation")
     assert {f.features[0] for f in result} >= {"x0", "x2"}
     assert all(f.error > 0 for f in result)
+
+
+# -- interactions ------------------------------------------------------------------------------------------
+
+
+def test_a_column_that_adds_nothing_alone_and_all_last_interacts():
+    X = uniform_table(3)
+    tree = DecisionTreeRegressor(max_depth=4).fit(X, ((X[:, 0] > 0) == (X[:, 1] > 0)) * 4.0 + (X[:, 2] > 0))
+    explanation = limes.TabularExplainer(tree, X, bandwidth=20.0)(np.array([[7.0, 7.0, 7.0]]))
+    account, diagnosis = explanation.contributions, limes.diagnose(explanation)
+    (finding,) = about(diagnosis, "interaction")
+    apart, size = np.abs(account.last - account.alone).sum(), np.abs(account.values).sum()
+    assert finding.number == pytest.approx(apart / size)
+    assert finding.features[:2] == ("x0", "x1")
+    assert "x0 with x1" in finding.sentence
+    assert str(diagnosis)
+    assert "interaction" in diagnosis.to_json()
+
+
+def test_columns_that_add_up_do_not_interact():
+    X = uniform_table(3)
+    explanation = limes.TabularExplainer(linear([3.0, -2.0, 1.5]), X)(X[:3])
+    diagnosis = limes.diagnose(explanation)
+    assert "interaction" not in kinds(diagnosis)
+    for row in diagnosis.rows:
+        (measure,) = (m for m in row.measures if m.name == "order of features")
+        assert measure.value < EXACT
 
 
 # -- alignment: figure 13 of the 2022 paper ---------------------------------------------------------------

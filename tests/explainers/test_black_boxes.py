@@ -91,7 +91,7 @@ def test_no_row_is_asked_for_twice(diabetes):
         asked.append(table)
         return (table == "a").to_numpy().sum(axis=1) ** 2.0
 
-    explainer = limes.TabularExplainer(model, X, max_calls=512)
+    explainer = limes.TabularExplainer(model, X, max_calls=512, contributions=False)
     before = len(asked)
     explanation = explainer(X.iloc[:1])
     perturbed = pd.concat(asked[before + 1 :])
@@ -114,7 +114,7 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     X, _ = diabetes
     # four batches ask for a few rows at the start, one for the rows themselves; each row then takes six
     model = Counted(network, fails_at(5 + 6 + 4))
-    explainer = limes.TabularExplainer(model, X, **options())
+    explainer = limes.TabularExplainer(model, X, contributions=False, **options())
     with pytest.raises(ModelError, match=r"ConnectionError.*2 of 3 rows.*continue") as failure:
         explainer(X.iloc[:3], progress=False)
     assert isinstance(failure.value.__cause__.__cause__, ConnectionError)
@@ -181,7 +181,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
         return answer
 
     model = Counted(network, fault)
-    explainer = limes.TabularExplainer(model, X, **options())
+    explainer = limes.TabularExplainer(model, X, contributions=False, **options())
     with pytest.raises(KeyboardInterrupt, match="of 4 rows") as stop:
         explainer(X.iloc[:4], progress=False, workers=workers)
     assert isinstance(stop.value, Interrupted)

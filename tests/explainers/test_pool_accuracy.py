@@ -34,7 +34,7 @@ def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once()
         asked.append(len(x))
         return corners(x)
 
-    explainer = limes.TabularExplainer(model, X, max_calls=8192, tolerance="1%")
+    explainer = limes.TabularExplainer(model, X, max_calls=8192, tolerance="1%", contributions=False)
     explanation = explainer(X[:6])
     assert explainer.pool_calls == CHECK_CALLS + 8192
     assert sum(asked) <= 8192 + CHECK_CALLS + 2 + 6  # the first look at the model, and the rows themselves
@@ -82,7 +82,8 @@ def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice()
         return x[:, 0] * x[:, 1] + x[:, 2]
 
     X = np.random.default_rng(0).normal(size=(300, 6))
-    explainer = limes.TabularExplainer(slow, X, batch_size=64, max_calls=2048, tolerance=1e-9)
+    options = {"max_calls": 2048, "tolerance": 1e-9, "contributions": False}
+    explainer = limes.TabularExplainer(slow, X, batch_size=64, **options)
     with pytest.raises(Interrupted) as stop:
         explainer(X[:3], progress=False)
     assert isinstance(stop.value, KeyboardInterrupt)
@@ -92,7 +93,7 @@ def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice()
     again = explainer(X[:3], progress=False)
     assert len(asked) == 2 + CHECK_CALLS + 2 * 3 + 2048 + 64
     assert len(set(asked)) <= 3 + 2 + CHECK_CALLS // 2 + 2048
-    clean = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], X, max_calls=2048, tolerance=1e-9)
+    clean = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], X, **options)
     assert np.array_equal(clean(X[:3], progress=False).values, again.values)
 
 

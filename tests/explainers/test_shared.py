@@ -112,7 +112,8 @@ def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
         return bent(X)
 
     rows = np.vstack([background[0], [2.0, 0.0, 0.0]])
-    explainer = limes.TabularExplainer(model, background, max_calls=64, control="none", bandwidth=0.5)
+    options = {"max_calls": 64, "control": "none", "bandwidth": 0.5, "contributions": False}
+    explainer = limes.TabularExplainer(model, background, **options)
     with pytest.raises(ModelError, match="gone"):
         explainer(rows, progress=False)
     explainer(background[1:2], progress=False)
@@ -121,7 +122,7 @@ def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
     result = explainer(rows, progress=False)
     # the rows themselves, and the second one's 64 perturbed rows: the first one is kept
     assert sum(asked) <= 2 + 64
-    clean = limes.TabularExplainer(bent, background, max_calls=64, control="none", bandwidth=0.5)(rows)
+    clean = limes.TabularExplainer(bent, background, **options)(rows)
     assert np.array_equal(result.values, clean.values)
     asked.clear()
     explainer(rows[:1], progress=False)
@@ -135,7 +136,7 @@ def test_equal_rows_of_a_call_are_sampled_once(background):
         asked.append(len(X))
         return bent(X)
 
-    explainer = limes.TabularExplainer(model, background, max_calls=64, control="none")
+    explainer = limes.TabularExplainer(model, background, max_calls=64, control="none", contributions=False)
     asked.clear()
     result = explainer(background[[3, 3, 3]], progress=False, workers=2)
     assert sum(asked) <= 3 + 64

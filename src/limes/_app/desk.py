@@ -21,6 +21,7 @@ from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.table import TableColumn
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
+from limes._explanation.fit import account_at
 from limes._explanation.json import jsonable
 from limes._explanation.view import main_output, meaning, output_title, view_row, with_outputs
 from limes._explanation.wording import cell, number, one_line
@@ -54,6 +55,7 @@ class Desk:
             "columns": [control.facts() for control in self._controls],
             "outputs": [output_title(explanation, k) for k in range(len(explanation.output_names))],
             "meaning": meaning(explanation),
+            "accounts": account_at(explanation, [0]) is not None,
             "rows": len(self.ids),
             "start": self.start,
         }
@@ -82,22 +84,28 @@ class Desk:
 
     def explain(self, values: Any, output: Any) -> dict[str, Any]:
         explanation = self._explained(values, output)
-        view = view_row(explanation, 0, len(self._controls))
+        view = view_row(explanation, 0, len(self._controls), account=account_at(explanation, [0]))
         (shown,) = view.outputs
-        pairs = zip(shown.lines, shown.texts(), strict=True)
-        ordered = sorted(pairs, key=lambda pair: pair[0].position)  # in the table's order
+        account = [*shown.account_texts()[0]] if shown.base is not None else [("", "")] * len(shown.lines)
+        texts = zip(shown.lines, shown.texts(), account, strict=True)
+        ordered = sorted(texts, key=lambda each: each[0].position)  # in the table's order
         numbers: dict[str, Any] = {
+            "base": shown.base,
+            "contributions": [line.share.value for line, *_ in ordered if line.share],
             "prediction": shown.prediction,
             "surrogate": shown.surrogate,
             "intercept": shown.intercept,
             "fidelity": shown.fidelity,
-            "values": [line.value for line, _ in ordered],
-            "standard_errors": [line.standard_error for line, _ in ordered],
+            "values": [line.value for line, *_ in ordered],
+            "standard_errors": [line.standard_error for line, *_ in ordered],
         }
         return {
             **{name: number(numbers[name]) for name in ("prediction", "surrogate", "intercept")},
             "fidelity": shown.r2,
-            "remark": shown.remark,
+            # with an account the fit of the surrogate is a matter of a line
+            "headline": "" if shown.base is None else shown.headline,
+            "fit": "" if shown.base is None else shown.surrogate_line,
+            "remark": shown.remark if shown.base is None else "",
             "warnings": view.warnings,
             "method": view.method,
             "lines": [
@@ -109,8 +117,10 @@ class Desk:
                     # bars in units of the prediction
                     "bar": line.drawn if np.isfinite(line.drawn) else 0.0,
                     "reach": line.reach,
+                    "contribution": line.share
+                    and {"text": part, "error": spread, "bar": line.share.value, "reach": line.share.reach},
                 }
-                for line, (text, error) in ordered
+                for line, (text, error), (part, spread) in ordered
             ],
             "numbers": jsonable(numbers),
         }

@@ -594,7 +594,8 @@ def demo(
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     explanation.plot.waterfall(ax=left)
-    explanation.plot.effect(explanation.top(1).feature_names[0], ax=right)
+    sizes = abs(explanation.contributions.values[0])
+    explanation.plot.effect(int(sizes.argmax()), ax=right)
     figure.savefig(png, dpi=100)
     typer.echo(f"written: {png}")
 

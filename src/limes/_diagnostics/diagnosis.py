@@ -19,7 +19,7 @@ from limes._arrays import Floats
 from limes._diagnostics.bandwidth import BandwidthPath
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
 from limes._diagnostics.finding import ADDITIVE, SEVERITIES, Finding, Measure, RowOutput, output_positions
-from limes._diagnostics.fit import OF_ANY
+from limes._diagnostics.fit import OF_ANY, orders
 from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
@@ -121,6 +121,7 @@ def diagnose(
                 explanation[block], output=positions[block], calls=calls
             )
             results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
+            results["interaction"] = orders(explanation[block], positions[block])
             for i, row in enumerate(context.row_outputs):
                 of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
                 rows.append(RowDiagnosis(start + i, row, of_row))

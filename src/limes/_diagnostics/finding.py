@@ -17,6 +17,7 @@ dependence     a coefficient's difference between the laws,
                each in units of its largest                       ≥ 0.8       ≥ 0.5
 shrinkage      of the largest coefficient                                     ≥ 0.1
 sample size    effective rows for each coefficient                            < 10
+interaction    Σ|last - alone| / Σ|φ| of exact contributions                  ≥ 1.5
 ============== ================================================== =========== ===========
 
 A sampled number must pass its threshold by two standard errors.
@@ -131,6 +132,9 @@ FAR: Levels = {"warning": 2.0, "note": 1.5}
 APART: Levels = {"warning": 0.8, "note": 0.5}
 # Difference of lime's coefficients, as a share of the largest one
 SHRUNK = 0.1
+# Sum of what columns add last less what they add alone, in sizes, as a multiple of that of contributions; the
+# pairs that are then named
+ORDER, PAIRS = 1.5, 3
 # Effective rows for each coefficient
 ROWS = 10
 

@@ -11,6 +11,9 @@ weighted law itself and wastes no rows. In expectation b_j ≈ β_j · nCv_j / (
 v_j = α_j (1 - α_j): hardly shrunk at ordinary bandwidths, and almost to 0 at narrow ones, where all rows
 together weigh less than the penalty.
 
+A contribution is an average over the orders in which features can take the row's values. What one adds alone
+and what it adds last are the ends of that average: where they are far apart, features interact.
+
 References
 ----------
 ``surrogates.py``; Garreau & von Luxburg 2022, section 2.3 and figure 3.
@@ -19,17 +22,31 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, weighted_sum
+from limes._arrays import Floats, Ints, weighted_sum
 from limes._diagnostics.bandwidth import paths
 from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
-from limes._diagnostics.finding import FAR, POOR, ROWS, SHRUNK, Finding, Measure, RowOutput, worst
+from limes._diagnostics.finding import (
+    FAR,
+    ORDER,
+    PAIRS,
+    POOR,
+    ROWS,
+    SHRUNK,
+    Finding,
+    Measure,
+    RowOutput,
+    row_outputs,
+    worst,
+)
 from limes._expectations.moments import Moments
-from limes._explanation.view import SURE
+from limes._explanation import Explanation
+from limes._explanation.fit import Interaction, account_at
+from limes._explanation.view import SURE, with_outputs
 from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
 from limes.surrogates import LIME_SAMPLES, ridge
 
@@ -224,6 +241,80 @@ def _shrinkage(context: DiagnosticContext, i: int, row: RowOutput) -> Shrinkage:
     fitted = ridge(design, moments, np.array(row.prediction), penalty=context.penalty)
     weight = float((LIME_SAMPLES - 1) * np.exp(design.log_weight)) + 1.0
     return Shrinkage(row=row, limit=limit, lime=fitted.coef, weight=weight, bandwidth=context.bandwidth)
+
+
+# Rows whose contributions must take no longer than those of a page
+_QUICK = 20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Order:
+    """Exact contributions of one row, what features add alone and last, (d,) each, and the leading pairs."""
+
+    row: RowOutput
+    values: Floats
+    alone: Floats
+    last: Floats
+    pairs: tuple[Interaction, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        """Σ|last - alone| / Σ|φ|."""
+        size = float(np.abs(self.values).sum())
+        moved = float(np.abs(self.last - self.alone).sum())
+        return moved / size if max(size, moved) > self.row.rounding and size > 0 else 0.0
+
+    def measures(self) -> Iterator[Measure]:
+        remark = "times the contributions, in sum, is what features add last away from what they add alone"
+        yield Measure("order of features", self.ratio, 0.0, remark)
+
+    def findings(self) -> Iterator[Finding]:
+        if self.ratio < ORDER:
+            return
+        largest = np.argsort(-np.abs(self.last - self.alone), kind="stable")[:2].tolist()
+        each = " and ".join(
+            f"{self.row.names[j]} adds {self.alone[j]:+.3g} alone and {self.last[j]:+.3g} to all others"
+            for j in largest
+        )
+        pairs = [f"{' with '.join(pair.features)} ({pair.share:.1%})" for pair in self.pairs]
+        beyond = f" Pairs that explain most of the model's variance: {', '.join(pairs)}." if pairs else ""
+        names = [self.row.names[largest[0]], *(name for pair in self.pairs for name in pair.features)]
+        yield Finding(
+            kind="interaction",
+            severity="note",
+            features=tuple(dict.fromkeys(names)),
+            number=self.ratio,
+            unit="what features add last less what they add alone, in units of the contributions, in sum",
+            sentence=f"What a feature adds depends on the others: {each}.{beyond}",
+            advice=(
+                "Read the contributions of these features together: each is an average over all orders. "
+                "explanation.interactions() has the pairs, plot.waterfall() both ends."
+            ),
+        )
+
+
+def orders(explanation: Explanation, output: Ints) -> list[Order | None]:
+    """How much the order matters at each row, for its output (n,); None without exact contributions."""
+    return [
+        _order(explanation[i], row, int(output[i])) for i, row in enumerate(row_outputs(explanation, output))
+    ]
+
+
+def _order(explanation: Explanation, row: RowOutput, output: int) -> Order | None:
+    fit = explanation.fit
+    if explanation.account is None and not (fit is not None and fit.shows_accounts(_QUICK)):
+        return None
+    account = account_at(explanation, [0])
+    if account is None or account.standard_errors.any():
+        return None
+    values, alone, last = (
+        with_outputs(a, explanation)[0, :, output] for a in (account.values, account.alone, account.last)
+    )
+    order = Order(row=row, values=values, alone=alone, last=last)
+    if order.ratio < ORDER or fit is None:
+        return order
+    pairs = explanation[:, :, [output]].interactions(PAIRS)
+    return replace(order, pairs=tuple(pair for pair in pairs if pair.share > SURE * pair.share_error))
 
 
 @dataclass(frozen=True)

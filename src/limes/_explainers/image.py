@@ -31,6 +31,8 @@ from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.subset_fits import identified
 from limes._explanation import Explanation
+from limes._explanation.contributions import Contributions
+from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
@@ -118,7 +120,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
         Images in one call of the model; memory grows with it, not with ``max_calls``.
-    method, tolerance, max_calls, rng, retry
+    method, tolerance, max_calls, rng, retry, contributions
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
         explained exactly, where they are no more than ``max_calls``.
     control
@@ -220,8 +222,10 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         """
         return self._explain(images, _as_list(images), progress=progress, workers=workers)
 
-    def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
-        explain = partial(super()._explain_item, progress=progress)
+    def _explain_item(
+        self, item: Photograph, *, progress: bool, changes: Bools | None = None, inputs: int = 1
+    ) -> Explanation:
+        explain = partial(super()._explain_item, progress=progress, inputs=inputs)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
         shown, labels = item.image.shown, item.image.labels
@@ -302,6 +306,7 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
         calls=np.sum([one.calls for one in by_fill], axis=0),
         row_converged=np.all([one.row_converged for one in by_fill], axis=0),
         row_warnings=(_warnings(parts, values, errors),),
+        account=_mean_account(by_fill),
         provenance={
             **first.provenance,
             "fill": ", ".join(parts),
@@ -310,6 +315,20 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
         },
         **_NOT_AVERAGED,
     )
+
+
+def _mean_account(by_fill: Sequence[Explanation]) -> Contributions | None:
+    """Contributions to the mean prediction of all fills; None if those of one are not known."""
+    accounts = [account for one in by_fill if (account := account_at(one, [0])) is not None]
+    if len(accounts) < len(by_fill):
+        return None
+    means = {
+        name: np.mean([getattr(one, name) for one in accounts], axis=0)
+        for name in ("values", "base_values", "alone", "last")
+    }
+    errors = _of_mean([one.standard_errors for one in accounts])
+    calls = np.sum([one.calls for one in accounts], axis=0)
+    return Contributions(**means, standard_errors=errors, calls=calls)
 
 
 def _of_mean(errors: Any) -> Floats:

@@ -50,6 +50,7 @@ from limes._explainers.results import (
     odd_probabilities,
     sampling_warnings,
     unchanged_answers,
+    with_account,
 )
 from limes._explainers.subset_fits import SubsetFits, fields_of_all, identification_warning, identified
 from limes._explanation import Explanation
@@ -493,6 +494,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         try:
             with one_blas_thread():
                 return self._explain_item(self._parse(raw), progress=progress)
+        except Interrupted:  # with what was explained
+            raise
         except KeyboardInterrupt as stop:
             text = "stopped; the model's answers so far are kept: repeat the call to continue"
             raise Interrupted(text, None) from stop
@@ -501,9 +504,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """Which features have a coefficient: those whose hiding changes the input."""
         return item.changes
 
-    def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
+    def _explain_item(
+        self, item: Item, *, progress: bool, changes: Bools | None = None, inputs: int = 1
+    ) -> Explanation:
         changes = self._changes(item) if changes is None else changes
-        return self._to_explanation(self._fit(item, changes, progress=progress))
+        explanation = self._to_explanation(self._fit(item, changes, progress=progress))
+        bar = progress_of(shown=progress)
+        return with_account(explanation, self._options.contributions, inputs, progress=bar)
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several inputs, all of which are parsed before the first is explained."""
@@ -515,7 +522,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 raise InputError(f"{self._kind} {i}: {problem}") from None
         results, error = compute_each(
             items,
-            partial(self._explain_item, progress=False),
+            partial(self._explain_item, progress=False, inputs=len(items)),
             progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
         )
@@ -597,7 +604,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         enumerated = f"the model was asked about every subset of the {self._features}"
         fields |= {
             "calls": fields["calls"] + model.check_calls,
-            "fit": Fit.of(partial(self._fits, model, predictions, fitted, changes), fields["values"].shape),
+            "fit": Fit.of(
+                partial(self._fits, model, predictions, fitted, changes),
+                fields["values"].shape,
+                is_read=exact and not fitted.moments.calls.any(),
+                shows=self._options.contributions is not False,
+            ),
         }
         return Explanation(
             **fields,

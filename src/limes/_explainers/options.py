@@ -55,6 +55,9 @@ class SamplingOptions:
     retry
         (error, attempt) -> seconds to wait before a failed batch is tried again, or None to give up; attempts
         count from 1. None never tries again.
+    contributions
+        "auto", True or False: when ``explanation.contributions`` are computed, see
+        :class:`limes.TabularExplainer`.
     controls
         Names that ``control`` may take, beside "auto".
 
@@ -71,6 +74,7 @@ class SamplingOptions:
     rng: int | np.random.Generator | np.random.SeedSequence | None = None
     batch_size: int = 4096
     retry: Retry | None = None
+    contributions: str | bool = "auto"
     controls: Sequence[str] = ()
     sampling: Sampling = field(init=False)  # these options as the sampler takes them
 
@@ -82,6 +86,8 @@ class SamplingOptions:
                 "retry must be a callable (error, attempt) -> seconds to wait, or None to give up; got "
                 f"{self.retry!r}"
             )
+        if not (isinstance(self.contributions, bool) or self.contributions == "auto"):
+            raise InputError(f"contributions={self.contributions!r} is not known; use 'auto', True or False")
         most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
         sampling = Sampling(
             max_calls=MAX_CALLS if most is None else most,
@@ -119,6 +125,7 @@ class SamplingKeywords(TypedDict, total=False):
     rng: int | np.random.Generator | np.random.SeedSequence | None
     batch_size: int
     retry: Retry | None
+    contributions: str | bool
 
 
 class MaskedKeywords(SamplingKeywords, total=False):

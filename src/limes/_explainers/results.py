@@ -7,7 +7,7 @@ Warnings cost next to nothing: arrays decide which rows have one, and sentences 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from threading import Event
@@ -22,6 +22,7 @@ from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
+from limes._explanation.fit import MOST_ESTIMATED
 from limes._explanation.wording import CONFIDENCE
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
@@ -75,6 +76,42 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
         error.partial = partial
         return error
     return Interrupted(f"stopped: {state}", partial)
+
+
+def with_account(
+    explanation: Explanation, wanted: str | bool, inputs: int, *, progress: Progress, workers: int = 1
+) -> Explanation:
+    """Compute contributions of an explanation of one of ``inputs`` in the call, if it is to: see the option.
+
+    Coefficients outlive whatever happens: a failure is a warning, and a stop has them in its ``partial``.
+    """
+    fit = explanation.fit
+    unasked = wanted == "auto"
+    if fit is None or wanted is False or (unasked and (fit.is_read or inputs > MOST_ESTIMATED)):
+        return explanation
+    fits, error = fit.make(), None
+    try:
+        if not fit.is_read:
+            # one by one: those that are finished are kept
+            rows = [[row] for row in range(len(explanation))]
+            _, error = compute_each(rows, fits.contributions, progress=progress, workers=workers)
+        if error is None:
+            assert explanation.contributions is not None  # noqa: S101 - reading them keeps them
+            return explanation
+    except KeyboardInterrupt as stop:
+        error = stop
+    except InputError as refusal:
+        if unasked:  # reading them says why
+            return explanation
+        error = refusal
+    if isinstance(error, KeyboardInterrupt):
+        raise Interrupted(
+            "stopped: all rows are explained (in this error's partial), but for their contributions; reading "
+            "partial.contributions computes those that are missing",
+            explanation,
+        ) from error
+    text = f"there are no contributions: {error}; reading explanation.contributions tries again"
+    return replace(explanation, row_warnings=tuple((*row, text) for row in explanation.row_warnings))
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:

@@ -24,6 +24,7 @@ from limes._explainers.results import (
     interrupted,
     reason_of,
     refused,
+    with_account,
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
@@ -96,6 +97,11 @@ class TabularExplainer(Described):
         :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool of answers
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
+    contributions
+        When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or shown;
+        those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
+        once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
+        up to ``max_calls`` times a row, beside the calls for coefficients.
     control
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
@@ -264,7 +270,10 @@ class TabularExplainer(Described):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        wanted = False if self._is_reproducible else self._options.sampling.contributions
+        bar = progress_of(shown=progress)
+        return with_account(explanation, wanted, len(explanation), progress=bar, workers=workers)
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
@@ -294,6 +303,7 @@ class TabularExplainer(Described):
     def _to_explanation(self, fit: TabularFit) -> Explanation:
         model, rows, cells, predictions, fitted, row_names = fit
         fits = partial(model.fits, rows, cells, fitted, predictions)
+        reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
         return Explanation(
             **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
             predictions=predictions,
@@ -302,13 +312,20 @@ class TabularExplainer(Described):
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
             method="exact" if fitted.sampled is None else "sampled",
-            reason=reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason,
+            reason=reason,
             row_warnings=model.warnings_of(rows, cells, fitted, predictions),
             provenance=model.provenance_of(fitted),
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,
-            fit=Fit.of(fits, fitted.surrogate.coef.shape) if model.keeps_fits else None,
+            fit=Fit.of(
+                fits,
+                fitted.surrogate.coef.shape,
+                is_read=not (fitted.sampled is not None or reason),
+                shows=self._options.sampling.contributions is not False,
+            )
+            if model.keeps_fits
+            else None,
         )
 
     def _current(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
@@ -336,10 +353,17 @@ class TabularExplainer(Described):
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
 
-    def with_design(self, *, bins: Any, bandwidth: float | None = None) -> TabularExplainer:
-        """Return an explainer of the same model with other ``bins``, and another ``bandwidth`` if given."""
-        present = self._options.bandwidth if bandwidth is None else bandwidth
-        options = replace(self._options, bins=bins, bandwidth=present)
+    def with_design(
+        self, *, bins: Any, bandwidth: float | None = None, contributions: str | bool | None = None
+    ) -> TabularExplainer:
+        """Return an explainer of the same model with other ``bins``, and other options if given."""
+        present, sampling = (
+            self._options.bandwidth if bandwidth is None else bandwidth,
+            self._options.sampling,
+        )
+        if contributions is not None:
+            sampling = replace(sampling, contributions=contributions)
+        options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
         model = TabularModel.fit(self._explained, self._background, options)
         vars(other).pop("reproducible", None)  # computed of this design

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.selection import selected
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints
+
+_AXES: Mapping[str, str] = {
+    **dict.fromkeys(("values", "standard_errors", "alone", "last"), "ndk"),
+    "base_values": "nk",
+    "calls": "n",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,3 +95,36 @@ class Contributions:
         n, d, *k = self.values.shape
         outputs = f" x {k[0]} outputs" if k else ""
         return f"<Contributions: {n} rows x {d} features{outputs}>"
+
+    @classmethod
+    def checked(cls, stored: Any, shape: tuple[int, ...]) -> Contributions:
+        """Contributions, or their arrays by name, for an explanation with values of this shape, read-only."""
+        arrays = {}
+        sizes = dict(zip("ndk", shape, strict=False))
+        for name, axes in _AXES.items():
+            array = stored.get(name) if isinstance(stored, Mapping) else getattr(stored, name, None)
+            wanted = tuple(sizes[axis] for axis in axes if axis in sizes)
+            try:
+                array = np.array(array, dtype=np.int64 if name == "calls" else np.float64)
+            except (TypeError, ValueError) as problem:
+                raise InputError(f"account: {name} is no array of numbers ({problem})") from problem
+            array = array.reshape(wanted) if 0 in wanted and not array.size else array
+            if array.shape != wanted:
+                raise InputError(f"account: {name} has shape {array.shape}; pass the shape {wanted}")
+            array.flags.writeable = False
+            arrays[name] = array
+        return cls(**arrays)
+
+    def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Contributions:
+        """Those at positions of the rows, "n", features, "d", and outputs, "k"."""
+        several = self.values.ndim == 3
+        return Contributions(
+            **{
+                name: selected(getattr(self, name), axes, positions, several=several, drops_axis=drops_axis)
+                for name, axes in _AXES.items()
+            }
+        )
+
+    def at(self, rows: Sequence[int]) -> Contributions:
+        """Those of rows, by position."""
+        return Contributions(**{name: getattr(self, name)[list(rows)] for name in _AXES})

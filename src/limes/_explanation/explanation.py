@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -17,10 +17,19 @@ import numpy as np
 
 from limes._checks import is_count
 from limes._explanation import json
+from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
-from limes._explanation.fit import Fit, left_to_fit
+from limes._explanation.fit import Fit, account_at, left_to_fit
+from limes._explanation.plain import PLAIN, plain_cell, plain_cells, plain_fact
 from limes._explanation.rules import Certificate
-from limes._explanation.selection import by_size, is_single, name_positions, row_positions, split_key
+from limes._explanation.selection import (
+    by_size,
+    is_single,
+    name_positions,
+    row_positions,
+    selected,
+    split_key,
+)
 from limes._explanation.view import one_line_summary
 from limes.exceptions import InputError
 
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from limes._arrays import Bools, Floats, Ints, Objects
-    from limes._explanation.contributions import Contributions
     from limes._explanation.fit import Effects, Interaction
     from limes._show.plots import Plots
 
@@ -94,6 +102,8 @@ class Explanation(Page):
     fit : Fit, or None
         Computes R², effects and interactions when they are first read; neither written to JSON nor pickled,
         which store R².
+    account : Contributions, or None
+        The contributions that are known; ``contributions`` computes them if they are not.
     certificates : n mappings, or none
         Certificates of sparse explanations; see :class:`limes._explanation.rules.Certificate`.
 
@@ -156,6 +166,7 @@ class Explanation(Page):
     shared_calls: Ints | None = None
     effective_rows: Floats | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    account: Contributions | None = None
     certificates: tuple[Mapping[str, Any], ...] = ()
     ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
     errors: tuple[tuple[Any, str], ...] = ()
@@ -232,13 +243,17 @@ class Explanation(Page):
         """
         return self._computed("effects").effects(self.feature_names, self.output_names, self.predictions)
 
-    @cached_property
+    @property
     def contributions(self) -> Contributions:
-        """Shapley values of the columns: ``base_values`` + ``values.sum(axis=1)`` are the predictions.
+        """Shapley values of the features: ``base_values`` + ``values.sum(axis=1)`` are the predictions.
 
-        They are computed when first read, which calls a model that was not read; errors as of ``effects``.
+        They are computed when first read, which calls a model that was not read, or at once: see
+        ``contributions=`` of explainers. JSON and pickles hold those that are known, or exact and quick.
         """
-        return self._computed("contributions").contributions()
+        if self.account is None:
+            object.__setattr__(self, "account", self._computed("contributions").contributions())
+        assert self.account is not None  # noqa: S101 - set above
+        return self.account
 
     @property
     def additive_fidelity(self) -> Floats:
@@ -272,8 +287,8 @@ class Explanation(Page):
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
             raise InputError(
-                f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
-                "explain the rows again"
+                f"{name} needs the explainer that made the explanation, and a saved one has R², and "
+                "contributions that were known: explain the rows again"
             )
         return self.fit
 
@@ -325,9 +340,9 @@ class Explanation(Page):
         several = self.values.ndim == 3
         for name, axes in _ARRAYS.items():
             if (array := stored[name]) is not None:
-                for axis, letter in enumerate(axes if several else axes.replace("k", "")):
-                    array = array.take(positions[letter], axis=axis)
-                stored[name] = array[..., 0] if several and drops_axis and "k" in axes else array
+                stored[name] = selected(array, axes, positions, several=several, drops_axis=drops_axis)
+        if self.account is not None:
+            stored["account"] = self.account.select(positions, drops_axis=drops_axis)
         for name, axes in _TUPLES.items():
             if stored[name]:
                 stored[name] = _entries_at(stored[name], [positions[letter] for letter in axes])
@@ -497,7 +512,7 @@ class Explanation(Page):
     ) -> str:
         """Return a self-contained page to click through, and write it to `path` if given.
 
-        It lists all rows, to search, sort and filter, and shows a row's coefficients, waterfall, effects,
+        It lists all rows, to search, sort and filter, and shows a row's contributions, coefficients, effects,
         rule and findings. Two rows, or two models, can be put side by side. Where β(ν) is exact, a slider
         moves ν. The page needs no network, and a browser of 2023 or later; :meth:`to_html` makes one without
         any script.
@@ -591,7 +606,9 @@ class Explanation(Page):
         return partial(type(self), **self._fields()), ()
 
     def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _stored_names(type(self))}
+        account = account_at(self, range(len(self)))
+        fields = {name: getattr(self, name) for name in _stored_names(type(self))}
+        return fields | {"account": None if account is None else vars(account)}
 
     def _stored(self) -> dict[str, Any]:
         """Return the fields as they are: None where the fit has not computed them yet."""
@@ -640,20 +657,22 @@ def _validated(stored: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"reason is {reason!r}; pass a text")
     if (arrays["standard_errors"] < 0).any():
         raise InputError("standard_errors has negative entries; use 0 where a value is exact")
-    facts = _plain_fact(stored["provenance"], "provenance")
+    facts = plain_fact(stored["provenance"], "provenance")
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
     ids = stored["ids"]
     if ids is None:
         ids = range(n)
-    elif not set(map(type, ids := _entries("ids", ids, n))) <= _PLAIN:
+    elif not set(map(type, ids := _entries("ids", ids, n))) <= PLAIN:
         ids = map(plain_cell, ids)
     controls = stored["controls"]
     outputs = _texts("output_names", stored["output_names"], *(k or [1]))
     if len(set(outputs)) != len(outputs) or not outputs:
         raise InputError(f"output_names is {outputs}; pass a different name for each output")
+    account = stored["account"]
     return {
         **arrays,
+        "account": account if account is None else Contributions.checked(account, arrays["values"].shape),
         "certificates": _certificates(stored["certificates"], n),
         "ids": tuple(ids),
         "errors": tuple((plain_cell(row), str(text)) for row, text in stored["errors"]),
@@ -674,7 +693,7 @@ def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
         if not isinstance(entry, Mapping):
             kind = type(entry).__name__
             raise InputError(f"certificates[{i}] is {kind}: pass a mapping of plain facts for each row")
-    return tuple(_plain_fact(certificate, "certificates") for certificate in entries)
+    return tuple(plain_fact(certificate, "certificates") for certificate in entries)
 
 
 def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -709,7 +728,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
     except ValueError as problem:
         raise InputError(f"{name} is ragged ({problem}); pass rows of equal length") from problem
     if name == "data":
-        return array if floats or set(map(type, array.flat)) <= _PLAIN else _plain_cells(array)
+        return array if floats or set(map(type, array.flat)) <= PLAIN else plain_cells(array)
     if array.size and array.dtype.kind not in kinds:
         raise InputError(f"{name} is of type {array.dtype}; pass {words}")
     return array.astype(dtype, copy=False)
@@ -748,52 +767,3 @@ def _entries(name: str, value: Any, length: int | None) -> tuple[Any, ...]:
 def _entries_at(entries: tuple[Any, ...], positions: list[NDArray[np.intp]]) -> tuple[Any, ...]:
     first, *rest = positions
     return tuple(_entries_at(entries[i], rest) if rest else entries[i] for i in first)
-
-
-_PLAIN = frozenset({type(None), bool, int, float, str})
-_MISSING = frozenset({"NAType", "NaTType"})  # of pandas, compared by name: pandas stays unloaded
-
-
-def _plain_cells(table: Objects) -> Objects:
-    cells = np.empty(table.size, dtype=object)
-    cells[:] = [plain_cell(value) for value in table.flat]
-    return cells.reshape(table.shape)
-
-
-def plain_cell(value: Any) -> Any:
-    """Return one cell as ``None``, bool, int, float or str; what has no plain form becomes its text."""
-    if type(value) in _PLAIN:
-        return value
-    if type(value).__name__ in _MISSING:
-        return None
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else str(value)
-    if isinstance(value, np.floating):
-        return float(value)  # item() of a long double is a long double again
-    item = value.item() if isinstance(value, np.generic) else value
-    return item if type(item) in _PLAIN else str(item)
-
-
-def _plain_fact(value: Any, where: str) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str) or key == json.NOT_FINITE:
-                raise InputError(f"{where} has the key {key!r}; use another text as its name")
-        return {
-            str(key): fact if type(fact) in _PLAIN else _plain_fact(fact, f"{where}[{key!r}]")
-            for key, fact in value.items()
-        }
-    if isinstance(value, np.ndarray):
-        return _plain_fact(value.tolist(), where)
-    if isinstance(value, list | tuple):
-        if set(map(type, value)) <= _PLAIN:
-            return list(value)
-        return [_plain_fact(fact, f"{where}[{i}]") for i, fact in enumerate(value)]
-    if isinstance(value, np.generic):
-        return plain_cell(value)
-    raise InputError(
-        f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
-        "pass numbers, texts, None, lists or dictionaries of them"
-    )

@@ -25,7 +25,7 @@ import numpy as np
 from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,8 +120,9 @@ class Interaction(_Drawn):
 
 # Rows whose effects are computed together, the most that are cached
 ROWS_TOGETHER = 1000
-# Seconds that contributions may add to a table or a page, about
-_MOST_SECONDS = 1.0
+# Seconds that contributions may add to a table, a page or a file, about; most rows of those that take next to
+# no time; most rows whose contributions are estimated for one
+_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 1000, 20
 
 
 class Effects(Sequence[Effect], _Drawn):
@@ -282,7 +283,8 @@ class Fit:
     """Rows, features and outputs of `RowFits`, by position.
 
     ``make`` returns the `RowFits`, which all selections of one explanation share; ``several`` states whether
-    arrays have an axis of outputs.
+    arrays have an axis of outputs, ``is_read`` whether contributions cost no call of the model, ``shows``
+    whether they are shown unasked.
     """
 
     make: Callable[[], RowFits]
@@ -290,21 +292,23 @@ class Fit:
     features: Positions
     outputs: Positions
     several: bool
+    is_read: bool = False
+    shows: bool = True
 
     @classmethod
-    def of(cls, make: Callable[[], RowFits], shape: tuple[int, ...]) -> Fit:
+    def of(cls, make: Callable[[], RowFits], shape: tuple[int, ...], **options: bool) -> Fit:
         """The fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
         n, d, *k = shape
-        return cls(cache(make), np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k))
+        return cls(cache(make), np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k), **options)
 
     def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
         """The fit at positions of the rows, "n", features, "d", and outputs, "k"."""
-        return Fit(
-            self.make,
-            self.rows[positions["n"]],
-            self.features[positions["d"]],
-            self.outputs[positions["k"]],
-            self.several and not drops_axis,
+        return replace(
+            self,
+            rows=self.rows[positions["n"]],
+            features=self.features[positions["d"]],
+            outputs=self.outputs[positions["k"]],
+            several=self.several and not drops_axis,
         )
 
     @property
@@ -317,7 +321,7 @@ class Fit:
 
     def shows_accounts(self, rows: int) -> bool:
         """Whether exact contributions of a number of rows are quick enough to be shown unasked."""
-        return rows * self.make().account_seconds <= _MOST_SECONDS
+        return rows <= _MOST_ROWS and rows * self.make().account_seconds <= _MOST_SECONDS
 
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
@@ -403,11 +407,18 @@ class Fit:
         computed = self.make().exact_contributions(self.rows.tolist()) if self.rows.size else None
         return None if computed is None else self._chosen_from(computed)
 
-    def account(self, place: int) -> Contributions | None:
-        """Exact contributions of one row, with axes of rows and outputs; None if there are no quick ones."""
-        if not self.shows_accounts(1):
+    def account(self, places: Sequence[int]) -> Contributions | None:
+        """Contributions of rows that can be shown unasked: quick ones, without a call of the model."""
+        if not (self.shows and places and self.shows_accounts(len(places))):
             return None
-        return replace(self, rows=self.rows[[place]], several=True).exact_contributions()
+        some = replace(self, rows=self.rows[places])
+        exact = some.exact_contributions()
+        if exact is not None or not self.is_read or len(places) > MOST_ESTIMATED:
+            return exact
+        try:
+            return some.contributions()
+        except (InputError, ModelError):  # method="exact" gives no estimates, and few calls none either
+            return None
 
     def _chosen_from(self, computed: RowContributions) -> Contributions:
         """The chosen columns and outputs of contributions."""
@@ -466,6 +477,14 @@ def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
     else:
         numbers = tuple(np.reshape(state[name][row], -1) for name in ("fidelity", "fidelity_errors"))
     return float(numbers[0][output]), float(numbers[1][output])
+
+
+def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
+    """The contributions of rows that are known, or quick without a call of the model."""
+    computed: Contributions | None = explanation.account
+    if computed is None:
+        return None if explanation.fit is None else explanation.fit.account(rows)
+    return computed.at(rows)
 
 
 def additive_at(explanation: Any, row: int, output: int) -> float:

@@ -35,7 +35,7 @@ NOT_FINITE = "$float"
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _HEAD = ("format", "version", "shape")
 # Fields that files of earlier versions of limes do not have
-_LATER = {"shared_calls", "effective_rows"}
+_LATER = {"shared_calls", "effective_rows", "account"}
 _DEEPEST = 50
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +44,18 @@ def split_key(key: Any) -> tuple[Any, Any, Any]:
         parts[gaps[0] : gaps[0] + 1] = [_ALL] * (4 - len(parts))
     row, feature, output = parts + [_ALL] * (3 - len(parts))
     return row, feature, output
+
+
+def selected(
+    array: NDArray[Any], axes: str, positions: Mapping[str, Any], *, several: bool, drops_axis: bool
+) -> NDArray[Any]:
+    """Return the part of an array of an explanation at positions of its axes, of "n", "d" and "k".
+
+    ``several`` states whether there is an axis of outputs, ``drops_axis`` whether one output is taken of it.
+    """
+    for axis, letter in enumerate(axes if several else axes.replace("k", "")):
+        array = array.take(positions[letter], axis=axis)
+    return array[..., 0] if several and drops_axis and "k" in axes else array
 
 
 def by_size(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

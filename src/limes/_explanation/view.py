@@ -15,6 +15,7 @@ from limes._explanation.rules import certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
     CONFIDENCE,
+    adding_up,
     cell,
     count,
     difference,
@@ -28,7 +29,7 @@ from limes._explanation.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -45,6 +46,8 @@ SURE = 2.0
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
+# Rounding of a sum of contributions, as a share of what is added
+_ROUNDED = 1e-6
 _PLACE = re.compile(r" at \(\d+, \d+\)$")
 
 
@@ -56,6 +59,17 @@ class Share:
     standard_error: float
     alone: float
     last: float
+
+    @property
+    def reach(self) -> float:
+        """The length of its error bar to one side; 0 where it is exact, or the error is infinite."""
+        reach = CONFIDENCE * self.standard_error
+        return reach if np.isfinite(reach) else 0.0
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """What the value adds alone and last, where that is exact; estimates have no errors."""
+        return () if self.standard_error else (self.alone, self.last)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +107,10 @@ class Line:
         return reach if np.isfinite(reach) else 0.0
 
 
+def _or(lines: Sequence[Line] | None, every: Sequence[Line]) -> Sequence[Line]:
+    return every if lines is None else lines
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
     """One output of one row; its lines by falling size of the contribution, or of the coefficient."""
@@ -109,6 +127,7 @@ class OutputView:
     sampled: bool
     is_rule: bool  # a rule has no diagnosis
     base: float | None  # to which the contributions are added; None without an account
+    is_whole: bool  # whether contributions of all features are there
     additive: Callable[[], float]  # R² of whole effects; it may take a while
 
     @cached_property
@@ -135,10 +154,8 @@ class OutputView:
     @property
     def headline(self) -> str:
         if self.base is not None:
-            change = self.prediction - self.base
-            numbers = signed_column([self.prediction, self.base, change])
-            prediction, base, size = (text.lstrip("+") for text in numbers)
-            end = f"- {size.lstrip('-')}" if size.startswith("-") else f"+ {size}"
+            _, (base, prediction, change) = self.account_texts()
+            end = f"- {change[1:]}" if change.startswith("-") else f"+ {change.lstrip('+')}"
             return f"prediction {prediction} = {base} {self.where} {end}"
         fit = f", R² {self.r2}" if self.r2 else ""
         return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
@@ -163,11 +180,30 @@ class OutputView:
             ("intercept", number(self.intercept)),
         ]
 
-    def shares(self, most: int | None = None) -> list[float]:
-        """Contributions of the first columns, and of all others together, if there are any."""
-        first = [line.share.value for line in self.lines[:most] if line.share is not None]
-        hidden = len(self.lines) + self.omitted > len(first)
-        return [*first, self.prediction - (self.base or 0.0) - sum(first)] if hidden else first
+    @property
+    def estimates_account(self) -> bool:
+        """Whether contributions have errors."""
+        return any(line.share.standard_error for line in self.lines if line.share)
+
+    def shares(self, lines: Sequence[Line] | None = None) -> list[float]:
+        """Contributions of some features, all unless given, and of all others together, if there are any."""
+        some = [line.share.value for line in _or(lines, self.lines) if line.share is not None]
+        rest = self.prediction - (self.base or 0.0) - sum(some)
+        return [*some, rest] if self.others(lines) else some
+
+    def others(self, lines: Sequence[Line] | None = None) -> str:
+        """What the others are called that are not among these; "" without others."""
+        hidden = len(self.lines) - len(_or(lines, self.lines)) + self.omitted
+        return "all others" if not self.is_whole else count(hidden, "smaller one") if hidden else ""
+
+    def account_texts(
+        self, lines: Sequence[Line] | None = None
+    ) -> tuple[list[tuple[str, str]], tuple[str, str, str]]:
+        """Write `shares` with their errors; and the base, the prediction and their difference."""
+        shares = self.shares(lines)
+        errors = [line.share.standard_error for line in _or(lines, self.lines) if line.share is not None]
+        errors += [0.0] * (len(shares) - len(errors))
+        return adding_up(shares, errors, self.base or 0.0, self.prediction)
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""
@@ -211,20 +247,21 @@ def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     return array[..., None] if explanation.values.ndim == 2 else array
 
 
-def view_row(explanation: Explanation, row: int, max_features: int, *, account: bool = False) -> RowView:
-    """View a row by the account of its prediction, where it has an exact one and that is asked for."""
+def view_row(
+    explanation: Explanation, row: int, max_features: int, *, account: Contributions | None = None
+) -> RowView:
+    """View a row, by the ``account`` of its prediction if that is given, contributions (1, d, ...)."""
     facts = explanation.certificates[row] if explanation.certificates else {}
-    numbers = explanation.fit.account(row) if account and explanation.fit is not None else None
     return RowView(
         label=row_label(explanation, row),
-        method=method_line(explanation, row),
+        method=method_line(explanation, row) + account_line(account),
         outputs=tuple(
-            _view_output(explanation, row, k, max_features, numbers) for k in shown_outputs(explanation, row)
+            _view_output(explanation, row, k, max_features, account) for k in shown_outputs(explanation, row)
         ),
         warnings=row_warnings(explanation, row),
         rule=headlined_rule(facts) if facts else "",
         certificate=tuple(certificate_sentences(facts)) if facts else (),
-        account=numbers,
+        account=account,
     )
 
 
@@ -241,14 +278,19 @@ def _view_output(
         for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
     )
     (deviations,) = bar_units(explanation, [row])
-    base: float | None = None
+    base, is_whole = None, True
     shares: list[Share | None] = [None] * len(values)
     order = by_size(np.abs(values * deviations))[:limit]
     if account is not None:
-        base = float(account.base_values[0, output])
-        parts = (account.values, account.standard_errors, account.alone, account.last)
-        shares = [Share(*map(float, part)) for part in zip(*(a[0, :, output] for a in parts), strict=True)]
-        order = by_size(np.abs(account.values[0, :, output]))[:limit]
+        base = float(with_outputs(account.base_values, explanation)[0, output])
+        arrays = (account.values, account.standard_errors, account.alone, account.last)
+        parts = [with_outputs(array, explanation)[0, :, output] for array in arrays]
+        shares = [Share(*map(float, part)) for part in zip(*parts, strict=True)]
+        sizes = np.abs(parts[0])
+        order = by_size(sizes)[:limit]
+        # a selection of features has not all of them
+        missed, size = abs(prediction - base - parts[0].sum()), abs(prediction) + abs(base) + sizes.sum()
+        is_whole = not missed > _ROUNDED * size
     if is_rule:  # it is its facts that have a weight
         order = order[values[order] != 0]
     return OutputView(
@@ -277,6 +319,7 @@ def _view_output(
         sampled=explanation.method == "sampled",
         is_rule=is_rule,
         base=base,
+        is_whole=is_whole,
         additive=lambda: additive_at(explanation, row, output),
     )
 
@@ -426,6 +469,15 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
         return f"sampled with {spent}{why}"
     alone = f", and {spent}" if calls else ""
     return f"sampled from a pool of {count(shared, 'model call')} that rows share{alone}{why}"
+
+
+def account_line(account: Contributions | None) -> str:
+    """Return how estimated contributions were computed, behind the line of the method; "" for exact ones."""
+    if account is None or not account.standard_errors.any():
+        return ""
+    calls = int(account.calls.sum())
+    source = f"{count(calls, 'model call')} more" if calls else "the read model"
+    return f"; contributions estimated from {source}"
 
 
 def where_base_is(explanation: Explanation) -> str:

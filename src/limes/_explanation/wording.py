@@ -81,6 +81,47 @@ def estimates(
     return [(text, "" if text == _UNKNOWN else e) for text, e in zip(texts, errors, strict=True)]
 
 
+def adding_up(
+    parts: Sequence[float], errors: Sequence[float], start: float, end: float, significant: int = 3
+) -> tuple[list[tuple[str, str]], tuple[str, str, str]]:
+    """Write parts and their errors, and start, end and the change, so that the written numbers add up too.
+
+    The largest part decides the decimals of all. A part may be rounded to the other side, the one nearest to
+    the middle first.
+    """
+    largest = max((abs(part) for part in parts), default=0.0)
+    if not (math.isfinite(largest) and _SMALL <= largest < _LARGE):
+        texts = [*zip(signed_column(parts, significant), map(_error_or_none, errors), strict=True)]
+        return texts, (number(start), number(end), difference(end - start))
+    decimals = _decimals(largest, significant)
+    scale = 10.0**decimals
+    first, last = round(start * scale), round(end * scale)
+    rounded = [math.floor(part * scale) for part in parts]
+    up = last - first - sum(rounded)
+    # exact zeros stay zero if they can
+    nearest = sorted(range(len(parts)), key=lambda i: (parts[i] == 0, rounded[i] - parts[i] * scale))
+    for i in nearest[: max(0, up)]:
+        rounded[i] += 1
+
+    def signed(steps: int, value: float = 1.0) -> str:
+        return f"{steps / scale:+.{decimals}f}" if steps else "0" if value == 0 else f"{0:.{decimals}f}"
+
+    written = [
+        (signed(steps, part), _error_or_none(e, decimals))
+        for steps, part, e in zip(rounded, parts, errors, strict=True)
+    ]
+    below, above = (f"{level / scale:.{decimals}f}" for level in (first, last))
+    return written, (below, above, signed(last - first))
+
+
+def _error_or_none(standard_error: float, decimals: int | None = None) -> str:
+    """Write a standard error, with these decimals if that is not 0; "" where it is 0."""
+    if standard_error == 0:
+        return ""
+    text = "0" if decimals is None else f"{standard_error:.{decimals}f}"
+    return f"± {text}" if float(text) else error(standard_error)
+
+
 def _is_plain(value: float) -> bool:
     """Whether a number is written without an exponent."""
     return value == 0 or _SMALL**2 <= abs(value) < _LARGE

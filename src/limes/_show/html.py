@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._explanation.drawing import fact_texts
+from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
+    account_line,
     accuracy,
     coloured,
     left_out,
@@ -25,7 +27,7 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import count, difference, error, estimate, number, one_line, signed_column
+from limes._explanation.wording import count, difference, error, estimate, number, one_line
 from limes._show.axes import Scale
 from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
 from limes.exceptions import InputError
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
     from limes._explanation.view import Line, OutputView
@@ -119,17 +122,17 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
-    if explanation.fit is not None:
-        account = account and explanation.fit.shows_accounts(shown)
-    rows = [_row(explanation, row, account=account) for row in range(shown)]
+    computed = account_at(explanation, range(shown)) if account else None
+    rows = [_row(explanation, row, computed and computed.at([row])) for row in range(shown)]
     return {
         "title": title_of(explanation),
         "hidden": (),
-        "method": method_line(explanation),
+        "method": method_line(explanation) + account_line(explanation.account or computed),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
         "accounts": any(output["account"] for row in rows for output in row["outputs"]),
+        "estimates": any(output["view"].estimates_account for row in rows for output in row["outputs"]),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "hides": explanation.provenance.get("base", ""),
@@ -184,7 +187,7 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 # -- one row -------------------------------------------------------------------------------------------------
 
 
-def _row(explanation: Explanation, row: int, *, account: bool) -> dict[str, Any]:
+def _row(explanation: Explanation, row: int, account: Contributions | None) -> dict[str, Any]:
     view, first = view_row(explanation, row, MAX_FEATURES, account=account), main_output(explanation, row)
     drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
@@ -223,28 +226,33 @@ def _scale(lines: Sequence[Line]) -> Scale:
 
 def _account(output: OutputView) -> list[dict[str, Any]]:
     """Bars from the base to the prediction, one a line, with marks at what a value adds alone and last."""
-    shares = [line.share for line in output.lines if line.share is not None]
     if output.base is None:
         return []
-    sizes = output.shares()
-    starts = output.base + np.concatenate([[0.0], np.cumsum(sizes)])
-    marks = [
-        (start + share.alone, start + share.last)
-        for start, share in zip(starts.tolist(), shares, strict=False)
+    sizes, (texts, _) = output.shares(), output.account_texts()
+    starts = (output.base + np.concatenate([[0.0], np.cumsum(sizes)])).tolist()
+    shares = [line.share for line in output.lines if line.share is not None]
+    marks = [[start + end for end in share.ends] for start, share in zip(starts, shares, strict=False)]
+    whiskers = [
+        [start + share.value + side * share.reach for side in (-1, 1) if share.reach]
+        for start, share in zip(starts, shares, strict=False)
     ]
-    ends = [*starts.tolist(), *(mark for pair in marks for mark in pair)]
+    ends = [*starts, *(end for some in (*marks, *whiskers) for end in some if np.isfinite(end))]
     scale = Scale(min(ends), max(ends), 0, 99)
-    texts = signed_column(sizes, significant=4)
-    bars = zip(sizes, texts, starts.tolist(), strict=False)
+
+    def between(places: list[list[float]], i: int) -> tuple[float, float] | None:
+        return scale.between(*places[i]) if i < len(places) and places[i] else None
+
     return [
         {
             "text": text,
+            "error": error,
             "sign": "p" if size > 0 else "m",
             "bar": size and scale.between(start, start + size),
-            "marks": scale.between(*marks[i]) if i < len(marks) else None,
+            "marks": between(marks, i),
+            "whisker": between(whiskers, i),
             "start": scale.position(start),
         }
-        for i, (size, text, start) in enumerate(bars)
+        for i, (size, (text, error), start) in enumerate(zip(sizes, texts, starts, strict=False))
     ]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from limes._checks import check_choice, did_you_mean
+from limes._explanation.fit import account_at
 from limes._explanation.selection import by_size, name_positions
 from limes._explanation.view import (
     OutputView,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.contributions import Contributions
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Plots:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
         one = _measured(_one_row(self.explanation, row or 0, output), of)
         axes = canvas.line_axes(one, max_features)
-        view = view_row(one, 0, max_features, account=of == "contributions").outputs[0]
+        view = view_row(one, 0, max_features).outputs[0]
         values = np.array([line.drawn for line in view.lines])
         positions = np.arange(len(values))
         drawn = np.where(np.isfinite(values), values, np.nan)
@@ -156,11 +158,12 @@ class Plots:
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw how the columns' contributions add up, from the average around the row to its prediction.
+        """Draw how the features' contributions add up, from the average around the row to its prediction.
 
-        Marks on a bar show what the column adds alone and last: where they are apart it interacts with
-        others. Without exact contributions the surrogate's coefficients are drawn, and what they miss; slopes
-        count from the columns' means there. The parameters are those of `Plots`.
+        Marks on a bar show what the feature adds alone and last: where they are apart it interacts with
+        others. Estimated ones have error bars of 1.96 standard errors to each side. Where there are no
+        contributions the surrogate's coefficients are drawn, and what they miss; slopes count from the
+        columns' means there. The parameters are those of `Plots`.
 
         Raises
         ------
@@ -171,7 +174,7 @@ class Plots:
         one = _one_row(self.explanation, row, output)
         if one.certificates:
             raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
-        view = view_row(one, 0, len(one.feature_names), account=True).outputs[0]
+        view = view_row(one, 0, len(one.feature_names), account=_account(one)).outputs[0]
         if view.base is None:
             steps = _surrogate_steps(one, view, max_features, canvas)
         else:
@@ -179,10 +182,13 @@ class Plots:
         axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
         _draw_steps(axes, steps)
         name_lines(axes, [step.name for step in steps])
-        marks = (
-            "" if view.base is None else "\nthin lines: from what the value adds alone to what it adds last"
+        lines = (
+            "95 % error bars"
+            if view.estimates_account
+            else "from what the value adds alone to what it adds last"
         )
-        signed_frame(axes, canvas.with_unit(view.title) + marks, zero=False)
+        below = "" if view.base is None else f"\nthin lines: {lines}"
+        signed_frame(axes, canvas.with_unit(view.title) + below, zero=False)
         self._title_row(axes, row, view, canvas)
         return axes
 
@@ -566,7 +572,8 @@ def _feature(explanation: Explanation, feature: str | int) -> int:
 
 
 def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> Axes:
-    view = view_row(one, 0, 1, account=of == "contributions").outputs[0]
+    account = account_at(one, [0]) if of == "contributions" else None
+    view = view_row(one, 0, 1, account=account).outputs[0]
     head = shorten(view.title, 48) if title is None else title
     wrapped_title(axes, head, f"{view.headline} ({one.method})")
     return axes
@@ -595,27 +602,40 @@ class _Step:
     start: float
     end: float
     colour: str = ""  # "": a level, a value of the model or of the surrogate
+    text: str = ""  # "": its number, with the decimals of all others
     marks: tuple[float, ...] = ()  # other sizes of the step
+    reach: float = 0.0  # of its error bar
 
     @property
     def size(self) -> float:
         return self.end - self.start
 
 
+def _account(one: Explanation) -> Contributions | None:
+    """Contributions of one row, computed where that is not declined; None where it has none."""
+    computed = account_at(one, [0])
+    if computed is not None or one.fit is None or not one.fit.shows:
+        return computed
+    try:
+        return one.contributions
+    except InputError:  # too few calls, or no form of them
+        return None
+
+
 def _account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
+    shown = view.lines[:max_features]
+    texts, (base, prediction, _) = view.account_texts(shown)
     at = view.base or 0.0
-    steps = [_Step(view.where.removeprefix("on ").removeprefix("with "), at, at)]
-    shown, hidden = view.lines[:max_features], view.lines[max_features:]
-    for line in shown:
-        if (share := line.share) is not None:
-            name = canvas.condition(replace(line, condition=line.holds))
-            end = at + share.value
-            steps.append(_Step(name, at, end, sign_colour(share.value), (share.alone, share.last)))
-            at = end
-    if hidden:
-        rest = view.prediction - at
-        steps.append(_Step(count(len(hidden), "smaller one"), at, view.prediction, sign_colour(rest)))
-    return [*steps, _Step("prediction", view.prediction, view.prediction)]
+    steps = [_Step(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
+    names = [canvas.condition(replace(line, condition=line.holds)) for line in shown]
+    shares = [line.share for line in shown]
+    for i, size in enumerate(view.shares(shown)):
+        share = shares[i] if i < len(shares) else None
+        marks, reach = ((), 0.0) if share is None else (share.ends, share.reach)
+        name = names[i] if i < len(names) else view.others(shown)
+        steps.append(_Step(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
+        at += size
+    return [*steps, _Step("prediction", view.prediction, view.prediction, text=prediction)]
 
 
 def _surrogate_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
@@ -640,6 +660,7 @@ def _surrogate_steps(one: Explanation, view: OutputView, max_features: int, canv
 
 def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
     ends = [step.start + size for step in steps for size in (0.0, step.size, *step.marks)]
+    ends += [step.end + side * step.reach for step in steps for side in (-1, 1)]
     low, high = min(ends), max(ends)
     room = (high - low) or 1.0
     # sums and what is added to them have the same decimals, by the largest that is added
@@ -652,13 +673,15 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
             marks = [step.start + mark for mark in step.marks]
             axes.hlines([i] * bool(marks), min(marks, default=0.0), max(marks, default=0.0), **_MARKS)
             axes.plot(marks, [i] * len(marks), "|", markersize=5, color=ink(), zorder=4)
+            if step.reach:
+                error_bars(axes, [step.end], [i], xerr=[step.reach], elinewidth=1.1, capsize=2.5)
         else:
             axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
         if i + 1 < len(steps):
             axes.plot([step.end] * 2, [i, i + 1], color=ink(), linewidth=0.6, alpha=0.5, zorder=1)
-        written = text if step.colour else text.removeprefix("+")
+        written = step.text or (text if step.colour else text.removeprefix("+"))
         weight = "normal" if step.colour else "bold"
-        x = step.start + max(0.0, step.size, *step.marks) + 0.02 * room
+        x = step.start + max(0.0, step.size + step.reach, *step.marks) + 0.02 * room
         axes.text(x, i, written, va="center", fontsize=9, fontweight=weight, zorder=4)
     axes.set_xlim(low - 0.04 * room, high + 0.2 * room)
 

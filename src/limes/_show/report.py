@@ -39,8 +39,10 @@ from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
+from limes._explanation.fit import account_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
+    coloured,
     fit_remark,
     headlined_rule,
     is_poor,
@@ -52,6 +54,9 @@ from limes._explanation.view import (
     shown_outputs,
     slope_deviations,
     slope_facts,
+    view_row,
+    what_holds,
+    where_base_is,
     with_outputs,
 )
 from limes._explanation.wording import cell, is_missing, one_line
@@ -179,6 +184,8 @@ MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
 # Largest number of numbers of effects, unless asked for; largest number of names of cells
 _MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
 _BLOCK = 500
+# Rows whose contributions are computed together
+_ACCOUNTS = 50
 # A column with more distinct values is stored as numbers, if it has nothing else
 _FEW_VALUES = 256
 # float32 and float64 hold whole numbers up to these
@@ -214,6 +221,7 @@ class _Content:
             **self._numbers(outputs),
             **self._slopes(),
             "remarks": self._remarks(outputs),
+            "account": self._account(outputs, few),
             "warnings": self.packer.coded_lists([row_warnings(e, i) for i in range(len(e))]),
             "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
             "data": [self._column(j) for j in range(len(e.feature_names))],
@@ -246,6 +254,45 @@ class _Content:
             "surrogates": rows_last(e.surrogate_predictions),
             "fidelity": rows_last(e.fidelity),
             "fidelityErrors": rows_last(e.fidelity_errors) if e.fidelity_errors.any() else None,
+        }
+
+    def _account(self, outputs: list[int], wanted: bool) -> dict[str, Any] | None:
+        """Return the contributions of all rows; None where they are not to be shown unasked."""
+        e, packer = self.explanation, self.packer
+        parts = []
+        for start in range(0, len(e), _ACCOUNTS):
+            rows = range(start, min(start + _ACCOUNTS, len(e)))
+            part = account_at(e, rows) if wanted or e.account is not None else None
+            if part is None:
+                return None
+            parts.append(part)
+
+        def rows_last(name: str) -> Floats:
+            array = np.concatenate([with_outputs(getattr(part, name), e) for part in parts])
+            return np.moveaxis(array[..., outputs], (0, -1), (-1, 0))
+
+        values, errors = rows_last("values"), rows_last("standard_errors")
+        scale = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+        ends = [np.clip(rows_last(name), -7.9 * scale, 7.9 * scale) for name in ("alone", "last")]
+        calls = np.concatenate([part.calls for part in parts])
+        additive = e.fit is not None and e.fit.is_quick and e.fit.has_curves
+        return {
+            "where": where_base_is(e),
+            "shown": [
+                packer.coded(what_holds(e, i, j) for i in range(len(e))) for j in range(values.shape[1])
+            ]
+            if "base" in e.provenance
+            else None,
+            "base": packer.numbers(rows_last("base_values")),
+            "values": packer.numbers(values),
+            "errors": packer.numbers(errors) if errors.any() else None,
+            "scales": packer.numbers(scale),
+            "alone": packer.shares(ends[0], scale),
+            "last": packer.shares(ends[1], scale),
+            "calls": packer.codes(calls) if calls.any() else None,
+            "additive": packer.numbers(np.moveaxis(with_outputs(e.additive_fidelity, e)[:, outputs], 0, -1))
+            if additive
+            else None,
         }
 
     def _slopes(self) -> dict[str, Any]:
@@ -373,6 +420,8 @@ class _Content:
         e = self.explanation
         if len(e) != 1:
             return None
+        # colours are those of contributions, as on the page
+        e = coloured(e, 0, view_row(e, 0, 0, account=account_at(e, [0])))
         photo = photo_of(e)
         if photo:
             photo |= {"outlines": photo["outlines"].paths}

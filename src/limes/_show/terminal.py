@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limes._explanation.drawing import Card
-from limes._explanation.fit import Effect, Effects, Interaction
+from limes._explanation.fit import Effect, Effects, Interaction, account_at
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
     AROUND,
@@ -27,14 +27,13 @@ from limes._explanation.view import (
     meaning,
     output_title,
     row_label,
-    shown_outputs,
     view_row,
 )
 from limes._explanation.wording import count, estimates, one_line, shorten, signed_column
 from limes._show.inputs import largest_size, pieces, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -96,6 +95,7 @@ _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
+_APART = 3  # characters between two columns
 _SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
@@ -105,8 +105,7 @@ def coloured_text(explanation: Explanation) -> Iterator[Text]:
     if len(explanation) == 0:
         return
     output = main_output(explanation, 0)
-    single = len(shown_outputs(explanation, 0)) == 1
-    one = coloured(explanation, 0, view_row(explanation, 0, 1, account=single))
+    one = coloured(explanation, 0, view_row(explanation, 0, 1, account=account_at(explanation, [0])))
     text_pieces = shortened(pieces(one, 0, output), _LONGEST_TEXT)
     if not text_pieces:
         return
@@ -136,32 +135,42 @@ def _colour(value: float) -> str:
 def table(explanation: Explanation, width: int) -> Group:
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    single = len(shown_outputs(explanation, 0)) == 1
-    view = view_row(explanation, 0, max_features=explanation.values.shape[1], account=single)
+    view = view_row(explanation, 0, explanation.values.shape[1], account=account_at(explanation, [0]))
     columns = _fitting([_Column(output) for output in view.outputs], width)
     shown = [column.output for column in columns]
+    with_coefficients = True
     if len(columns) > 1:
-        body = _several(columns)
+        body, with_coefficients = _several(columns), shown[0].base is None
     elif shown[0].base is not None:
-        body = _account(shown[0], width)
+        body, with_coefficients = _account(shown[0], width)
     else:
         body = _single(shown[0], bars=width >= _ROOM_FOR_BARS)
-    return Group(*_header(explanation, view, shown), body, *_remarks(explanation, view, shown))
+    remarks = _remarks(explanation, view, shown, with_coefficients=with_coefficients)
+    return Group(*_header(explanation, view, shown), body, *remarks)
 
 
 class _Column:
-    """One output, and its coefficients and errors in words by position of the feature."""
+    """One output, and its contributions, or coefficients, in words by position of the feature."""
 
     def __init__(self, output: OutputView) -> None:
-        texts = output.texts(significant=3)
+        texts = output.texts(significant=3) if output.base is None else output.account_texts()[0]
         self.output = output
         self.lines = {line.position: line for line in output.lines}
-        self.texts = {
-            position: (text, f" {error}" if error else "")
-            for position, (text, error) in zip(self.lines, texts, strict=True)
+        self.sizes = {
+            line.position: line.value if line.share is None else line.share.value for line in output.lines
         }
+        self._texts = dict(zip(self.lines, texts, strict=False))
         self.title = shorten(output.title, 16 if any(error for _, error in texts) else 11)
-        self.width = max(len(self.title), *(len(text + error) for text, error in self.texts.values()), 0)
+        self.width = max(len(self.title), *(len(f"{text} {error}".rstrip()) for text, error in texts), 0)
+
+    def chosen(self, features: Sequence[int]) -> tuple[list[tuple[str, str]], list[float]]:
+        """Numbers of some features with their errors in words, of all others behind them; and their sizes."""
+        lines = [self.lines[j] for j in features]
+        if self.output.base is None:
+            texts, sizes = [self._texts[j] for j in features], [line.value for line in lines]
+        else:
+            texts, sizes = self.output.account_texts(lines)[0], self.output.shares(lines)
+        return [(text, f" {error}" if error else "") for text, error in texts], sizes
 
 
 def _fitting(columns: list[_Column], width: int) -> list[_Column]:
@@ -203,46 +212,63 @@ def _single(output: OutputView, *, bars: bool) -> Table:
     return grid
 
 
-def _account(output: OutputView, width: int) -> Table:
-    """One line a column: what its value contributes; then LIME's condition and coefficient, if they fit."""
-    lines, hidden = output.lines[:MAX_FEATURES], output.lines[MAX_FEATURES:]
-    shares = output.shares(MAX_FEATURES)
-    texts, reach = signed_column(shares, significant=3), largest_size(shares)
-    coefficients = [text for text, _ in output.texts(significant=3, most=MAX_FEATURES)]
-    names = [shorten(line.holds, 40) for line in lines] + [count(len(hidden), "smaller one")] * bool(hidden)
+def _account(output: OutputView, width: int) -> tuple[Table, bool]:
+    """One line a feature: what its value contributes; then LIME's condition and coefficient, if they fit.
+
+    Returns whether coefficients fit.
+    """
+    lines = output.lines[:MAX_FEATURES]
+    shares, (texts, _) = output.shares(lines), output.account_texts(lines)
+    reach = largest_size(shares)
+    coefficients = [" ".join(filter(None, text)) for text in output.texts(3, most=MAX_FEATURES)]
+    names = [shorten(line.holds, 40) for line in lines]
+    names += [output.others(lines)] * (len(shares) - len(lines))
     conditions = [shorten(line.condition, 32) for line in lines]
     room = width - _ACCOUNT - max(map(len, names))
     grid = numbers_table()
     grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
+    if output.estimates_account:
+        grid.add_column("± error", no_wrap=True)
+        room -= _APART + max(len("± error"), *(len(error) for _, error in texts))
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
     beside: list[tuple[str, list[str]]] = []
     for title, column in (("coefficient", coefficients), ("condition", conditions)):
         if title == "condition" and output.where != AROUND:  # what is shown is the condition
             continue
-        room -= 2 + max(map(len, [title, *column]))
+        room -= _APART + max(map(len, [title, *column]))
         if room >= 0:
             beside.insert(0, (title, column))
     for title, _ in beside:
         grid.add_column(Text(title, style="dim"), style="dim", justify=_SIDES[title], no_wrap=True)
-    for i, (name, share, text) in enumerate(zip(names, shares, texts, strict=True)):
+    for i, (name, share, (text, error)) in enumerate(zip(names, shares, texts, strict=True)):
         cells = [Text(name, no_wrap=True, overflow="ellipsis"), Text(text, style=_colour(share))]
+        cells += [Text(error)] if output.estimates_account else []
         more = [Text(column[i] if i < len(column) else "") for _, column in beside]
         grid.add_row(*cells, _signed_bar(share, reach), *more)
-    return grid
+    return grid, bool(beside)
 
 
 def _several(columns: list[_Column]) -> Table:
-    grid = _grid()
+    accounts = columns[0].output.base is not None
+    grid = numbers_table() if accounts else _grid()
+    if accounts:
+        grid.add_column("value" if columns[0].output.where == AROUND else "shown", min_width=12)
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
-    # the features with the largest coefficients of any of the outputs
-    sizes = np.abs([[column.lines[j].value for j in sorted(column.lines)] for column in columns])
+    # the features with the largest numbers of any of the outputs
+    sizes = np.abs([[column.sizes[j] for j in sorted(column.lines)] for column in columns])
     largest = np.where(np.isnan(sizes), -np.inf, sizes).max(axis=0)
-    for j in by_size(largest)[:MAX_FEATURES].tolist():
-        cells = [Text.assemble((c.texts[j][0], _colour(c.lines[j].value)), c.texts[j][1]) for c in columns]
-        grid.add_row(*_labels(columns[0].lines[j]), *cells)
+    chosen = by_size(largest)[:MAX_FEATURES].tolist()
+    each = [column.chosen(chosen) for column in columns]
+    for i, line in enumerate([columns[0].lines[j] for j in chosen]):
+        cells = [Text.assemble((texts[i][0], _colour(sizes[i])), texts[i][1]) for texts, sizes in each]
+        names = [Text(shorten(line.holds, 40), no_wrap=True, overflow="ellipsis")]
+        grid.add_row(*(names if accounts else _labels(line)), *cells)
+    others = columns[0].output.others([columns[0].lines[j] for j in chosen])
+    if accounts and others:
+        grid.add_row(others, *(Text(texts[-1][0], _colour(sizes[-1])) for texts, sizes in each))
     return grid
 
 
@@ -270,16 +296,25 @@ def _signed_bar(value: float, reach: float) -> Text:
     return Text.assemble((left.rjust(_HALF_BAR), _LOWERS), ("│", "dim"), (right.ljust(_HALF_BAR), _RAISES))
 
 
-def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:
+def _remarks(
+    explanation: Explanation, view: RowView, outputs: list[OutputView], *, with_coefficients: bool
+) -> Iterator[Text]:
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
     for output in outputs:
         yield from _fit_line(output, f"{output.title}: " if len(outputs) > 1 else "")
     for sentence in view.certificate:
         yield Text(sentence)
-    yield Text(f"coefficient: {meaning(explanation)}", style="dim")
+    if outputs[0].base is not None:
+        errors = "; ± is one standard error" if any(output.estimates_account for output in outputs) else ""
+        where = outputs[0].where
+        what = "what the value adds" if where == AROUND else f"what it adds to the prediction {where}"
+        total = "with the average they add up to the prediction" if where == AROUND else "they add up"
+        yield Text(f"contribution: {what} on average; {total}{errors}", style="dim")
+    if with_coefficients:
+        yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES
-    if hidden > 0 and (outputs[0].base is None or len(outputs) > 1):
+    if hidden > 0 and outputs[0].base is None:
         yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
     if len(outputs) < len(view.outputs):
         yield Text(

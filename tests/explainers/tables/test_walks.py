@@ -195,7 +195,7 @@ def test_calls_are_counted_and_within_the_budget(law):
     model, asked = counted(FUNCTIONS["product"])
     # an absolute tolerance that is never met
     options = {"law": law, "max_calls": 333, "tolerance": 1e-12, "batch_size": 50}
-    _, explanation = explained(model, **options)
+    _, explanation = explained(model, contributions=False, **options)
     before = len(asked)
     account = explanation.contributions
     calls = asked[before:]
@@ -259,7 +259,8 @@ def test_where_no_walk_changes_the_prediction_errors_say_so():
 def test_a_row_like_all_others_costs_nothing():
     table = np.repeat(ROWS[:1], 5, axis=0)
     model, asked = counted(FUNCTIONS["kink"])
-    explanation = limes.TabularExplainer(model, table)(ROWS[:1], progress=False)
+    explainer = limes.TabularExplainer(model, table, contributions=False)
+    explanation = explainer(ROWS[:1], progress=False)
     before = sum(asked)
     account = explanation.contributions
     assert (account.values == 0).all()
@@ -285,7 +286,7 @@ def test_a_model_that_fails_says_so_and_finished_rows_are_kept():
         asked.append(len(x))
         return FUNCTIONS["product"](x)
 
-    _, explanation = explained(model, law="truncnorm")
+    _, explanation = explained(model, law="truncnorm", contributions=False)
     asked.clear()
     fails[0] = True
     with pytest.raises(ModelError, match="down"):

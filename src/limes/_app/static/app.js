@@ -155,17 +155,18 @@ class Column {
   }
 
   place(line, scale, fresh) {
-    text(this.part("condition"), line.condition);
-    const coefficient = text(this.part("coefficient"), line.coefficient);
-    if (line.error) coefficient.append(" ", create("small", line.error));
+    const { contribution } = line, shown = contribution || { ...line, text: line.coefficient };
+    text(this.part("condition"), contribution ? `${line.condition}: coefficient ${line.coefficient} ${line.error}` : line.condition);
+    const size = text(this.part("coefficient"), shown.text);
+    if (shown.error) size.append(" ", create("small", shown.error));
     const across = (value) => 50 + 49 * (value / scale || 0);
     const between = (element, from, to) => {
       element.style.left = `${Math.min(across(from), across(to))}%`;
       element.style.width = `${Math.abs(across(from) - across(to))}%`;
     };
-    between(this.part("size"), 0, line.bar);
-    this.part("size").classList.toggle("lowers", line.bar < 0);
-    between(this.part("reach"), line.bar - line.reach, line.bar + line.reach);
+    between(this.part("size"), 0, shown.bar);
+    this.part("size").classList.toggle("lowers", shown.bar < 0);
+    between(this.part("reach"), shown.bar - shown.reach, shown.bar + shown.reach);
     if (fresh) this.write(line.data);
   }
 
@@ -277,14 +278,14 @@ function arrange() {
     hidden += matches && element.hidden;
   });
   $("more").hidden = !hidden;
-  text($("more"), `show ${hidden} more, with smaller coefficients`);
+  text($("more"), `show ${hidden} more, with smaller bars`);
 }
 
 // ---- answers
 
 function showExplanation(answer, question) {
   complain("");
-  const reach = (line) => Math.abs(line.bar) + line.reach;
+  const reach = ({ contribution, ...line }) => Math.abs((contribution || line).bar) + (contribution || line).reach;
   state.scale = Math.max(state.scale, ...answer.lines.map(reach));
   if (state.order) { // the largest first, and then in their places while they change
     const order = page.columns.toSorted((a, b) => reach(answer.lines[b.j]) - reach(answer.lines[a.j]));
@@ -297,7 +298,11 @@ function showExplanation(answer, question) {
   text($("title"), page.outputs[question.output]);
   text($("prediction"), answer.prediction);
   text($("was"), answer.prediction === was ? "" : `the row as picked: ${was}`);
-  const facts = { "R²": answer.fidelity, surrogate: answer.surrogate, intercept: answer.intercept };
+  for (const name of ["headline", "fit"]) {
+    text($(name), answer[name]);
+    $(name).hidden = !answer[name];
+  }
+  const facts = answer.headline ? {} : { "R²": answer.fidelity, surrogate: answer.surrogate, intercept: answer.intercept };
   $("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) => {
     const pair = create("div");
     pair.append(create("dt", name), create("dd", value));
@@ -360,7 +365,10 @@ async function start() {
     page.columns = table.columns.map((facts, j) => new KINDS[facts.kind](facts, j));
     text($("model"), table.model);
     text($("of-rows"), `of ${table.rows.toLocaleString("en")}`);
-    text($("meaning"), `Bars are coefficients of the surrogate, red raises and blue lowers it: ${table.meaning}. Marks above a slider are the edges of the column's bins; the row's bin is coloured.`);
+    const bars = table.accounts
+      ? `Bars are contributions, red raises and blue lowers the prediction: what the value adds on average; with the average around the row they add up to the prediction. A coefficient of LIME's surrogate: ${table.meaning}`
+      : `Bars are coefficients of the surrogate, red raises and blue lowers it: ${table.meaning}`;
+    text($("meaning"), `${bars}. Marks above a slider are the edges of the column's bins; the row's bin is coloured.`);
     table.outputs.forEach((title, k) => $("output").append(new Option(title, k)));
     $("outputs").hidden = table.outputs.length === 1;
     $("filter").hidden = table.columns.length <= FIRST;

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -152,14 +153,16 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
         for row, design in zip(rows, designs, strict=True)
     ]
     draws = [(drawn, predict(drawn).reshape(_DRAWS, -1)) for drawn in x]
-    every = [_judge(name, explainer.with_design(bins=bins), draws, X) for name, bins in _BINS.items()]
+    # only coefficients are judged
+    designed = partial(explainer.with_design, contributions=False)
+    every = [_judge(name, designed(bins=bins), draws, X) for name, bins in _BINS.items()]
     fidelity = attrgetter("fidelity")
     best = max(every, key=fidelity)
     bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
     if np.isfinite(bandwidth):
         more = []
         for other in (factor * bandwidth for factor in _BANDWIDTHS):
-            design = explainer.with_design(bins=bins, bandwidth=other)
+            design = designed(bins=bins, bandwidth=other)
             more.append(_judge(f"{best.name}, ν = {other:.3g}", design, draws, X))
         every += more
         wider_or_narrower = max(more, key=fidelity)

@@ -57,6 +57,32 @@ class LocalExplanation {
   r2(i, k) { return this.at(this.fidelity, i, k); }
   r2Error(i, k) { return this.fidelityErrors ? this.at(this.fidelityErrors, i, k) : 0; }
 
+  /* The account of the prediction: contributions of all features, largest first, with what each adds alone and last. */
+  share(i, j, k) {
+    const at = (k * this.d + j) * this.n + i;
+    const { values, errors, alone, last, scales } = this.account;
+    const scale = this.at(scales, i, k) * STEP;
+    return {
+      j,
+      value: this.array(values)[at],
+      error: errors ? this.array(errors)[at] : 0,
+      ends: [alone, last].map((reference) => this.array(reference)[at] * scale),
+    };
+  }
+
+  shares(i, k) {
+    const every = this.features.map((_, j) => this.share(i, j, k));
+    return every.sort((a, b) => Math.abs(b.value) - Math.abs(a.value) || a.j - b.j);
+  }
+
+  /* What the row has: the column and its value, or what is shown of an input. */
+  holds(i, j) {
+    const { shown } = this.account;
+    return shown ? shown[j].entries[this.array(shown[j].codes)[i]] : `${this.features[j]} = ${this.cell(i, j)}`;
+  }
+
+  base(i, k) { return this.at(this.account.base, i, k); }
+
   /* How little the surrogate captures: [sentence, whether it is a warning]. */
   remark(i, k) { return this.remarks.entries[this.at(this.remarks.codes, i, k)]; }
 
@@ -100,7 +126,7 @@ class LocalExplanation {
 
   alarms(i, k) {
     const found = this.findingsOf(i).filter(([severity]) => severity === 'warning').length;
-    return this.warningsOf(i).length + (this.remark(i, k)[1] ? 1 : 0) + found;
+    return this.warningsOf(i).length + (this.remark(i, k)[1] && !this.account ? 1 : 0) + found;
   }
 
   /* Coefficients, as bars are long; at a stop of the bandwidths, or those of the explanation for null. */

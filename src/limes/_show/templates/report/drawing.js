@@ -57,6 +57,18 @@ function bar(scale, from, to, { whisker = 0, zero = 0, kind = to > from ? 'raise
   return picture(parts);
 }
 
+/* A step of a sum, with a thin line across from one number to another: `across`, or none for null. */
+function step(scale, from, to, across) {
+  const parts = [];
+  const rect = (kind, a, b, y, height) => parts.push(svg('rect', {
+    class: kind, x: Math.min(scale.at(a), scale.at(b)), width: Math.abs(scale.at(b) - scale.at(a)), y, height,
+  }));
+  parts.push(svg('line', { class: 'zero', x1: scale.at(from), x2: scale.at(from), y1: 0, y2: 16 }));
+  if (from !== to) rect(to > from ? 'raises' : 'lowers', from, to, 3, 10);
+  if (across && across.every(Number.isFinite)) rect('whisker', ...across, 7, 2);
+  return picture(parts);
+}
+
 /* A value, and no step: an upright line. */
 function level(scale, value) {
   return picture([svg('line', { class: 'level', x1: scale.at(value), x2: scale.at(value), y1: 1, y2: 15 })]);

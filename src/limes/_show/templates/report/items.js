@@ -1,4 +1,4 @@
-/* The text, image or series that is explained, in the colours of its coefficients. */
+/* The text, image or series that is explained, in the colours of its contributions, or coefficients. */
 
 const FAINTEST = 0.04; // smaller shares of the largest coefficient are not coloured
 
@@ -13,7 +13,7 @@ function itemView(model, i, k) {
 }
 
 function textView(model, i, k, pieces) {
-  const values = model.drawn(i, k);
+  const values = model.account ? model.features.map((_, j) => model.share(i, j, k).value) : model.drawn(i, k);
   const largest = values.filter(Number.isFinite).reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
   return el('p', { class: 'text', dir: 'auto' }, pieces.map(([text, j]) => {
     const share = j < 0 ? 0 : values[j] / largest;
@@ -47,14 +47,14 @@ function imageView(photo, tint) {
         el('img', { class: 'grey', src: photo.url, alt: '' }),
         svg(
           'svg',
-          { viewBox: photo.box, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'its superpixels in the colours of their coefficients' },
+          { viewBox: photo.box, preserveAspectRatio: 'none', role: 'img', 'aria-label': 'its superpixels in the colours of their numbers' },
           svg('g', { transform: photo.place }, shapes),
           photo.outside ? svg('path', { class: 'outside', d: photo.outside }) : null,
         ),
         tint.marks.map(place),
       ),
     ),
-    el('p', { class: 'soft' }, `Full colour: ±${tint.largest}. Numbers are those of the superpixels with the largest coefficients.`),
+    el('p', { class: 'soft' }, `Full colour: ±${tint.largest}. Numbers are those of the superpixels with the largest ones.`),
   ];
 }
 
@@ -68,7 +68,7 @@ function laneView(lane) {
     lane.name ? el('h4', {}, lane.name) : null,
     svg(
       'svg',
-      { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': 'the series, its segments in the colours of their coefficients' },
+      { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': 'the series, its segments in the colours of their numbers' },
       stretches,
       svg('path', { d: lane.path }),
     ),

@@ -20,12 +20,13 @@ function fidelityText(model, i, k) {
 function rowView(model, i, k, state) {
   return [
     el('h2', { tabindex: -1 }, ...headingOf(model, i, k, state)),
-    factsOf(model, i, k),
-    remarks(model, i, k),
+    model.account ? null : [factsOf(model, i, k), fitRemark(model, i, k)],
+    model.warningsOf(i).map((text) => el('p', { class: 'warning' }, text)),
     itemView(model, i, k),
     ruleView(model, i),
+    model.account ? new Account(model, i, k, state).element : null,
     new Coefficients(model, i, k, state).element,
-    model.rules.length ? null : waterfall(model, i, k),
+    model.rules.length || model.account ? null : waterfall(model, i, k),
     effectsView(model, i, k),
     findingsView(model, i),
     provenance(model),
@@ -51,12 +52,96 @@ function factsOf(model, i, k) {
     el('div', { class: kind }, el('dt', {}, name), el('dd', {}, text)))));
 }
 
-function remarks(model, i, k) {
+function fitRemark(model, i, k) {
   const [remark, poor] = model.remark(i, k);
-  return [
-    remark ? el('p', { class: poor ? 'warning' : 'soft' }, remark) : null,
-    ...model.warningsOf(i).map((text) => el('p', { class: 'warning' }, text)),
-  ];
+  return remark ? el('p', { class: poor && !model.account ? 'warning' : 'soft' }, remark) : null;
+}
+
+/* -- the account of the prediction ------------------------------------------------------------------------- */
+
+class Account {
+  constructor(model, i, k, state) {
+    Object.assign(this, { model, i, k, state });
+    this.shares = model.shares(i, k);
+    this.effects = model.hasEffects ? this.shares.map(({ j }) => model.effect(i, j, k)) : [];
+    this.lines = el('div', { class: 'scroll' });
+    this.headline = el('p', { class: 'headline' });
+    const calls = model.account.calls ? model.array(model.account.calls)[i] : 0;
+    this.element = el(
+      'section',
+      { class: 'account', 'aria-label': 'Account of the prediction' },
+      this.headline,
+      this.lines,
+      el('p', { class: 'soft' }, this.surrogateLine()),
+      el(
+        'p',
+        { class: 'soft' },
+        legend('prediction'),
+        model.account.shown
+          ? ` Contributions are what each adds on average to the prediction ${model.account.where}; they add up.`
+          : ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
+        model.account.errors
+          ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
+          : ' A thin line reaches from what it adds alone to what it adds last.',
+      ),
+    );
+    this.draw();
+  }
+
+  surrogateLine() {
+    const { model, i, k } = this;
+    const here = `LIME's surrogate: ${number(model.surrogate(i, k))} here`;
+    if (!model.account.additive) return `${here}, R² ${fidelityText(model, i, k)}.`;
+    const share = Math.round(100 * Math.max(0, model.at(model.account.additive, i, k)));
+    return `${here}; single columns account for ${share}% of how the model varies around the row.`;
+  }
+
+  draw() {
+    const { model, i, k, state } = this;
+    const [base, prediction] = [model.base(i, k), model.prediction(i, k)];
+    const shown = state.all ? this.shares : this.shares.slice(0, FIRST_LINES);
+    const hidden = this.shares.length - shown.length;
+    const sizes = shown.map(({ value }) => value);
+    const rest = prediction - base - sizes.reduce((a, b) => a + b, 0);
+    // the numbers have seven digits each: a rest that is rounding is none
+    const whole = Math.abs(rest) <= 1e-5 * (Math.abs(prediction) + Math.abs(base) + sizes.reduce((a, b) => a + Math.abs(b), 0));
+    if (hidden || !whole) sizes.push(rest);
+    const written = addingUp(sizes, base, prediction);
+    const coefficients = signedColumn(shown.map(({ j }) => model.value(i, j, k)));
+    const change = written.change.startsWith('-') ? `− ${written.change.slice(1)}` : `+ ${written.change.replace('+', '')}`;
+    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start} ${model.account.where} ${change}`);
+    let at = base;
+    const starts = sizes.map((size) => { at += size; return at - size; });
+    const across = shown.map(({ value, error, ends }, line) => {
+      const start = starts[line];
+      return error > 0 ? [-1, 1].map((side) => start + value + side * CONFIDENCE * error) : ends.map((end) => start + end);
+    });
+    const scale = new Scale([base, prediction, ...starts, ...across.flat()]);
+    const largest = largestOf(this.effects);
+    const rows = sizes.map((size, line) => {
+      const share = shown[line];
+      const name = share ? model.holds(i, share.j) : hidden ? count(hidden, 'smaller one') : 'all others';
+      return {
+        cells: [
+          name,
+          step(scale, starts[line], starts[line] + size, share ? across[line] : null),
+          [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
+          share ? [model.account.shown ? '' : `${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
+          ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
+        ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
+      };
+    });
+    const columns = [[model.account.shown ? 'shown' : 'value', 'name'], ['', 'picture'], ['contribution', 'number'],
+      [model.account.shown ? 'coefficient' : 'condition, coefficient', 'beside'],
+      ...(model.hasEffects ? [['whole effect', 'curve']] : [])];
+    this.lines.replaceChildren(
+      table('Contributions to the prediction, largest first', columns, rows, { class: 'lines steps' }),
+      ...(this.shares.length > FIRST_LINES ? [button(hidden ? `Show ${count(hidden, 'smaller one')}` : 'Show fewer', () => {
+        state.all = !state.all;
+        this.draw();
+      }, { class: 'more' })] : []),
+    );
+  }
 }
 
 /* -- coefficients ----------------------------------------------------------------------------------------- */
@@ -70,7 +155,8 @@ class Coefficients {
     this.element = el(
       'section',
       { class: 'coefficients', 'aria-label': 'Coefficients' },
-      el('h3', {}, 'What moves the surrogate'),
+      el('h3', {}, model.account ? 'LIME’s coefficients' : 'What moves the surrogate'),
+      ...(model.account ? [factsOf(model, i, k), fitRemark(model, i, k)] : []).filter(Boolean),
       this.lines,
       this.control(),
       el('p', { class: 'soft' }, legend(), ` Bars are coefficients: ${model.meaning}.`, this.notes()),
@@ -133,8 +219,8 @@ function curveOf(effect, largest) {
   return cells >= 2 && cells <= MOST_CELLS ? sparkline(effect, largest) : '';
 }
 
-function legend() {
-  return el('span', {}, el('span', { class: 'key raises' }), ' raises, ', el('span', { class: 'key lowers' }), ' lowers the surrogate.');
+function legend(what = 'surrogate') {
+  return el('span', {}, el('span', { class: 'key raises' }), ' raises, ', el('span', { class: 'key lowers' }), ` lowers the ${what}.`);
 }
 
 /* The slider: its stops are the bandwidths that limes computed. */
@@ -166,7 +252,7 @@ function bandwidthControl(model, state, moved) {
     { class: 'bandwidth' },
     el('label', { for: 'bandwidth' }, 'Bandwidth'),
     el('span', { class: 'soft' }, 'near'), slider, el('span', { class: 'soft' }, 'far'), text, reset,
-    el('p', { class: 'soft' }, `How near perturbed rows are. Coefficients are exact at each stop, stored to ${number(100 * curves.error, 1)} % of the largest. R², waterfall and effects stay those of ν = ${bandwidthText(stops[curves.current])}.`),
+    el('p', { class: 'soft' }, `How near perturbed rows are. Coefficients are exact at each stop, stored to ${number(100 * curves.error, 1)} % of the largest. R², contributions and effects stay those of ν = ${bandwidthText(stops[curves.current])}.`),
   );
 }
 

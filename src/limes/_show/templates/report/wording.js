@@ -43,6 +43,39 @@ function signedColumn(values) {
   });
 }
 
+/* Parts, start, end and change in words, so that what is written adds up: wording.py's adding_up. */
+function addingUp(parts, start, end) {
+  const largest = parts.map(Math.abs).reduce((a, b) => Math.max(a, b), 0);
+  if (!(largest >= SMALL && largest < LARGE)) {
+    return { texts: signedColumn(parts), places: null, start: number(start), end: number(end), change: difference(end - start) };
+  }
+  const places = decimals(largest, 3);
+  const scale = 10 ** places;
+  const [first, last] = [Math.round(start * scale), Math.round(end * scale)];
+  const rounded = parts.map((part) => Math.floor(part * scale));
+  const up = Math.max(0, last - first - rounded.reduce((a, b) => a + b, 0));
+  const nearest = parts.map((_, i) => i).sort((a, b) => (
+    (parts[a] === 0) - (parts[b] === 0) || (rounded[a] - parts[a] * scale) - (rounded[b] - parts[b] * scale) || a - b));
+  nearest.slice(0, up).forEach((i) => { rounded[i] += 1; });
+  const text = (steps, value = 1) => {
+    if (!steps) return value === 0 ? '0' : (0).toFixed(places);
+    return signed((steps / scale).toFixed(places), steps);
+  };
+  return {
+    texts: rounded.map((steps, i) => text(steps, parts[i])),
+    places,
+    start: (first / scale).toFixed(places),
+    end: (last / scale).toFixed(places),
+    change: text(last - first),
+  };
+}
+
+/* A standard error with these decimals, or two digits where that is 0. */
+function errorWith(value, places) {
+  const text = places === null ? '0' : value.toFixed(places);
+  return Number(text) ? `± ${text}` : errorText(value);
+}
+
 function errorText(value) { return `± ${digits(value, 2)}`; }
 
 function cellText(value) {

@@ -1,0 +1,201 @@
+"""When contributions are computed, and what a failure leaves: the option ``contributions=`` of explainers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+from limes.exceptions import InputError, Interrupted
+
+X, Y = load_diabetes(return_X_y=True)
+X = X[:, [2, 8, 3]] / X[:, [2, 8, 3]].std(axis=0)
+FOREST = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y)
+OPTIONS = {"max_calls": 1024, "tolerance": "10%"}
+
+
+class Model:
+    """A function of three columns that counts its rows, and may fail or be stopped later."""
+
+    def __init__(self):
+        self.asked, self.end = 0, None
+
+    def __call__(self, x):
+        if self.end is not None and self.asked > self.end[0]:
+            raise self.end[1]
+        self.asked += len(x)
+        return np.prod(1.0 + 0.5 * np.tanh(x), axis=1)
+
+
+def explained(model, rows=3, **options):
+    return limes.TabularExplainer(model, X, **{**OPTIONS, **options})(X[:rows], progress=False)
+
+
+def test_sampled_ones_of_few_rows_are_computed_in_the_call():
+    model = Model()
+    explanation = explained(model)
+    before = model.asked
+    account = explanation.contributions
+    assert model.asked == before
+    assert (account.calls > 0).all()
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "option"), [(21, "auto"), (3, False)])
+def test_others_are_computed_when_they_are_read(rows, option):
+    model = Model()
+    explanation = explained(model, rows, contributions=option)
+    assert explanation.account is None
+    before = model.asked
+    account = explanation[:2].contributions
+    assert model.asked - before == account.calls.sum() > 0
+    # the same as in the call
+    np.testing.assert_array_equal(account.values, explained(Model(), 2).contributions.values)
+
+
+def test_all_rows_in_the_call_if_asked_for():
+    model = Model()
+    explanation = explained(model, 21, contributions=True)
+    before = model.asked
+    assert explanation.contributions.values.shape == (21, 3)
+    assert model.asked == before
+    assert explained(FOREST, contributions=True).account is not None
+
+
+def test_exact_ones_are_left_until_they_are_read():
+    assert explained(FOREST).account is None
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_give_the_same(workers):
+    explainer = limes.TabularExplainer(Model(), X, **OPTIONS)
+    account = explainer(X[:3], workers=workers, progress=False).contributions
+    np.testing.assert_array_equal(account.values, explained(Model()).contributions.values)
+
+
+def test_a_failure_leaves_the_coefficients_with_a_warning():
+    model = Model()
+    expected = explained(model, contributions=False)
+    model.end = model.asked, RuntimeError("down")
+    model.asked = 0
+    explanation = explained(model)
+    np.testing.assert_array_equal(explanation.values, expected.values)
+    assert all("no contributions" in row[-1] and "down" in row[-1] for row in explanation.row_warnings)
+    assert "surrogate" in str(explanation)
+    with pytest.raises(limes.exceptions.ModelError, match="down"):
+        _ = explanation.contributions
+    model.end = None
+    np.testing.assert_array_equal(explanation.contributions.values, explained(Model()).contributions.values)
+
+
+def test_a_stop_has_the_coefficients_in_its_partial():
+    model = Model()
+    expected = explained(model, contributions=False)
+    model.end, model.asked = (model.asked + 200, KeyboardInterrupt()), 0
+    with pytest.raises(Interrupted, match="contributions") as stop:
+        explained(model)
+    partial = stop.value.partial
+    np.testing.assert_array_equal(partial.values, expected.values)
+    model.end = None
+    np.testing.assert_array_equal(partial.contributions.values, explained(Model()).contributions.values)
+
+
+def test_too_few_calls_are_no_failure_unless_asked_for():
+    wide = np.random.default_rng(0).normal(size=(60, 40))
+    options = {"max_calls": 200}
+    (quiet,) = limes.TabularExplainer(Model(), wide, **options)(wide[:1], progress=False)
+    assert not any("contributions" in text for text in quiet.warnings)
+    (loud,) = limes.TabularExplainer(Model(), wide, contributions=True, **options)(wide[:1], progress=False)
+    assert any("use at least" in text for text in loud.warnings)
+
+
+@pytest.mark.parametrize("option", ["no", None, 1, 0.0])
+def test_another_option_is_refused(option):
+    with pytest.raises(InputError, match="contributions"):
+        limes.TabularExplainer(FOREST, X, contributions=option)
+
+
+@pytest.mark.parametrize("kind", ["Text", "Image", "Series", "Composite"])
+def test_all_explainers_take_it(kind):
+    from inspect import signature
+
+    assert signature(getattr(limes, f"{kind}Explainer")).parameters["contributions"].default == "auto"
+
+
+# -- stored ------------------------------------------------------------------------------------------------
+
+NAMES = ("values", "base_values", "standard_errors", "alone", "last", "calls")
+
+
+@pytest.mark.parametrize("model", [FOREST, Model(), lambda x: np.c_[Model()(x), x[:, 0] ** 2]])
+@pytest.mark.parametrize("way", ["json", "pickle"])
+def test_they_come_back(model, way):
+    explanation = explained(model)
+    if way == "json":
+        again = limes.Explanation.from_json(explanation.to_json())
+    else:
+        again = pickle.loads(pickle.dumps(explanation))
+    for part in (slice(None), (1, [2, 0]), (slice(0), slice(None))):
+        one, other = explanation[part].contributions, again[part].contributions
+        for name in NAMES:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert str(again).splitlines()[0] == str(explanation).splitlines()[0]
+
+
+def test_those_that_would_cost_calls_are_not_stored():
+    again = limes.Explanation.from_json(explained(Model(), contributions=False).to_json())
+    with pytest.raises(InputError, match="explain the rows again"):
+        _ = again.contributions
+
+
+def test_an_empty_explanation_comes_back():
+    again = limes.Explanation.from_json(explained(FOREST)[:0].to_json())
+    assert len(again) == 0
+
+
+def test_arrays_of_other_shapes_are_refused():
+    explanation = explained(FOREST, contributions=True)
+    text = explanation.to_json().replace('"calls":[0,0,0]}', '"calls":[0,0]}')
+    with pytest.raises(InputError, match="calls has shape"):
+        limes.Explanation.from_json(text)
+    text = explanation.to_json().replace('"alone":[[', '"alone":[["a",')
+    with pytest.raises(InputError, match="account"):
+        limes.Explanation.from_json(text)
+
+
+# -- shown -------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_shown_unasked_if_declined():
+    for model in (FOREST, Model()):
+        explanation = explained(model, contributions=False)
+        assert "on average around the row" not in str(explanation)
+        assert "on average around the row" not in explanation.to_html()
+        _ = explanation.contributions
+        assert "on average around the row" in str(explanation)
+
+
+def test_estimates_are_shown_with_their_errors_and_their_cost():
+    explanation = explained(Model(), 1)
+    text, page = str(explanation), explanation.to_html()
+    calls = f"{explanation.contributions.calls[0]:,} model calls more"
+    assert "±" in text
+    assert calls in " ".join(text.split())
+    assert calls in page
+    assert 'class="e"' in page
+    assert explanation.plot.waterfall().containers
+
+
+@pytest.mark.parametrize("model", [FOREST, Model()])
+def test_what_is_written_adds_up(model):
+    for row in explained(model):
+        lines = str(row).splitlines()
+        prediction, base = (float(lines[0].split(at)[1].split()[0]) for at in ("prediction ", " = "))
+        parts = [float(line.split()[3]) for line in lines if " = " in line and line.strip()[0] == "x"]
+        assert len(parts) == 3
+        assert base + sum(parts) == pytest.approx(prediction, abs=1e-9)
