@@ -308,9 +308,10 @@ def _remarks(
     if outputs[0].base is not None:
         errors = "; ± is one standard error" if any(output.estimates_account for output in outputs) else ""
         where = outputs[0].where
-        what = "what the value adds" if where == AROUND else f"what it adds to the prediction {where}"
-        total = "with the average they add up to the prediction" if where == AROUND else "they add up"
-        yield Text(f"contribution: {what} on average; {total}{errors}", style="dim")
+        what = "what the value adds on average; with the average they add up to the prediction"
+        if where != AROUND:
+            what = f"what it adds on average, starting {where}"
+        yield Text(f"contribution: {what}{errors}", style="dim")
     if with_coefficients:
         yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES
