@@ -16,6 +16,7 @@ PARTS = {
     "links": ("rounds",),
     "speed": ("rounds", "cases"),
     "kernels": ("rounds", "cases"),
+    "contributions": ("rounds", "cases"),
     "accuracy": ("seeds", "cases"),
     "black_boxes": ("seeds", "cases"),
     "pool_coverage": ("seeds", "cases"),

@@ -14,7 +14,14 @@ from fuzz.attempt import attempt
 from fuzz.journal import Entry, Journal
 
 # Triples of each family that a full run compares
-GOALS = {"trees": 60_000, "tables": 25_000, "links": 10_000, "texts": 10_000, "images": 5_000}
+GOALS = {
+    "trees": 60_000,
+    "tables": 25_000,
+    "links": 10_000,
+    "texts": 10_000,
+    "images": 5_000,
+    "accounts": 10_000,
+}
 _SHOWN = 60.0  # seconds between two lines of progress
 
 

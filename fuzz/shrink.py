@@ -25,6 +25,7 @@ _KEPT = {
     "thread_count",
     "n_jobs",
 }
+_PRINTED = "explanation.values.tolist(), explanation.intercepts.tolist()"
 _SIMPLE_COLUMNS = ("r.normal(size=n)", "r.integers(0, 3, n)")
 _SIMPLE_TARGETS = ("10.0 * (C[0] > 0)", "(C[0] > 0).astype(int)", "10.0 * (C[0] == 0) + 50")
 
@@ -79,7 +80,7 @@ def _failing(case: Any, options: Any, rows: Any, kind: str) -> Failure | None:
 
 def _smaller(failure: Failure) -> Iterator[tuple[Any, Any, Any]]:
     case, options, rows = failure.case, failure.options, failure.rows
-    for given in _options(options):
+    for given in _options(options, case):
         yield case, given, rows
     if isinstance(case, TableCase):
         yield from _fewer_columns(case, options, rows)
@@ -104,10 +105,12 @@ def _categories(setup: Setup) -> list[bool]:
     ]
 
 
-def _options(options: Any) -> Iterator[Any]:
+def _options(options: Any, case: Any) -> Iterator[Any]:
     """One option less each."""
     for field in fields(options):
         if field.name in ("categorical", "named", "output", "segments"):
+            continue
+        if field.name == "law" and field.default not in case.menu.laws:  # the oracle knows no other
             continue
         if getattr(options, field.name) != field.default:
             yield replace(options, **{field.name: field.default})
@@ -203,9 +206,11 @@ def script_of(failure: Failure) -> str:
     data = "model, X" if kind == "Tabular" else "model"
     comma = ", " if given else ""
     lines.append(f"explanation = limes.{kind}Explainer({data}{comma}{given})({row})")
-    lines.append("print(explanation.method, explanation.values.tolist(), explanation.intercepts.tolist())")
+    lines.append(f"print(explanation.method, {getattr(case, 'prints', _PRINTED)})")
     lines.append(f"# result: {_short(failure.verdict.result)}")
-    lines.append(f"# true:  {_short(failure.verdict.expected)}  (coefficients, then the intercept)")
+    lines.append(
+        f"# true:  {_short(failure.verdict.expected)}  (coefficients or contributions, then the constant)"
+    )
     lines.append(f"# {failure.verdict.kind}: {failure.verdict.detail}")
     return "\n".join(lines) + "\n"
 

@@ -141,7 +141,7 @@ class Trial:
                 slope=share * answers.slope,
                 level=share * max(answers.slope, answers.level),
                 units=np.array([law.scale if law.slope else 1.0 for law in laws]),
-                rounding=_rounding(laws, far, options.nu(rows.shape[1])),
+                rounding=rounding_of(laws, far, options.nu(rows.shape[1])),
                 reach=max([1.0, *(x / law.scale for law, x in zip(laws, far, strict=True) if law.slope)]),
             )
 
@@ -275,7 +275,7 @@ class Trial:
         return result
 
 
-def _rounding(laws: list[Law], largest: Array, bandwidth: float) -> float:
+def rounding_of(laws: list[Law], largest: Array, bandwidth: float) -> float:
     """How far rounding a column's numbers to float64 moves a probability of its weighted law.
 
     A rounding is 8 units in the last place of the column's ``largest`` number; it counts in units of the

@@ -113,7 +113,7 @@ struct InLines {
 };
 
 // Rows of a block: sums of one path over so many rows stay near.
-constexpr std::size_t kRowsTogether = 32;
+constexpr std::size_t kRowsTogether = 64;
 // Up to so many rows are likely to lack some states of a cell, which then cost no division.
 constexpr std::size_t kFewRows = 8;
 

@@ -3,6 +3,8 @@
 // For every row, with the factors m_f and their changes c_fg at N nodes,
 //     sum_k = Re sum_n w_kn prod_f m_f[n],      change_fgk = Re sum_n w_kn c_fg[n] prod_{e != f} m_e[n]:
 // the products before each factor are stored, those after it are carried along. A block of nodes stays in the cache.
+// A factor that keeps a row's own numbers g with probability t is t g + (1 - t) m, and its change is g - m, both over one
+// scale of the row.
 // Real and imaginary parts are apart, and each loop does one thing, so that compilers vectorise it without another order
 // of additions; a block's terms are added up in halves.
 // node_products_avx2.cpp is this file once more, compiled for processors with AVX2.
@@ -16,11 +18,15 @@
 namespace limes {
 
 // One factor: means (patterns, 2, N) and changes (patterns, width, 2, N), real parts before imaginary ones, and the
-// pattern of each row.
+// pattern of each row. Or, in place of changes, numbers that are kept (points, 2, N), the point of each row, and
+// t / scale and (1 - t) / scale of each row.
 struct NodeFactor {
   const double *means, *changes;
   std::size_t width;
   const std::int64_t* pattern;
+  const double* kept = nullptr;
+  const std::int64_t* point = nullptr;
+  const double* shares = nullptr;
 };
 
 // Weights are (outputs, 2, N); sums are (rows, outputs), changes (rows, all widths, outputs).
@@ -41,8 +47,9 @@ namespace {
 class NodeProducts {
  public:
   explicit NodeProducts(const NodeTask& task)
-      : t_(task), before_(2 * (task.factors.size() + 1) * kBlock), after_(2 * kBlock), product_(2 * kBlock),
-        weighted_(2 * kBlock) {}
+      : t_(task), stride_(std::min(kBlock, task.nodes + kLanes)), before_(2 * (task.factors.size() + 1) * stride_),
+        mixed_(2 * task.factors.size() * stride_), after_(2 * stride_), product_(2 * stride_), weighted_(2 * stride_),
+        change_(2 * stride_) {}
 
   void add() {
     std::size_t widths = 0;
@@ -57,7 +64,7 @@ class NodeProducts {
   }
 
  private:
-  static constexpr std::size_t kBlock = 256;
+  static constexpr std::size_t kBlock = 256, kLanes = 8;
 
   struct Block {
     std::size_t start, count;
@@ -75,31 +82,60 @@ class NodeProducts {
     const Parts first = table(block, t_.weights, 0);
     for (std::size_t i = 0; i < count; ++i) {
       before_[i] = single ? first.real[i] : 1.0;
-      before_[kBlock + i] = single ? first.imaginary[i] : 0.0;
+      before_[stride_ + i] = single ? first.imaginary[i] : 0.0;
     }
     for (std::size_t f = 0; f < factors; ++f) {
-      const std::size_t pattern = static_cast<std::size_t>(t_.factors[f].pattern[row]);
-      multiply(count, before(f), table(block, t_.factors[f].means, pattern), &before_[2 * (f + 1) * kBlock]);
+      mix(block, row, f);
+      multiply(count, before(f), mean(block, row, f), &before_[2 * (f + 1) * stride_]);
     }
     for (std::size_t k = 0; k < t_.outputs; ++k) sums[k] += total(count, weighted(block, before(factors), k, single));
-    std::fill_n(after_.begin(), kBlock, 1.0);
-    std::fill_n(after_.begin() + kBlock, kBlock, 0.0);
+    std::fill_n(after_.begin(), stride_, 1.0);
+    std::fill_n(after_.begin() + stride_, stride_, 0.0);
     std::size_t place = 0;
     for (const NodeFactor& factor : t_.factors) place += factor.width;
     for (std::size_t f = factors; f-- > 0;) {
       const NodeFactor& factor = t_.factors[f];
-      const std::size_t pattern = static_cast<std::size_t>(factor.pattern[row]);
       place -= factor.width;
       multiply(count, before(f), parts(after_), product_.data());
       for (std::size_t k = 0; k < t_.outputs; ++k) {
         const Parts others = weighted(block, parts(product_), k, single);
         for (std::size_t g = 0; g < factor.width; ++g) {
-          const Parts change = table(block, factor.changes, pattern * factor.width + g);
-          changes[(place + g) * t_.outputs + k] += total(count, others, change);
+          changes[(place + g) * t_.outputs + k] += total(count, others, change(block, row, f, g));
         }
       }
-      multiply_by(count, table(block, factor.means, pattern), after_.data());
+      multiply_by(count, mean(block, row, f), after_.data());
     }
+  }
+
+  // The mean of a factor that keeps a row's numbers.
+  void mix(Block block, std::size_t row, std::size_t f) {
+    const NodeFactor& factor = t_.factors[f];
+    if (factor.kept == nullptr) return;
+    const Parts g = table(block, factor.kept, static_cast<std::size_t>(factor.point[row]));
+    const Parts m = table(block, factor.means, static_cast<std::size_t>(factor.pattern[row]));
+    const double keep = factor.shares[2 * row], draw = factor.shares[2 * row + 1];
+    double *__restrict real = &mixed_[2 * f * stride_], *__restrict imaginary = real + stride_;
+    for (std::size_t i = 0; i < block.count; ++i) real[i] = keep * g.real[i] + draw * m.real[i];
+    for (std::size_t i = 0; i < block.count; ++i) imaginary[i] = keep * g.imaginary[i] + draw * m.imaginary[i];
+  }
+
+  Parts mean(Block block, std::size_t row, std::size_t f) const {
+    const NodeFactor& factor = t_.factors[f];
+    if (factor.kept != nullptr) return {&mixed_[2 * f * stride_], &mixed_[(2 * f + 1) * stride_]};
+    return table(block, factor.means, static_cast<std::size_t>(factor.pattern[row]));
+  }
+
+  Parts change(Block block, std::size_t row, std::size_t f, std::size_t place) {
+    const NodeFactor& factor = t_.factors[f];
+    const std::size_t pattern = static_cast<std::size_t>(factor.pattern[row]);
+    if (factor.kept == nullptr) return table(block, factor.changes, pattern * factor.width + place);
+    const Parts g = table(block, factor.kept, static_cast<std::size_t>(factor.point[row]));
+    const Parts m = table(block, factor.means, pattern);
+    const double whole = factor.shares[2 * row] + factor.shares[2 * row + 1];
+    double *__restrict real = change_.data(), *__restrict imaginary = real + stride_;
+    for (std::size_t i = 0; i < block.count; ++i) real[i] = whole * (g.real[i] - m.real[i]);
+    for (std::size_t i = 0; i < block.count; ++i) imaginary[i] = whole * (g.imaginary[i] - m.imaginary[i]);
+    return parts(change_);
   }
 
   // A block of one row of a table.
@@ -108,8 +144,8 @@ class NodeProducts {
     return {real, real + t_.nodes};
   }
 
-  static Parts parts(const std::vector<double>& numbers) { return {numbers.data(), numbers.data() + kBlock}; }
-  Parts before(std::size_t f) const { return {&before_[2 * f * kBlock], &before_[(2 * f + 1) * kBlock]}; }
+  Parts parts(const std::vector<double>& numbers) const { return {numbers.data(), numbers.data() + stride_}; }
+  Parts before(std::size_t f) const { return {&before_[2 * f * stride_], &before_[(2 * f + 1) * stride_]}; }
 
   // Products with the weights of an output.
   Parts weighted(Block block, Parts product, std::size_t k, bool single) {
@@ -118,19 +154,19 @@ class NodeProducts {
     return parts(weighted_);
   }
 
-  static void multiply(std::size_t count, Parts a, Parts b, double* to) {
+  void multiply(std::size_t count, Parts a, Parts b, double* to) const {
     const double *__restrict x = a.real, *__restrict y = a.imaginary;
     const double *__restrict u = b.real, *__restrict v = b.imaginary;
-    double *__restrict real = to, *__restrict imaginary = to + kBlock;
+    double *__restrict real = to, *__restrict imaginary = to + stride_;
     for (std::size_t i = 0; i < count; ++i) {
       real[i] = x[i] * u[i] - y[i] * v[i];
       imaginary[i] = x[i] * v[i] + y[i] * u[i];
     }
   }
 
-  static void multiply_by(std::size_t count, Parts a, double* to) {
+  void multiply_by(std::size_t count, Parts a, double* to) const {
     const double *__restrict x = a.real, *__restrict y = a.imaginary;
-    double *__restrict real = to, *__restrict imaginary = to + kBlock;
+    double *__restrict real = to, *__restrict imaginary = to + stride_;
     for (std::size_t i = 0; i < count; ++i) {
       const double u = real[i], v = imaginary[i];
       real[i] = x[i] * u - y[i] * v;
@@ -155,15 +191,19 @@ class NodeProducts {
   }
 
   static double halved(std::size_t count, double* terms) {
-    std::fill(terms + count, terms + kBlock, 0.0);
-    for (std::size_t half = kBlock / 2; half > 0; half /= 2) {
+    std::size_t padded = 1;
+    while (padded < count) padded *= 2;
+    std::fill(terms + count, terms + padded, 0.0);
+    for (std::size_t half = padded / 2; half > 0; half /= 2) {
       for (std::size_t i = 0; i < half; ++i) terms[i] += terms[half + i];
     }
     return terms[0];
   }
 
   const NodeTask& t_;
-  std::vector<double> before_, after_, product_, weighted_;
+  // between the real and the imaginary parts of a block
+  const std::size_t stride_;
+  std::vector<double> before_, mixed_, after_, product_, weighted_, change_;
 };
 
 }  // namespace

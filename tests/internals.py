@@ -72,7 +72,7 @@ NAMES = {
     "limes._explainers.tables.table": "Table",
     "limes._explainers.text": "sentences",
     "limes._explanation": "Explanation UnknownNameError",
-    "limes._explanation.fit": "Effect Effects",
+    "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.view": "bar_units fit_remark is_poor output_title view_row",
     "limes._explanation.wording": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from math import comb
 
@@ -99,6 +100,53 @@ def mean_and_contrast(splits, leaves, table, cells):
         mean += probability * leaves[s, where]
         contrast += np.outer(changes, probability * leaves[s, where])
     return mean, contrast
+
+
+def shapley_values(game, d):
+    """Of a game of sets of d columns: of the empty set (k,), and values, alone, and last, (3, d, k)."""
+    sums = np.zeros((3, d, len(game(frozenset()))))
+    for j in range(d):
+        others = [i for i in range(d) if i != j]
+        for size in range(d):
+            for chosen in map(frozenset, combinations(others, size)):
+                change = game(chosen | {j}) - game(chosen)
+                sums[0, j] += change / (d * comb(d - 1, size))
+                sums[1, j] += change * (size == 0)
+                sums[2, j] += change * (size == d - 1)
+    return game(frozenset()), sums
+
+
+def joint_contributions(trees, row, background, weights):
+    """Those of v(S) = Σ_b w_b f(row_S, b_rest), by the forest's values at mixed rows."""
+
+    @cache
+    def game(kept):
+        mixed = np.where(np.isin(np.arange(row.size), [*kept]), row, background)
+        return weights @ np.array([trees.predict(each) for each in mixed])
+
+    return shapley_values(game, row.size)
+
+
+def forest_contributions(splits, leaves, masses, inside, cells):
+    """Those of v(S) = E_w[f | x_S = row_S], leaf by leaf.
+
+    ``masses`` (S, 2, W) are the probabilities of edges' intervals by the row's cell, ``inside`` (S, 2) states
+    whether the row is in them.
+    """
+    column = splits[0]
+
+    @cache
+    def game(kept):
+        value = np.zeros(leaves.shape[2])
+        for s, where in product(range(len(column)), (0, 1)):
+            last = {}
+            for edge in _edges_above(splits, s, where):
+                last.setdefault(column[edge[0]], edge)
+            chances = [inside[e] if j in kept else masses[(*e, cells[j])] for j, e in last.items()]
+            value += np.prod(chances) * leaves[s, where]
+        return value
+
+    return shapley_values(game, cells.size)
 
 
 def _edges_above(splits, s, where):

@@ -14,6 +14,7 @@ import scipy.integrate
 import scipy.special
 
 import limes
+from fuzz.accounts import AccountCase
 from fuzz.answers import answers_of
 from fuzz.attempt import attempt
 from fuzz.families import FAMILIES
@@ -28,6 +29,7 @@ from fuzz.shrink import script_of, shrink
 from fuzz.switched import coefficients, log_law, subsets
 from fuzz.tables import TableCase
 from fuzz.verdict import AGREES, CRASH, FAULTS, MISMATCH, NOT_FINITE
+from internals import Fit
 
 FOREST = "sklearn.ensemble.RandomForestRegressor"
 
@@ -49,6 +51,7 @@ def trial_rows(case, count=6):
 SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 2, 3))]
 # Categories that are in no split's set, texts of one word, slopes over atoms that hardly vary
 SEEDS += [("links", (1, 2, 17, 23, 79)), ("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
+SEEDS += [("accounts", (2, 3, 8, 10, 17))]
 
 
 @pytest.mark.parametrize(("family", "seeds"), SEEDS)
@@ -139,6 +142,43 @@ def test_draws_find_what_the_grid_finds(monkeypatch):
     assert trial.check(Options(), rows).kind == AGREES
     monkeypatch.setattr(limes, "TabularExplainer", Tampered(changed(values=lambda x: x * 1.05)))
     assert trial.check(Options(), rows).kind == MISMATCH
+
+
+@pytest.mark.parametrize("law", ["truncnorm", "joint"])
+@pytest.mark.parametrize("name", ["base_values", "values", "alone", "last"])
+def test_a_contribution_off_by_a_hundred_millionth_is_reported(monkeypatch, name, law):
+    case = AccountCase.of(forest())
+    trial, rows = trial_rows(case)
+    assert trial.check(Options(law=law), rows).kind == AGREES
+    true = Fit.contributions
+
+    def off(self):
+        account = true(self)
+        return replace(account, **{name: getattr(account, name) * (1 + 1e-8)})
+
+    monkeypatch.setattr(Fit, "contributions", off)
+    assert trial.check(Options(law=law), rows).kind == MISMATCH
+
+
+def test_shares_of_ignored_and_of_equal_columns_are_reported(monkeypatch):
+    case = forest(d=3)
+    ignoring = call(FOREST, n_estimators=3, max_depth=1, max_features=1, random_state=0)
+    case = AccountCase.of(replace(case, setup=replace(case.setup, model=ignoring)))
+    trial, rows = trial_rows(case)
+    trial.model.estimators_ = trial.model.estimators_[:1]
+    read = int(trial.model.estimators_[0].tree_.feature[0])
+    assert trial.check(Options(), rows).kind == AGREES
+    true = Fit.contributions
+
+    def off(self):
+        account = true(self)
+        values, ignored = account.values.copy(), (read + 1) % 3
+        # far below what the comparison with all coalitions allows
+        values[:, ignored] += 2e-11 * np.abs(account.base_values)
+        return replace(account, values=values)
+
+    monkeypatch.setattr(Fit, "contributions", off)
+    assert "ignored" in trial.check(Options(), rows).detail
 
 
 @pytest.mark.parametrize("law", ["truncnorm", "uniform", "empirical"])

@@ -27,7 +27,7 @@ print(literals.names[:6])
 # A rule
 # ------
 #
-# A base and ``k`` weighted facts add up to the prediction. A fact that holds counts +1, one that does not counts -1.
+# A base, and the weights of the ``k`` facts that hold: together they are the prediction. A fact that does not hold adds nothing.
 explainer = limes.SparseExplainer(model, literals=literals, k=4)
 short = explainer(X.iloc[[3]])
 print(short.rule())

@@ -49,6 +49,17 @@ def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
     return codes[first], place
 
 
+def distinct_flags(flags: Bools) -> tuple[Ints, Ints]:
+    """The first of each distinct row of a matrix of flags, in ascending order, and the place of each row."""
+    # packed into bytes they sort a hundred times faster than as rows, in the same order
+    packed = np.ascontiguousarray(np.packbits(flags, axis=1))
+    if not packed.shape[1]:
+        return np.zeros(min(len(flags), 1), dtype=np.int64), np.zeros(len(flags), dtype=np.int64)
+    texts = packed.view(f"S{packed.shape[1]}").ravel()
+    _, first, place = np.unique(texts, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)
+
+
 def first_of_each(place: Ints, count: int) -> Ints:
     first = np.zeros(count, dtype=np.int64)
     first[place[::-1]] = np.arange(len(place))[::-1]

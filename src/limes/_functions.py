@@ -80,16 +80,27 @@ class Interval:
 class Members:
     """1[x is one of the allowed categories], ``other`` at any other value, ``missing`` where x is NaN."""
 
-    allowed: Bools  # (m, L), a column a category code 0 .. L - 1
+    allowed: Bools  # (m, G), of groups of category codes that no function tells apart
     missing: Bools  # (m,)
     other: Bools  # (m,)
+    group: Ints  # (L,), that of each category code 0 .. L - 1
+
+    @property
+    def table(self) -> Bools:
+        """Values (m, G + 2) of all groups, of other values and of a missing one."""
+        return np.column_stack([self.allowed, self.other, self.missing])
+
+    def places(self, x: Floats) -> Ints:
+        """The column of each value in the table."""
+        codes, groups = self.group.size, self.allowed.shape[1]
+        is_code = (x >= 0) & (x < codes) & (x == np.floor(x))
+        beyond = np.where(np.isnan(x), groups + 1, groups)
+        if not codes:
+            return np.asarray(beyond)
+        return np.asarray(np.where(is_code, self.group[np.where(is_code, x, 0).astype(np.int64)], beyond))
 
     def __call__(self, x: Floats) -> Floats:
-        codes = self.allowed.shape[1]
-        is_code = (x >= 0) & (x < codes) & (x == np.floor(x))
-        column = np.where(np.isnan(x), codes + 1, np.where(is_code, x, codes)).astype(np.int64)
-        table = np.column_stack([self.allowed, self.other, self.missing])
-        return table[:, column].astype(np.float64)
+        return self.table[:, self.places(x)].astype(np.float64)
 
     def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
         raise InputError(

@@ -127,6 +127,20 @@ def add_contributions(
     /,
 ) -> None: ...
 
+# joint_contributions.cpp
+def add_joint_contributions(
+    trees: Trees,
+    value: Floats,
+    first: int,
+    last: int,
+    x: Floats,
+    background: Floats,
+    weights: Floats,
+    base: Floats,
+    sums: Floats,
+    /,
+) -> None: ...
+
 # trees.cpp
 class Trees:
     def __init__(
@@ -204,6 +218,17 @@ def add_node_products(
     means: Sequence[Floats],
     replaced: Sequence[Floats],
     patterns: Ints,
+    weights: Floats,
+    sums: Floats,
+    changes: Floats,
+    /,
+) -> None: ...
+def add_kept_products(
+    means: Sequence[Floats],
+    kept: Sequence[Floats],
+    patterns: Ints,
+    points: Ints,
+    shares: Floats,
     weights: Floats,
     sums: Floats,
     changes: Floats,

@@ -214,6 +214,152 @@ def test_means_given_cells_leaf_by_leaf(width, outputs):
         assert np.array_equal(alone, means[60:63])
 
 
+class Routed:
+    """A random forest of numbers with missing values, in the layout of the pass for contributions."""
+
+    def __init__(self, rng, columns, outputs):
+        self.forest = forest = plain.Trees.random(rng, 6, 7, columns, outputs, leaf=0.15)
+        (node, parent, level, column, same), is_left = preorder_of(forest)
+        is_split = forest.feature[node] >= 0
+        number, split = np.cumsum(is_split) - 1, np.flatnonzero(is_split)
+        above = np.where(parent >= 0, number[parent], 0)
+        self.leaves, has_leaf = np.zeros((split.size, 2, outputs)), np.zeros(split.size, np.bool_)
+        for at in np.flatnonzero(~is_split & (parent >= 0)):
+            self.leaves[above[at], 0 if is_left[at] else 1] = forest.value[node[at]]
+            has_leaf[above[at]] = True
+        own = np.where(parent[split] < 0, np.arange(split.size), above[split])
+        self.node = node[split]
+        self.places = [a.astype(np.uint32) for a in (forest.feature[self.node], own, ~is_left[split])]
+        arguments = (columns, level[split].astype(np.uint32), has_leaf, *self.places, self.leaves)
+        self.splits, self.trees = kernels.Splits(*arguments), np.flatnonzero(level[split] == 0).size
+        self.cuts = [np.unique(forest.threshold[forest.feature == j]) for j in range(columns)]
+        ranks = np.array([cuts.size + 1 for cuts in self.cuts])
+        rank = np.zeros(forest.feature.size, np.int64)
+        for j, cuts in enumerate(self.cuts):
+            rank[forest.feature == j] = 1 + np.searchsorted(cuts, forest.threshold[forest.feature == j])
+        self.start = np.concatenate([[0], np.cumsum(ranks + 2)])
+        upper = np.where(parent >= 0, node[parent], 0)
+        bounds, missing = np.zeros((2, node.size), np.int64), np.zeros(node.size, np.bool_)
+        kernels.intervals(
+            *(column, same, is_left, rank[upper], forest.missing_left[upper], ranks, bounds, missing)
+        )
+        self.intervals = kernels.Intervals(
+            *(self.splits, column, same, *bounds, missing, above, is_left, self.start)
+        )
+
+    def places_of(self, x):
+        """Ranks of the first indicators that are 1 at rows."""
+        places = np.zeros(x.shape, np.uint32)
+        for j, cuts in enumerate(self.cuts):
+            at = np.where(np.isnan(x[:, j]), cuts.size + 2, 1 + np.searchsorted(cuts, x[:, j]))
+            places[:, j] = self.start[j] + at
+        return places
+
+    def inside(self, row):
+        """Whether a row is in the intervals of both edges below each split, (S, 2)."""
+        goes = np.array([self.forest.goes_left(n, row[self.forest.feature[n]]) for n in self.node])
+        inside = np.stack([goes, ~goes], axis=1)
+        for s in range(len(goes)):
+            edge = edge_above(self.places, s)
+            if edge is not None:  # parents come first
+                inside[s] &= inside[edge]
+        return inside
+
+
+@pytest.mark.parametrize("nodes", [4, 8])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_contributions_of_a_forest_leaf_by_leaf(nodes, outputs):
+    rng, columns, width = np.random.default_rng(nodes + outputs), 4, 5
+    routed = Routed(rng, columns, outputs)
+    x = np.where(rng.random((70, columns)) < 0.1, np.nan, rng.integers(-4, 5, (70, columns)) / 2.0)
+    masses = rng.uniform(0.1, 1.0, (len(routed.leaves), 2, width))
+    cells = rng.integers(0, width, x.shape).astype(np.uint32)
+    inner, shares = np.polynomial.legendre.leggauss(nodes - 2)
+    # the ends, without a weight of the integral, are so near that only a division tells them from 0 and 1
+    tiny = 1e-120
+    t = np.concatenate([[[tiny, 1.0]], 0.5 * np.stack([1 + inner, 1 - inner], axis=1), [[1.0, tiny]]])
+    weights = np.zeros((3, nodes))
+    weights[0, 1:-1] = 0.5 * shares
+    weights[1, 0] = weights[2, -1] = 1.0
+    members, first = np.zeros((0, 70), np.bool_), np.full(columns, -1)
+    by_set = {}
+    for only in kernels.instructions():
+        base, sums = np.zeros((70, outputs)), np.zeros((70, 3, columns, outputs))
+        for trees in np.array_split(np.arange(routed.trees, dtype=np.uint32), 2):
+            kernels.add_contributions(
+                *(routed.splits, routed.intervals, masses, cells, routed.places_of(x), members, first, trees),
+                *(t, weights, base, sums, only),
+            )
+        by_set[only] = base, sums
+    for i in (0, 1, 31, 32, 69):
+        inside = routed.inside(x[i])
+        expected = plain.forest_contributions(routed.places, routed.leaves, masses, inside, cells[i])
+        for base, sums in by_set.values():
+            close(base[i], expected[0])
+            close(sums[i], expected[1])
+
+
+def joint_contributions(trees, x, background, weights, runs=((0, None),)):
+    """Base and sums of rows x against a background."""
+    last, outputs = len(trees.roots), trees.value.shape[1]
+    arguments = nodes_of(trees)
+    base, sums = np.zeros((len(x), outputs)), np.zeros((len(x), 3, arguments[0], outputs))
+    of_columns = [np.ascontiguousarray(rows[:, : arguments[0]].T) for rows in (x, background)]
+    for first, end in runs:
+        kernels.add_joint_contributions(
+            *(kernels.Trees(*arguments), trees.value, first, last if end is None else end),
+            *(*of_columns, weights, base, sums),
+        )
+    return base, sums
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("codes", [0, 5])
+def test_joint_contributions_coalition_by_coalition(outputs, codes):
+    rng = np.random.default_rng(outputs)
+    trees = plain.Trees.random(rng, 5, 6, 4, outputs, codes=codes)
+    # a library that compares by "<" has thresholds next to 0
+    trees.threshold[trees.threshold == 0.0] = -5e-324
+    x, background = np.where(rng.random((2, 9, 4)) < 0.1, np.nan, rng.integers(-4, 6, (2, 9, 4)) / 2.0)
+    x[0] = background[3]
+    weights = rng.random((9, 9))
+    base, sums = joint_contributions(trees, x, background, weights, ((0, 2), (2, None)))
+    shared = joint_contributions(trees, x, background, weights[:1])
+    for i in range(9):
+        expected = plain.joint_contributions(trees, x[i], background, weights[i])
+        close(base[i], expected[0])
+        close(sums[i], expected[1])
+        alike = plain.joint_contributions(trees, x[i], background, weights[0])
+        close(shared[0][i], alike[0])
+        close(shared[1][i], alike[1])
+
+
+def test_joint_contributions_have_the_bits_of_single_rows():
+    rng = np.random.default_rng(3)
+    trees = plain.Trees.random(rng, 10, 9, 5, 2)
+    x, background, weights = rng.normal(size=(40, 5)), rng.normal(size=(60, 5)), rng.random((40, 60))
+    for rows_weights in (weights, weights[:1]):
+        base, sums = joint_contributions(trees, x, background, rows_weights)
+        for rows in (slice(0, 1), slice(7, 8), slice(20, 33)):
+            its = rows_weights[rows] if len(rows_weights) > 1 else rows_weights
+            one = joint_contributions(trees, x[rows], background, np.ascontiguousarray(its))
+            assert np.array_equal(one[0], base[rows])
+            assert np.array_equal(one[1], sums[rows])
+
+
+def test_paths_of_too_many_columns_or_splits_are_refused():
+    feature, left, right = chain(4001)
+    nodes = (np.zeros(4001), left, right, np.zeros(4001, np.bool_), np.full(4001, -1))
+    rest = (np.zeros((0, 0), np.bool_), np.ones((4001, 1)), np.zeros(1, np.int64))
+    rows = np.zeros((1, 3))
+    with pytest.raises(ValueError, match="1024 splits"):
+        joint_contributions(plain.Trees(feature, *nodes, *rest), rows, rows, np.ones((1, 1)))
+    wide = np.where(feature >= 0, np.arange(4001) // 2 % 70, -1)
+    rows = np.zeros((1, 70))
+    with pytest.raises(ValueError, match="64 columns"):
+        joint_contributions(plain.Trees(wide, *nodes, *rest), rows, rows, np.ones((1, 1)))
+
+
 @pytest.mark.parametrize("width", [4, 8, 12, 16, 17])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_squares_of_a_pool_row_by_row(width, outputs):
@@ -636,7 +782,18 @@ def calls(rng):
     gram, moments, ones, swept = search(5)
     y, c, within = rng.random(6), rng.normal(size=(6, 1)), rng.random(7)
     some = np.zeros(4, np.int64)
+    routed = Routed(rng, 3, 1)
+    codes, weights = np.zeros((5, 3), np.uint32), rng.random((5, 6))
     return {
+        "add_contributions": [
+            *(routed.splits, routed.intervals, rng.random((len(routed.leaves), 2, 4)), codes, codes.copy()),
+            *(np.zeros((0, 5), np.bool_), np.full(3, -1), np.arange(routed.trees, dtype=np.uint32)),
+            *(rng.random((4, 2)), rng.random((3, 4)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1)), ""),
+        ],
+        "add_joint_contributions": [
+            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
+            *(rng.normal(size=(3, 6)), weights, np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
+        ],
         "preorder": [trees.feature, trees.left, trees.right, trees.roots, *edges],
         "intervals": [column, same, is_left, rank, flags, whole, ends, flags.copy()],
         "tabulate": [
@@ -682,7 +839,7 @@ def copy(argument):
 
 def spoiled(rng, argument):
     """An entry that makes no sense, or an array that is too short."""
-    if isinstance(argument, kernels.Trees):
+    if isinstance(argument, kernels.Trees | kernels.Splits | kernels.Intervals):
         return argument
     if not isinstance(argument, np.ndarray):
         return type(argument)(rng.choice([0, 1, 4, 60]))
@@ -845,6 +1002,60 @@ def test_node_products_are_products(seed):
                 place += 1
     close(sums, expected_sums)
     close(changes, expected_changes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kept_products_are_products(seed):
+    rng = np.random.default_rng(seed)
+    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
+    counts, points = rng.integers(1, 6, size=rng.integers(1, 5)), rng.integers(1, 4)
+
+    def numbers(*shape):
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+    def in_parts(values):
+        return np.concatenate([values.real, values.imag], axis=-1)
+
+    means, kept = [numbers(count, nodes) for count in counts], [numbers(points, nodes) for _ in counts]
+    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
+    at, weights = rng.integers(points, size=(counts.size, rows)), numbers(outputs, nodes)
+    shares = rng.random((counts.size, rows, 2))
+    sums, changes = rng.normal(size=(rows, outputs)), rng.normal(size=(rows, counts.size, outputs))
+    expected_sums, expected_changes = sums.copy(), changes.copy()
+    arrays = [in_parts(mean) for mean in means], [in_parts(each) for each in kept]
+    kernels.add_kept_products(*arrays, patterns, at, shares, in_parts(weights), sums, changes)
+    for i in range(rows):
+        g = np.array([each[at[f, i]] for f, each in enumerate(kept)])
+        m = np.array([each[patterns[f, i]] for f, each in enumerate(means)])
+        mixed = shares[:, i, :1] * g + shares[:, i, 1:] * m
+        expected_sums[i] += (weights * mixed.prod(axis=0)).sum(axis=1).real
+        for f in range(counts.size):
+            others = np.delete(mixed, f, axis=0).prod(axis=0) * shares[f, i].sum()
+            expected_changes[i, f] += (weights * others * (g[f] - m[f])).sum(axis=1).real
+    close(sums, expected_sums)
+    close(changes, expected_changes)
+
+
+def test_kept_products_refuse_what_does_not_fit():
+    table, patterns = np.ones((1, 4)), np.zeros((1, 3), dtype=np.int64)
+    numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
+    fitting = [[table], [table], patterns, patterns, *numbers]
+    kernels.add_kept_products(*fitting)
+    wrong = [
+        (0, [np.ones((1, 6))]),
+        (1, [np.ones((1, 6))]),
+        (1, []),
+        (2, np.ones((1, 3), dtype=np.int64)),
+        (3, np.ones((1, 3), dtype=np.int64)),
+        (3, np.zeros((2, 3), dtype=np.int64)),
+        (4, np.ones((1, 3, 1))),
+        (5, np.ones((2, 4))),
+        (6, np.zeros((2, 1))),
+        (7, np.zeros((3, 2, 1))),
+    ]
+    for place, array in wrong:
+        with pytest.raises(ValueError, match=r"must|no such pattern"):
+            kernels.add_kept_products(*fitting[:place], array, *fitting[place + 1 :])
 
 
 def test_node_products_refuse_what_does_not_fit():

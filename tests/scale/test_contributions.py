@@ -217,3 +217,23 @@ def test_a_folder_has_one_choice(patients, tmp_path):
     for options, now in (({"contributions": False}, "none"), ({"contributions": True}, "all")):
         with pytest.raises(InputError, match=f"contributions was 'exact', is '{now}'"):
             run(**options)
+
+
+def test_the_joint_law_has_exact_ones_of_what_was_read(patients):
+    X, y = patients
+    explainer = limes.TabularExplainer(DecisionTreeRegressor(max_depth=4).fit(X, y), X, law="joint")
+    whole = by_parts(X.iloc[:40].reset_index(drop=True), explainer, [])
+    assert missed(whole) < 1e-9
+    assert not {*ERRORS} & {*whole}
+    cut = by_parts(X.iloc[:40].reset_index(drop=True), explainer, [1, 2, 9])
+    pd.testing.assert_frame_equal(whole, cut, check_exact=True)
+
+
+@pytest.mark.parametrize(("option", "columns"), [(False, []), (True, ["base", *SAID, *ERRORS])])
+def test_the_explainers_own_option_is_the_default(patients, option, columns):
+    X, y = patients
+    explainer = limes.TabularExplainer(Ridge().fit(X, y), X, contributions=option)
+    table = explain_frame(X.iloc[:3], explainer)
+    assert [name for name in table if name == "base" or "contribution" in name] == columns
+    assert "base" in explain_frame(X.iloc[:3], explainer, contributions=True)
+    assert "base" not in explain_frame(X.iloc[:3], explainer, contributions=False)

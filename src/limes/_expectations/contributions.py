@@ -65,15 +65,17 @@ def exact_contributions(
         return _of_forest(expectation, family, x, cells)
     if isinstance(form, Combination):
         each = zip(form.parts, expectation.parts, strict=True)
-        return _combined(form, [exact_contributions(*part, family, x, cells) for part in each])
+        return combined(form, [exact_contributions(*part, family, x, cells) for part in each])
     size = interacting(form)
     t, weights = quadrature(size)
     laws = _LAWS_AT_ONCE if size > 1 else _LAWS_OF_SUMS
     step = max(1, laws // (t.size * x.shape[1])) if family.by_cell else 1
-    blocks = [slice(start, start + step) for start in range(0, len(x), step)]
-    return RowContributions.joined(
-        [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
-    )
+    blocks = [np.arange(start, min(start + step, len(x))) for start in range(0, len(x), step)]
+    if step > 1 and blocks[-1].size == 1:
+        # numpy rounds products of complex numbers otherwise where there is one of each
+        blocks[-1] = blocks[-1].repeat(2)
+    parts = [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
+    return RowContributions.joined(parts).take(np.arange(len(x)))
 
 
 def _of_forest(
@@ -84,7 +86,7 @@ def _of_forest(
     return RowContributions.exact(base, values, alone, last)
 
 
-def _combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
+def combined(form: Combination, parts: list[RowContributions]) -> RowContributions:
     """Contributions to intercept + Σ_i weights[i] · part_i."""
 
     def total(name: str) -> Floats:

@@ -29,12 +29,12 @@ import numpy as np
 from scipy.special import roots_jacobi
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, Places, aligned, padded
+from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import LRUCache, in_threads, workers
-from limes.designs._column import SMALLEST_MASS, Column
+from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
@@ -45,14 +45,15 @@ _BLOCK = 128
 _EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
-# Bytes of the largest table of splits × cells, and of all cached tables; rows have separate tables beyond it
-_LARGEST_TABLE = 2 << 30
+# Bytes of the largest table of splits × cells, and of all cached ones; of the largest one where columns have
+# more than a few cells, not all of which occur in a call. Beyond it rows have tables of their own cells
+_LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
 # Number of splits of a forest from which on it pays to share a single row among threads.
 _WORTH_SHARING = 25_000
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
-_CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 64, 16_384
+_CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
 
 
 class ForestExpectation(ProductExpectation):
@@ -88,7 +89,11 @@ class ForestExpectation(ProductExpectation):
         """Whether cells decide the designs, and the table of splits × cells is not too large."""
         if family is None or not family.by_cell:
             return False
-        return 32 * padded(family.widest) * self._layout.size <= _LARGEST_TABLE
+        size, widest = 32 * padded(family.widest) * self._layout.size, family.widest
+        return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS else _LARGEST_OF_MANY)
+
+    def rows_at_once(self, family: ProductFamily) -> int:
+        return super().rows_at_once(family) if self.shares_tables(family) or not family.by_cell else _BLOCK
 
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: splits, and nodes of t, eight at once
@@ -102,13 +107,13 @@ class ForestExpectation(ProductExpectation):
         variance = rows.features.inner.variance
         mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
         if family is not None and self.shares_tables(family):
-            table = self._shared(family)
-            if n <= _FEW and not self._in_one_order:
-                one_row = partial(_kernels.explain_row, self._layout.splits, table)
-                for i, row in enumerate(rows.cells.astype(np.uint32)):
-                    mean[i], contrast[i] = self._one(partial(one_row, row))
-            else:
-                self._blocks(table, np.ascontiguousarray(rows.cells, dtype=np.uint32), mean, contrast)
+            self._by_table(self._shared(family), rows.cells, mean, contrast)
+            return self._moments(mean, contrast, variance)
+        if family is not None and family.by_cell:
+            for start in range(0, n, _BLOCK):
+                some = slice(start, start + _BLOCK)
+                columns, cells = _occurring(family, rows.cells[some])
+                self._by_table(self._table(columns), cells, mean[some], contrast[some])
             return self._moments(mean, contrast, variance)
         fixed = rows.nearly_fixed
         if fixed.all():
@@ -121,6 +126,15 @@ class ForestExpectation(ProductExpectation):
             exact = self._leaves.at(rows.take(np.flatnonzero(fixed)))
             moments.mean[fixed], moments.gamma[fixed] = exact.mean, exact.gamma
         return moments
+
+    def _by_table(self, table: Floats, cells: Ints, mean: Floats, contrast: Floats) -> None:
+        """Fill the means and contrasts of rows with these laws of their columns."""
+        if len(cells) > _FEW or self._in_one_order:
+            self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
+            return
+        one_row = partial(_kernels.explain_row, self._layout.splits, table)
+        for i, row in enumerate(cells.astype(np.uint32)):
+            mean[i], contrast[i] = self._one(partial(one_row, row))
 
     def _at_rows(self, rows: Rows) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (n, ranks, 2), and their mixing, (n, d, 2, 2)."""
@@ -159,6 +173,11 @@ class ForestExpectation(ProductExpectation):
         if self.shares_tables(family):
             masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
             self._add_contributions(masses, x, cells, base, sums)
+        elif family.by_cell:
+            for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
+                some = slice(start, start + _CONTRIBUTIONS_BLOCK)
+                columns, laws = _occurring(family, cells[some])
+                self._add_contributions(self._edge_masses(columns), x[some], laws, base[some], sums[some])
         else:
             for i in range(len(x)):
                 row = slice(i, i + 1)
@@ -291,6 +310,13 @@ class ForestExpectation(ProductExpectation):
         mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
         contrast = contrast.reshape((*contrast.shape[:-1], *self._outputs))
         return Moments.exact(mean, contrast * aligned(variance, contrast), designs=variance.shape[:-1])
+
+
+def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:
+    """The columns with the laws that occur in rows (n, d), and the positions of these."""
+    each = [np.unique(of_column, return_inverse=True) for of_column in cells.T]
+    columns = [column.select(which) for column, (which, _) in zip(family.columns, each, strict=True)]
+    return columns, np.stack([place for _, place in each], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,8 +497,8 @@ def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
 
 def _category_sets(form: Forest, column: int, nodes: Ints) -> tuple[Function, Ints]:
     """Distinct sets of categories that reach the nodes, between two empty ones, and each node's set."""
-    allowed, missing = form.reaching(column)
+    allowed, missing, group = form.reaching(column)
     reaching = np.column_stack([allowed[nodes], missing[nodes]])
-    distinct, which = np.unique(reaching, axis=0, return_inverse=True)
-    rows = np.pad(distinct, ((1, 1), (0, 0)))
-    return Members(rows[:, :-2], rows[:, -1], other=rows[:, -2]), which.reshape(-1)
+    first, which = distinct_flags(reaching)
+    rows = np.pad(reaching[first], ((1, 1), (0, 0)))
+    return Members(rows[:, :-2], rows[:, -1], rows[:, -2], group), which

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._expectations.interventional import Interventional
 from limes._expectations.least_squares import (
     AnswerStatistics,
     Clusters,
@@ -35,6 +36,8 @@ from limes._expectations.pool import CachedPredictions
 from limes._expectations.sampled import CALLS, Sampling
 from limes._threads import Locked, Progress
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
+from limes.exceptions import NotReadableError
+from limes.models.forms._base import Form
 
 # A standard error needs this effective number of rows with a feature, and as many without
 _FEWEST = 2.0
@@ -43,13 +46,23 @@ _FEWEST = 2.0
 class JointExpectation(Locked):
     """Moments of one function under the joint laws of one background; threads may share it.
 
-    ``predict`` maps rows (n, d) to (n,) or (n, k).
+    ``predict`` maps rows (n, d) to (n,) or (n, k). Where it ``is_read``, it calls no model; ``form`` is what
+    was read, if that is a form.
     """
 
     method: Literal["sampled"] = "sampled"
 
-    def __init__(self, family: JointFamily, predict: Callable[[Floats], Floats], sampling: Sampling) -> None:
+    def __init__(
+        self,
+        family: JointFamily,
+        predict: Callable[[Floats], Floats],
+        sampling: Sampling,
+        *,
+        form: Form | None = None,
+        is_read: bool = False,
+    ) -> None:
         self.family = family
+        self._form, self._is_read = form, is_read
         self._predict = predict
         self._sampling = sampling
         self._predictions = CachedPredictions(family.rows, sampling.batch_size)
@@ -91,6 +104,14 @@ class JointExpectation(Locked):
     @cached_property
     def _clusters(self) -> Clusters:
         return Clusters(np.arange(len(self.family.rows)))  # every row by itself
+
+    @cached_property
+    def interventional(self) -> Interventional | None:
+        """Exact contributions, without a call of the model; None without them."""
+        try:
+            return Interventional(self._predict, self._form, self.family) if self._is_read else None
+        except NotReadableError:
+            return None
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         return self.at(self.family.cells(row[None])[0])[1]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -34,13 +34,16 @@ from limes._expectations.tabulated import (
     ColumnTables,
     ColumnTerm,
     NodeGroup,
+    NodeProducts,
+    Numbers,
     TabulatedExpectation,
     product_rounding,
+    waves_at,
 )
 from limes._functions import Function
 from limes._kernels import add_exponentials
 from limes.designs._column import Column, RangedColumn
-from limes.designs._product import Rows
+from limes.designs._product import KeptRows, Rows
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link
@@ -66,6 +69,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         self._smallest = smallest
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
+        self._row_of_20 = None if interactions else 0.0005
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
@@ -73,6 +77,10 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
             _Margin(form.curve, float(c), factors_of(form.margins, columns, slice(k, k + 1)), self._smallest)
             for k, c in enumerate(form.margins.terms.intercept)
         ]
+
+    def _kept(self, rows: KeptRows) -> list[_Margin]:
+        drawn = self._drawn(rows) if self.functions is not None else []
+        return [_KeptMargin(margin, rows) for margin in drawn] or super()._kept(rows)
 
     def _apart(self, rows: Rows) -> Moments:
         form = self._form
@@ -192,13 +200,26 @@ class _Values:
     contrast: Floats
 
 
+class _Nodes(Protocol):
+    """One contour's nodes."""
+
+    @property
+    def sum(self) -> ExponentialSum: ...
+    @property
+    def error(self) -> float: ...
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
+        """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the law of each column."""
+        ...
+
+
 class _Margin:
     """One margin of the form under the laws of every column."""
 
     def __init__(self, link: Link, constant: float, factors: Sequence[Factor], smallest: float) -> None:
-        self._link, self._smallest = link, smallest
-        self._constant, self._factors = constant, factors
+        self.link, self.smallest = link, smallest
+        self.constant, self.factors = constant, factors
         self._cached: dict[int, _Rule] = {}
+        self.kept_rules: dict[int, _KeptRule] = {}
 
     @np.errstate(over="ignore", invalid="ignore")  # overflows are refused later
     def expect(self, index: Ints) -> _Values:
@@ -220,41 +241,46 @@ class _Margin:
                 self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
         return _Values(base, rest, contrast)
 
-    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:
         """Rules that the rows use on one contour; their rows, and the laws of their columns."""
         if tilt not in self._cached:
-            lower = self._constant + sum(float(factor.lower[0]) for factor in self._factors)
-            upper = self._constant + sum(float(factor.upper[0]) for factor in self._factors)
-            theta = self._link.tilts[tilt]
-            self._cached[tilt] = self._rule(self._factors, self._link.sum(lower, upper, theta), theta)
+            lower = self.constant + sum(float(factor.lower[0]) for factor in self.factors)
+            upper = self.constant + sum(float(factor.upper[0]) for factor in self.factors)
+            theta = self.link.tilts[tilt]
+            self._cached[tilt] = self._rule(self.factors, self.link.sum(lower, upper, theta), theta)
         yield self._cached[tilt], rows, index[rows]
 
     def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
-        return _Rule(factors, exponentials, self._constant, self._link.size(theta))
+        return _Rule(factors, exponentials, self.constant, self.link.size(theta))
+
+    @property
+    def _level(self) -> Floats:
+        """Logs of what the constant adds to errors, (tilts,)."""
+        tilts = np.array(self.link.tilts)
+        return np.asarray(tilts * self.constant + np.log([self.link.size(tilt) for tilt in self.link.tilts]))
 
     def _levels(self, index: Ints) -> tuple[Floats, Floats]:
         """Logs of E e^{θS} and of its largest part with a column in its cell or not, (n, tilts)."""
-        tilts = np.array(self._link.tilts)
-        level = tilts * self._constant + np.log([self._link.size(tilt) for tilt in self._link.tilts])
+        level, tilts = self._level, np.array(self.link.tilts)
         level, beyond = level + np.zeros((len(index), 1)), np.zeros((len(index), tilts.size))
-        for table in self._logs:
+        for table in self.tilted:
             pattern, (log, ratio) = table.at(index)
             level += log[pattern]
             beyond = np.maximum(beyond, ratio[pattern])
         return level, level + beyond
 
     @cached_property
-    def _logs(self) -> list[ColumnTables[tuple[Floats, Floats]] | GroupTables[tuple[Floats, Floats]]]:
+    def tilted(self) -> list[ColumnTables[tuple[Floats, Floats]] | GroupTables[tuple[Floats, Floats]]]:
         """The logarithms of mean(e^{θF}), and of 1 + |contrast| / mean, (P, tilts) of each factor."""
-        tilts = NodeGroup(np.array(self._link.tilts, dtype=np.complex128))
-        return [factor.tables([tilts], _levels_of) for factor in self._factors]
+        tilts = NodeGroup(np.array(self.link.tilts, dtype=np.complex128))
+        return [factor.tables([tilts], _levels_of) for factor in self.factors]
 
     def _check(self, value: Floats, bound: Floats) -> None:
         if not np.isfinite(value).all():
             raise ModelError(
                 "an expectation overflows float64, or a column hardly varies under the row's law"
             )
-        allowed = TOLERANCE * np.maximum(value, self._smallest)
+        allowed = TOLERANCE * np.maximum(value, self.smallest)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(
@@ -266,27 +292,86 @@ class _Margin:
 class _MarginAtRows(_Margin):
     """One margin at many rows, each of which has its own laws: each has a range, hence nodes."""
 
-    _factors: Sequence[_TermAtRows]
+    factors: Sequence[_TermAtRows]
 
-    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Rule, Ints, Ints]]:
+    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:
         """A rule for the rows that have the same nodes."""
-        theta = self._link.tilts[tilt]
-        lower, upper = np.full((2, len(index)), self._constant)
-        for factor in self._factors:
+        theta = self.link.tilts[tilt]
+        lower, upper = np.full((2, len(index)), self.constant)
+        for factor in self.factors:
             lower, upper = (
                 lower + factor.lower[index[:, factor.place]],
                 upper + factor.upper[index[:, factor.place]],
             )
         groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
         for row in rows.tolist():
-            exponentials = self._link.sum(float(lower[row]), float(upper[row]), theta)
+            exponentials = self.link.sum(float(lower[row]), float(upper[row]), theta)
             groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
         for exponentials, members in groups.values():
             chosen = np.array(members)
-            factors = [factor.select(index[chosen, factor.place]) for factor in self._factors]
+            factors = [factor.select(index[chosen, factor.place]) for factor in self.factors]
             # the rule's laws are its rows, numbered from 0
             numbers = np.repeat(np.arange(chosen.size)[:, None], index.shape[1], axis=1)
             yield self._rule(factors, exponentials, theta), chosen, numbers
+
+
+class _KeptMargin(_Margin):
+    """One margin at rows whose values may be kept; ``drawn`` has the laws of the columns that are not."""
+
+    factors: Sequence[ColumnTerm]
+
+    def __init__(self, drawn: _Margin, rows: KeptRows) -> None:
+        super().__init__(drawn.link, drawn.constant, drawn.factors, drawn.smallest)
+        self._drawn, self.size = drawn, len(rows.alone)
+        # what each column adds at each row (F, U), and the position of its law
+        pairs = [(factor, rows.alone[factor.place]) for factor in self.factors]
+        shape = len(pairs), len(rows.alone[0].x)
+        self.values = np.reshape([f.loading[:, 0] @ f.function(column.x) for f, column in pairs], shape)
+        self.laws = np.reshape([column.law for _, column in pairs], shape).astype(np.int64)
+        self.point, self.t = rows.point, rows.shares
+        if not np.isfinite(self.values).all():
+            raise ModelError("the margin has no finite value at a row")
+
+    def at_exponents(
+        self, exponents: Floats, log_means: Sequence[Floats], pairs: Ints
+    ) -> tuple[Floats, Floats]:
+        """Logs of E e^{θf} of every column, and (g - m) / E e^{θf}, (F, n, exponents) each.
+
+        ``log_means`` (V, exponents) are the logs of m.
+        """
+        kept = np.multiply.outer(self.values, exponents)
+        drawn = np.reshape([log[law] for log, law in zip(log_means, self.laws, strict=True)], kept.shape)
+        top, point, t = np.maximum(kept, drawn), self.point[pairs], self.t[pairs, :, None]
+        kept, drawn = np.exp(kept - top)[:, point], np.exp(drawn - top)[:, point]
+        mean = t[:, 0] * kept + t[:, 1] * drawn
+        return np.log(mean) + top[:, point], (kept - drawn) / mean
+
+    @cached_property
+    def logs(self) -> tuple[Floats, Floats]:
+        """What `at_exponents` gives on the contours."""
+        means = [table.at(np.zeros((0, self.size), dtype=np.int64))[1][0] for table in self._drawn.tilted]
+        return self.at_exponents(np.array(self.link.tilts), means, np.arange(self.point.size))
+
+    def _levels(self, index: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002 - all pairs
+        log, change = self.logs
+        level = self._level + log.sum(axis=0)
+        return level, level + np.log1p(np.abs(change)).max(axis=0, initial=0.0)
+
+    def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:  # noqa: ARG002
+        """Rules for the pairs that have the same nodes."""
+        theta = self.link.tilts[tilt]
+        ends = np.reshape([[factor.lower[0], factor.upper[0]] for factor in self.factors], (-1, 2, 1))
+        lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
+        upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
+        sums = [self.link.sum(*each, theta) for each in zip(lower.tolist(), upper.tolist(), strict=True)]
+        which = np.array([id(each) for each in sums])[self.point[rows]]
+        for exponentials in {id(each): each for each in sums}.values():
+            chosen = rows[which == id(exponentials)]
+            rules = self._drawn.kept_rules
+            if id(exponentials) not in rules:
+                size = self.link.size(theta)
+                rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
+            yield _KeptPairs(rules[id(exponentials)], self, tilt), chosen, chosen
 
 
 def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
@@ -306,6 +391,12 @@ class _Scaled(NamedTuple):
     logs: Floats
 
 
+def _error_of(exponentials: ExponentialSum, columns: int, size: float) -> float:
+    """Error of an expectation of products, relative to E e^{θS} and the link's size."""
+    weights = np.abs(exponentials.weights[: exponentials.contour]).sum()
+    return exponentials.error + product_rounding(columns) * (1.0 + float(weights) / size)
+
+
 class _Rule:
     """Tables of one contour, and the computation of rows from them."""
 
@@ -314,9 +405,7 @@ class _Rule:
     ) -> None:
         self.sum = exponentials
         columns = sum(factor.places.size for factor in factors)
-        self.error = exponentials.error + product_rounding(columns) * (
-            1.0 + float(np.abs(exponentials.weights[: exponentials.contour]).sum()) / size
-        )
+        self.error = _error_of(exponentials, columns, size)
         nodes = exponentials.nodes
         # the first node of each group of one size
         self._first = np.concatenate([[0], np.arange(exponentials.contour, nodes.size)])
@@ -366,3 +455,69 @@ class _Rule:
                 contrast[:, place] = np.einsum("nk,nk->n", others.view(np.float64), change)
             after = means[f] if after is None else after * means[f]
         return np.asarray(total)
+
+
+class _KeptRule:
+    """Tables of one contour for rows whose values may be kept."""
+
+    def __init__(
+        self, factors: Sequence[ColumnTerm], exponentials: ExponentialSum, constant: float, size: float
+    ) -> None:
+        self.sum, self.error = exponentials, _error_of(exponentials, len(factors), size)
+        nodes, contour = exponentials.nodes, exponentials.contour
+        tables = [
+            f.tables([NodeGroup(nodes[:contour], exponentials.equidistant)], Numbers.of) for f in factors
+        ]
+        weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
+        self.places, self.offsets = (
+            [f.place for f in factors],
+            np.reshape([t.offsets[0] for t in tables], (-1, 1)),
+        )
+        self.products = NodeProducts([factor.places for factor in factors], tables, weights[None, :contour])
+        self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
+        self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
+        poles = NodeGroup(nodes[contour:])
+        self.log_means = [factor.tables([poles], _levels_of).patterns[0] for factor in factors]
+
+    def waves(self, values: Floats) -> list[Complexes]:
+        """e^{zf - offset} at values (F, U) of the columns, (U, N) each."""
+        nodes, (columns, rows) = self.sum.nodes[: self.sum.contour], values.shape
+        offsets = np.broadcast_to(np.repeat(self.offsets, rows), (nodes.size, values.size))
+        waves = waves_at(nodes, values.ravel(), offsets, self.sum.equidistant)
+        return list(waves.T.reshape(columns, rows, -1))
+
+
+class _KeptPairs(NamedTuple):
+    """The pairs of rows and t that use a rule."""
+
+    rule: _KeptRule
+    margin: _KeptMargin
+    tilt: int
+
+    @property
+    def sum(self) -> ExponentialSum:
+        return self.rule.sum
+
+    @property
+    def error(self) -> float:
+        return self.rule.error
+
+    def expect(self, pairs: Ints) -> tuple[Floats, Floats]:
+        """Re Σ W ∏ mean (n,) and its contrasts (n, d) of these pairs."""
+        rule, margin = self.rule, self.margin
+        point = margin.point[pairs]
+        log = margin.logs[0][:, pairs, self.tilt]
+        shares = margin.t[pairs] * np.exp(rule.offsets - log)[:, :, None]
+        total, contrast = rule.products.kept(
+            lambda some: rule.waves(margin.values[:, some]), margin.laws[:, point], point, shares
+        )
+        level = np.exp(self.sum.tilt * margin.constant + log.sum(axis=0))
+        total, contrast = total[:, 0] * level, contrast[:, :, 0] * level[:, None]
+        if rule.poles.size:
+            log, change = margin.at_exponents(rule.poles, rule.log_means, pairs)
+            terms = rule.residues * np.exp(rule.at_poles + log.sum(axis=0))
+            total += terms.sum(axis=1)
+            contrast += np.einsum("nk,fnk->nf", terms, change)
+        changes = np.zeros((pairs.size, margin.size))
+        changes[:, rule.places] = contrast
+        return total, changes

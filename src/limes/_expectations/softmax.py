@@ -33,11 +33,13 @@ from limes._expectations.tabulated import (
 )
 from limes.designs._column import RangedColumn
 from limes.designs._marginals import Atoms
-from limes.designs._product import ProductFamily
+from limes.designs._product import KeptRows, ProductFamily
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Softmax
 from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum
 
+# Periods of rows whose values may be kept are rounded up to this part of an octave
+_STEPS = 4
 # Probabilities below this are compared with it
 _TINY = 1e-15
 # -ln of what copies of a probability add up to
@@ -54,9 +56,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     """Moments of probabilities of three classes; refused where the error of a row is above 1e-9."""
 
     _form: Softmax
-
-    def account_seconds(self, family: ProductFamily) -> float:
-        return 0.15 * len(family.marginals)
+    _row_of_20 = 0.4
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""
@@ -67,6 +67,9 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> _Classes:
         return _Classes(self._form, columns)
+
+    def _kept(self, rows: KeptRows) -> _Classes:
+        return _KeptClasses(self._drawn(rows), rows)
 
     def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
         coef = self._form.coef
@@ -118,14 +121,14 @@ class _Classes:
     """The form under the laws of every column."""
 
     def __init__(self, form: Softmax, laws: Sequence[RangedColumn]) -> None:
-        self._margins = form.terms.intercept
+        self.margins = form.terms.intercept
         pairs = zip(form.terms.functions, form.terms.loadings, strict=True)
-        self._columns = [
+        self.columns = [
             ColumnTerm.of(j, function, loading @ _EXPONENTS.T, laws[j])
             for j, (function, loading) in enumerate(pairs)
             if function is not None and np.ptp(loading, axis=1).any()
         ]
-        self._rules: dict[tuple[int, int], _Rule] = {}
+        self._cached: dict[tuple[int, int, float], _Rule] = {}
 
     def expect(self, index: Ints) -> _Values:
         """E p and its contrasts for rows, given the law of each column, (n, d)."""
@@ -135,15 +138,15 @@ class _Classes:
         # (n, class, reference): the logarithms of the factors of errors
         level = levels[:, _DIFFERENCES]
         others = np.where(np.eye(CLASSES, dtype=np.bool_), -np.inf, level).max(axis=1)
-        likely, reference = np.argmin(others, axis=1), self._references(levels)
+        periods = self._periods(levels)
+        likely, reference = np.argmin(others, axis=1), self._references(levels, periods)
         for c in range(CLASSES):
             for r in range(CLASSES):
-                rows = np.flatnonzero((likely != c) & (reference[:, c] == r))
-                if rows.size:
-                    if (c, r) not in self._rules:
-                        self._rules[c, r] = _Rule(self._columns, self._margins, (c, r), self._periods[c, r])
-                    rule = self._rules[c, r]
-                    rest[rows, c], contrast[rows, :, c] = rule.expect(index[rows])
+                chosen = np.flatnonzero((likely != c) & (reference[:, c] == r))
+                for period in np.unique(periods[chosen, c, r]).tolist():
+                    rows = chosen[periods[chosen, c, r] == period]
+                    rule = self.rule(c, r, period)
+                    rest[rows, c], contrast[rows, :, c] = self._expect(rule, index, rows)
                     bound[rows, c] = rule.bound(levels[rows])
         rows = np.arange(n)
         base = np.zeros((n, CLASSES))
@@ -153,11 +156,19 @@ class _Classes:
         bound[rows, likely] = bound.sum(axis=1)
         return _Values(base, rest, contrast, bound)
 
-    def _references(self, levels: Floats) -> Ints:
+    def rule(self, c: int, r: int, period: float) -> _Rule:
+        if (c, r, period) not in self._cached:
+            self._cached[c, r, period] = _Rule(self.columns, self.margins, (c, r), period)
+        return self._cached[c, r, period]
+
+    def _expect(self, rule: _Rule, index: Ints, rows: Ints) -> tuple[Floats, Floats]:
+        return rule.expect(index[rows])
+
+    def _references(self, levels: Floats, periods: Floats) -> Ints:
         """The class whose sum gives each class approximately the least error, (n, class)."""
         errors = np.empty((len(levels), CLASSES, CLASSES))
         for c, r in np.ndindex(CLASSES, CLASSES):
-            copies = levels[:, _copies(c, r)] - self._periods[c, r]
+            copies = levels[:, _copies(c, r)] - periods[:, c, r, None]
             errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies.max(axis=1))
         least = np.sort(errors.min(axis=2), axis=1)
         # two classes are computed as sums, none of which is larger than 1
@@ -165,39 +176,97 @@ class _Classes:
             raise _too_far()  # before tables are made
         return np.asarray(np.argmin(errors, axis=2))
 
+    def _periods(self, levels: Floats) -> Floats:
+        """P of each class by the sum of each, (n, 3, 3)."""
+        return np.broadcast_to(self._all_periods, (len(levels), CLASSES, CLASSES))
+
     @cached_property
-    def _periods(self) -> Floats:
-        """P of each class by the sum of each, (3, 3)."""
+    def _all_periods(self) -> Floats:
         return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
 
     def _period(self, c: int, r: int) -> float:
         """The P at which copies are negligible at all rows, or the longest."""
         tilt, copies = _DIFFERENCES[c, r], _copies(c, r)
-        reach = (_EXPONENTS[copies] - _EXPONENTS[tilt]) @ self._margins
+        reach = (_EXPONENTS[copies] - _EXPONENTS[tilt]) @ self.margins
         beyond = np.zeros(copies.size)
-        for log, ratio in self._logs:
+        for log, ratio in self.logs:
             reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
             beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
         wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
-        # the longest has as many nodes as a row may cost
-        laws = sum(column.column.size for column in self._columns)
-        nodes = min(_MOST_WORK / max(1, len(self._columns)), 0.5 * _MOST_NUMBERS / max(1, laws))
-        return float(min(wanted, np.sqrt(nodes / NODES)))
+        return float(min(wanted, self._longest))
+
+    @property
+    def _longest(self) -> float:
+        """The longest P has as many nodes as a row may cost."""
+        laws = sum(column.column.size for column in self.columns)
+        nodes = min(_MOST_WORK / max(1, len(self.columns)), 0.5 * _MOST_NUMBERS / max(1, laws))
+        return float(np.sqrt(nodes / NODES))
 
     def _levels(self, index: Ints) -> Floats:
         """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""
-        level = _EXPONENTS @ self._margins + np.zeros((len(index), 1))
+        level = _EXPONENTS @ self.margins + np.zeros((len(index), 1))
         beyond = np.zeros(level.shape)
-        for column, (log, ratio) in zip(self._columns, self._logs, strict=True):
+        for column, (log, ratio) in zip(self.columns, self.logs, strict=True):
             level += log[index[:, column.place]]
             beyond = np.maximum(beyond, ratio[index[:, column.place]])
         return level + beyond
 
     @cached_property
-    def _logs(self) -> list[tuple[Floats, Floats]]:
+    def logs(self) -> list[tuple[Floats, Floats]]:
         """The logarithms of mean(e^{θ·m_j}), and of 1 + |contrast| / mean, (V, exponents) of each column."""
         once = [NodeGroup(np.ones(1, dtype=np.complex128))] * len(_EXPONENTS)
-        return [_logs_of(*column.functionals(once)) for column in self._columns]
+        return [_logs_of(*column.functionals(once)) for column in self.columns]
+
+
+class _KeptClasses(_Classes):
+    """The form at rows whose values may be kept; ``drawn`` has the laws of the columns that are not."""
+
+    def __init__(self, drawn: _Classes, rows: KeptRows) -> None:
+        self._drawn, self.margins, self.columns = drawn, drawn.margins, drawn.columns
+        self.x = [rows.alone[column.place].x for column in self.columns]
+        self.point, self.t = rows.point, rows.shares
+        # exponents of each column at each row (exponents, U), and the position of its law
+        values = [
+            column.loading.T @ column.function(x) for column, x in zip(self.columns, self.x, strict=True)
+        ]
+        self.laws = [rows.alone[column.place].law for column in self.columns]
+        pairs = zip(values, self.laws, drawn.logs, strict=True)
+        # logs of E e^{θ·m_j}, (n, exponents) each, and (g - m) over it
+        both = [self._mixed(kept.T, log[law]) for kept, law, (log, _) in pairs]
+        self.levels, self.changes = [log for log, _ in both], [change for _, change in both]
+
+    def _mixed(self, kept: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+        top, point = np.maximum(kept, drawn), self.point
+        kept, drawn = np.exp(kept - top)[point], np.exp(drawn - top)[point]
+        mean = self.t[:, :1] * kept + self.t[:, 1:] * drawn
+        return np.log(mean) + top[point], (kept - drawn) / mean
+
+    def _levels(self, index: Ints) -> Floats:
+        level = _EXPONENTS @ self.margins + np.zeros((len(index), 1)) + sum(self.levels)
+        return np.asarray(level + np.log1p(np.abs(self.changes)).max(axis=0))
+
+    def _periods(self, levels: Floats) -> Floats:
+        """P of each row in steps, so that rows share their nodes."""
+        mean = _EXPONENTS @ self.margins + sum(self.levels)
+        periods = np.empty((len(levels), CLASSES, CLASSES))
+        for c, r in np.ndindex(CLASSES, CLASSES):
+            copies = _copies(c, r)
+            reach = levels[:, copies].max(axis=1) - mean[:, _DIFFERENCES[c, r]]
+            by_row = np.full(self.point[-1] + 1, -np.inf)
+            np.maximum.at(by_row, self.point, reach)
+            wanted = _DIGITS + np.log(copies.size * COPIES) + by_row
+            steps = np.exp2(np.ceil(_STEPS * np.log2(np.maximum(wanted, 1.0))) / _STEPS)
+            periods[:, c, r] = np.minimum(steps, self._longest)[self.point]
+        return periods
+
+    def rule(self, c: int, r: int, period: float) -> _Rule:
+        return self._drawn.rule(c, r, period)
+
+    def _expect(self, rule: _Rule, index: Ints, rows: Ints) -> tuple[Floats, Floats]:
+        mean, changes = rule.kept(self, rows)
+        contrast = np.zeros((rows.size, index.shape[1]))
+        contrast[:, [column.place for column in self.columns]] = changes
+        return mean, contrast
 
 
 def _logs_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
@@ -231,6 +300,7 @@ class _Rule:
         t1, t2 = nodes.heights[0][nodes.first], nodes.heights[1][nodes.second]
         level, a, b = _EXPONENTS[self._exponents] @ margins
         self._period, self._start = nodes.period, level
+        self._columns, self._nodes = columns, nodes
         self._places = [column.place for column in columns]
         self._logs, tables = [], []
         for column in columns:
@@ -250,26 +320,14 @@ class _Rule:
 
     def _tabulate(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Floats, Numbers]:
         """The logarithms of e^{m_c - m_r}'s means, (V,), and the nodes' numbers relative to these."""
-        offset = float(column.upper[self._exponents[0]])
-        values = _values(column.column)
-        step = max(1, _BLOCK // max(1, values))
-        parts = []
-        for start in range(0, nodes.first.size, step):
-            some = slice(start, start + step)
-            waves = PlaneWaves(
-                column.function,
-                column.loading[:, self._exponents],
-                nodes.heights,
-                nodes.first[some],
-                nodes.second[some],
-                offset,
-            )
-            parts.append(column.tabulate(waves))
+        step = max(1, _BLOCK // max(1, _values(column.column)))
+        starts = range(0, nodes.first.size, step)
+        parts = [column.tabulate(self._waves(column, slice(start, start + step))) for start in starts]
         means, contrasts = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         scale = means[:, :1].real  # the origin
         scale = np.where(scale > 0, scale, 1.0)
         numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
-        return np.log(scale[:, 0]) + offset, numbers
+        return np.log(scale[:, 0]) + float(column.upper[self._exponents[0]]), numbers
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Return E p_c (n,) and its contrasts (n, d), given the law of each column."""
@@ -278,6 +336,31 @@ class _Rule:
             level = level + log[index[:, place]]
         mean, contrast = self._products.expect(index)
         return mean[:, 0] * np.exp(level), contrast[:, :, 0] * np.exp(level)[:, None]
+
+    def kept(self, classes: _KeptClasses, rows: Ints) -> tuple[Floats, Floats]:
+        """The same of rows whose values may be kept, (n,) and (n, F)."""
+        point = classes.point[rows]
+        laws = np.reshape([law[point] for law in classes.laws], (len(self._logs), rows.size))
+        means = np.reshape([log[rows, self._tilt] for log in classes.levels], laws.shape)
+        scales = np.reshape([log[law] for log, law in zip(self._logs, laws, strict=True)], laws.shape)
+        shares = classes.t[rows] * np.exp(scales - means)[:, :, None]
+
+        def waves(some: Ints) -> list[Complexes]:
+            columns = zip(self._columns, classes.x, classes.laws, self._logs, strict=True)
+            return [
+                self._waves(column, slice(None), log[law[some]])(x[some]).T for column, x, law, log in columns
+            ]
+
+        sums, changes = self._products.kept(waves, laws, point, shares)
+        size = np.exp(self._start + means.sum(axis=0))
+        return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
+
+    def _waves(self, column: ColumnTerm, some: slice, offset: float | Floats | None = None) -> PlaneWaves:
+        nodes, loading = self._nodes, column.loading[:, self._exponents]
+        offset = float(column.upper[self._exponents[0]]) if offset is None else offset
+        return PlaneWaves(
+            column.function, loading, nodes.heights, nodes.first[some], nodes.second[some], offset
+        )
 
     def bound(self, levels: Floats) -> Floats:
         """The error of rows (n,), from the logarithms of E e^{θ·m}."""

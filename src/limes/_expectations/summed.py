@@ -31,7 +31,7 @@ once a background, weights once a row, and all units of a network share them (Ho
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 
 import numpy as np
@@ -52,7 +52,7 @@ from limes._functions import Function, Identity, Polynomial
 from limes.designs._column import IndicatorColumn, KeptColumn, RangedColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
-from limes.designs._product import ProductFamily
+from limes.designs._product import KeptRows, ProductFamily
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier
@@ -76,6 +76,9 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         super().__init__(form)
         # kinks of columns of many combinations of values have no exact expectation
         self.needs_densities = isinstance(form.curve, Rectifier)
+        # a column whose value may be kept has no density, and a group's values are not of one column
+        if not self.needs_densities and not form.margins.interactions:
+            self._row_of_20 = 0.0005 * len(form.margins.terms.intercept)
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""
@@ -88,6 +91,10 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
     def _tabulate(self, columns: Sequence[RangedColumn]) -> _Network | Halves:
         halves = Halves.of(self._form, columns) if self.needs_densities else None
         return _Network.of(self._form, columns) if halves is None else halves
+
+    def _kept(self, rows: KeptRows) -> _Network | Halves:
+        drawn = None if self._row_of_20 is None else self._drawn(rows)
+        return _KeptNetwork.of_rows(drawn, rows) if isinstance(drawn, _Network) else super()._kept(rows)
 
     def _moments(self, tables: _Network | Halves, index: Ints, variance: Floats) -> Moments:
         mean, contrast = tables.expect(index)
@@ -113,6 +120,9 @@ class _Network:
     lines: Sequence[tuple[int, Floats, Floats]]  # column, mean and contrast of the linear part, (V, k) each
     constant: Floats  # (k,)
     error: Floats
+    factors: Sequence[ColumnTerm | Group]
+    groups: Sequence[NodeGroup]  # of the margins
+    slopes: Floats  # of the margins in the linear part, (K, k)
 
     @classmethod
     def of(cls, form: Linked, columns: Sequence[RangedColumn]) -> _Network:
@@ -142,7 +152,15 @@ class _Network:
             + np.array([rule.base + rule.rest for rule in rules]) @ coef
             + constants @ slopes,
             errors @ np.abs(coef),
+            factors,
+            groups,
+            slopes,
         )
+
+    @property
+    def terms(self) -> list[ColumnTerm]:
+        """The factors of single columns."""
+        return [factor for factor in self.factors if isinstance(factor, ColumnTerm)]
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
@@ -151,6 +169,44 @@ class _Network:
         for place, of_mean, of_contrast in self.lines:
             mean += of_mean[index[:, place]]
             contrast[:, place] += of_contrast[index[:, place]]
+        return mean, contrast
+
+
+@dataclass(frozen=True, eq=False)
+class _KeptNetwork(_Network):
+    """The same at rows whose values may be kept."""
+
+    rows: KeptRows
+
+    @classmethod
+    def of_rows(cls, drawn: _Network, rows: KeptRows) -> _KeptNetwork:
+        """ModelError where a row's value is outside the ranges that the nodes are for."""
+        for factor in drawn.terms:
+            values = factor.loading.T @ factor.function(rows.alone[factor.place].x)
+            if not ((factor.lower[:, None] <= values) & (values <= factor.upper[:, None])).all():
+                raise ModelError("a row's value is outside the range of the background's law")
+        return cls(**{each.name: getattr(drawn, each.name) for each in fields(drawn)}, rows=rows)
+
+    def expect(self, index: Ints) -> tuple[Floats, Floats]:
+        rows, factors = self.rows, self.terms
+        columns = [rows.alone[factor.place] for factor in factors]
+        shape = len(factors), len(rows)
+        laws = np.reshape([column.law[rows.point] for column in columns], shape)
+        waves = [
+            (factor.waves(self.groups), column.x) for factor, column in zip(factors, columns, strict=True)
+        ]
+        shares = np.broadcast_to(rows.shares, (*shape, 2))
+        mean, changes = self.products.kept(
+            lambda some: [wave(x[some]).T for wave, x in waves], laws, rows.point, shares
+        )
+        contrast = np.zeros((*index.shape, mean.shape[1]))
+        contrast[:, [factor.place for factor in factors]] = changes
+        mean += self.constant
+        t = rows.shares[:, :, None]
+        for (place, of_mean, _), factor, column, law in zip(self.lines, factors, columns, laws, strict=False):
+            kept = (factor.function(column.x).T @ (factor.loading @ self.slopes))[rows.point]
+            mean += t[:, 0] * kept + t[:, 1] * of_mean[law]
+            contrast[:, place] += kept - of_mean[law]
         return mean, contrast
 
 

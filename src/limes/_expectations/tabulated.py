@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
 from limes._functions import Density, Function, texture
-from limes._kernels import add_node_products
+from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
 from limes.designs._gaussian import GaussianPieces
@@ -34,6 +34,8 @@ TOLERANCE = 1e-9
 _ROUNDINGS = 8
 # Rows whose tables are looked up together
 _ROWS = 256
+# Numbers of waves of rows that are held at once
+_NUMBERS = 2_000_000
 # Backgrounds whose tables are cached
 _CACHED = 4
 # Below a float64 nothing has digits: there is nothing to resolve
@@ -43,6 +45,26 @@ Store = TypeVar("Store")
 T = TypeVar("T")
 
 # -- exponentials --------------------------------------------------------------------------------------------
+
+
+def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int = 0) -> Complexes:
+    """e^{z_n v - offset} at nodes z (N,) for values (n,), (N, n); offsets are (N, 1) or (N, n).
+
+    The first ``equidistant`` nodes are a constant step apart, and have one offset.
+    """
+    count = max(equidistant, 1)
+    waves = np.empty((nodes.size, value.size), dtype=np.complex128)
+    if not nodes.size:
+        return waves
+    waves[0] = np.exp(nodes[0] * value - offsets[0])
+    if count > 1:
+        ratio, filled = np.exp((nodes[1] - nodes[0]) * value), 1
+        while filled < count:
+            more = min(filled, count - filled)
+            np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+            ratio, filled = ratio * ratio, filled + more
+    waves[count:] = np.exp(np.multiply.outer(nodes[count:], value) - offsets[count:])
+    return waves
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +79,7 @@ class Waves:
 
     def of(self, value: Floats) -> Complexes:
         """The exponentials of values of f, (n,) -> (N, n)."""
-        count = max(self.equidistant, 1)
-        waves = np.empty((self.nodes.size, value.size), dtype=np.complex128)
-        if not self.nodes.size:
-            return waves
-        waves[0] = np.exp(self.nodes[0] * value - self.offsets[0])
-        if count > 1:
-            ratio, filled = np.exp((self.nodes[1] - self.nodes[0]) * value), 1
-            while filled < count:
-                more = min(filled, count - filled)
-                np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
-                ratio, filled = ratio * ratio, filled + more
-        waves[count:] = np.exp(np.multiply.outer(self.nodes[count:], value) - self.offsets[count:, None])
-        return waves
+        return waves_at(self.nodes, value, self.offsets[:, None], self.equidistant)
 
     def fastest(self, value: Floats) -> Floats:
         """The exponentials that turn and grow fastest, as real functions, (n,) -> (m, n)."""
@@ -134,7 +144,7 @@ class PlaneWaves:
     heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
     first: Ints  # (N,), positions of each node's heights
     second: Ints
-    offset: float  # approximately the largest level
+    offset: float | Floats  # approximately the largest level; or one of each x
 
     def __call__(self, x: Floats) -> Complexes:
         along, across = self._factors(x, *self.heights)
@@ -238,15 +248,18 @@ class ColumnTerm:
         largest = [np.maximum(g.nodes.real * low, g.nodes.real * high) for g, low, high in ends]
         return np.concatenate(largest)
 
-    def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
-        """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
+    def waves(self, groups: Sequence[NodeGroup]) -> WaveBundle:
+        """e^{zf - offset} of all K margins."""
         offsets, first, waves = self.offsets(groups), 0, []
         for (nodes, equidistant), loading in zip(groups, self.loading.T, strict=True):
             shift = offsets[first : first + nodes.size]
             waves.append(Waves(self.function, loading, nodes, shift, equidistant))
             first += nodes.size
-        means, contrasts = self.tabulate(WaveBundle(tuple(waves)))
-        return means, contrasts, offsets
+        return WaveBundle(tuple(waves))
+
+    def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
+        """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
+        return *self.tabulate(self.waves(groups)), self.offsets(groups)
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
         return finite_functionals(self.place, self.column, function)
@@ -323,6 +336,34 @@ class NodeProducts:
             contrast[rows, places] = changes
         return mean, contrast
 
+    def kept(
+        self, waves: Callable[[Ints], Sequence[Complexes]], laws: Ints, points: Ints, shares: Floats
+    ) -> tuple[Floats, Floats]:
+        """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
+
+        Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
+        ``waves`` gives g (U, N) of each column at some points. ``points`` (n,) and ``laws`` (F, n) are each
+        row's, and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
+        """
+        n, (outputs, nodes) = points.size, self._weights.shape
+        mean, changes = np.zeros((n, outputs)), np.zeros((n, len(laws), outputs))
+        if not self._tables:
+            return mean + self._weights[:, : nodes // 2].sum(axis=1), changes
+        none = np.zeros((0, 1 + max(int(places.max()) for places in self._places)), dtype=np.int64)
+        means = [table.at(none)[1].means for table in self._tables]
+        distinct, step = np.unique(points), max(1, _NUMBERS // (len(laws) * nodes))
+        for start in range(0, distinct.size, step):
+            some = distinct[start : start + step]
+            rows = np.flatnonzero((some[0] <= points) & (points <= some[-1]))
+            place = np.broadcast_to(np.searchsorted(some, points[rows]), (len(laws), rows.size))
+            which, at = np.ascontiguousarray(laws[:, rows]), np.ascontiguousarray(place)
+            share = np.ascontiguousarray(shares[:, rows])
+            numbers = [in_parts(g) for g in waves(some)]
+            added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
+            add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
+            mean[rows], changes[rows] = added, changed
+        return mean, changes
+
 
 def finite_functionals(place: int, column: Column, function: Function) -> tuple[Complexes, Complexes]:
     """Mean and contrast of N functions under every law, (V, N) each; raise if one is not finite there."""
@@ -344,9 +385,16 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
+    # about the seconds of a row of 20 columns, from tables that rows share; None without such tables
+    _row_of_20: float | None = None
+
     def account_seconds(self, family: ProductFamily) -> float:
-        # measured: nodes of the quadrature, and of t, and columns each grow with the columns
-        return float(0.02 * (len(family.marginals) / 20) ** 3.5)
+        # measured: columns, nodes of the quadrature, and of t where all tables are made anew
+        columns = len(family.marginals) / 20
+        shared = self._row_of_20
+        if shared is None:
+            return float(0.02 * columns**3.5)
+        return shared * columns**2 + (0.0 if self.shares_tables(family) else 0.05 * columns)
 
     @abstractmethod
     def _tabulate(self, columns: Sequence[RangedColumn]) -> Store:
@@ -362,11 +410,39 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
             raise InputError(f"the design has {rows.cells.shape[1]} columns, the form ({name}) has {size}")
         family = rows.family
         if family is not None and self.shares_tables(family):
-            tables = self._tables.get(family, lambda: self._tabulate(family.columns))
-            return self._moments(tables, rows.cells, rows.features.inner.variance)
+            return self._moments(self._shared(family), rows.cells, rows.features.inner.variance)
         if isinstance(rows, KeptRows):
-            return self._moments(self._tabulate(rows.alone), rows.index, rows.features.inner.variance)
+            return self._at_kept(rows)
         return self._apart(rows)
+
+    def _at_kept(self, rows: KeptRows) -> Moments:
+        """Moments at rows whose values may be kept: by tables of the laws, else of all columns anew."""
+
+        def by(tables: Store) -> Moments:
+            return self._moments(tables, rows.index, rows.features.inner.variance)
+
+        try:
+            return by(self._kept(rows))
+        except ModelError:
+            if len(rows) == len(rows.alone[0].t):
+                return by(self._tabulate(rows.alone))
+        # one row's fault does not change another's bits
+        return concatenate_moments([self._at_kept(row) for row in rows.single])
+
+    def _shared(self, family: ProductFamily) -> Store:
+        """Tables that all rows of a family share."""
+        return self._tables.get(family, lambda: self._tabulate(family.columns))
+
+    def _kept(self, rows: KeptRows) -> Store:
+        """Tables of rows whose values may be kept."""
+        return self._tabulate(rows.alone)
+
+    def _drawn(self, rows: KeptRows) -> Store:
+        """Tables of the laws that these rows' columns have where they are not kept."""
+        family = rows.source
+        if family is not None and self.shares_tables(family):
+            return self._shared(family)
+        return self._tabulate([column.inner for column in rows.alone])
 
     def _apart(self, rows: Rows) -> Moments:
         """Moments at rows that share no tables: one by one, as the ranges of margins decide their nodes."""

@@ -237,6 +237,11 @@ class TabularExplainer(Described):
     has_rules = False
 
     @property
+    def contributions(self) -> str | bool:
+        """The option: "auto", True or False."""
+        return self._options.sampling.contributions
+
+    @property
     def has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about two milliseconds: long tables show these."""
         return self._model.has_quick_contributions

@@ -33,7 +33,8 @@ class Contributions:
     row's values replace those of a drawn row one after the other, in random order, until standard errors are
     below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or ``max_calls`` are used.
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
-    these are interventional Shapley values against the whole background.
+    these are interventional Shapley values against the whole background. They are exact for these rows, of
+    trees, sums and kernels, and of other models that were read if columns are few.
 
     Of words, superpixels, segments and parts of several inputs the game is v(S) = f(S shown, all others
     hidden), whatever the bandwidth. They are exact wherever the coefficients are. Else weighted least squares

@@ -230,7 +230,10 @@ class Contrast(Printable):
                 (one_line(c.feature), cell(c.value), cell(c.new_value), one_line(c.new_condition))
                 for c in self.changes
             ],
-            remarks=(_PROOFS[self.proved, self.reached].format(self.reason),),
+            # a row that is beyond the threshold already needs no proof
+            remarks=(_PROOFS[self.proved, self.reached].format(self.reason),)
+            if self.changes or not self.reached
+            else (),
         )
 
 

@@ -55,6 +55,8 @@ _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
     "with the intercept they add up to the prediction"
 )
+# of columns that keep their values, with a constant
+_DIFFERENCE = "what the rule says of the prediction if the fact holds rather than not"
 # Boxes that a search for the worst case cuts at most
 _BOXES = {"bounds": 0, "exact": 2000}
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
@@ -206,7 +208,8 @@ class SparseExplainer(Described):
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
         self._provenance = {
-            "meaning": _MEANING,
+            "meaning": _DIFFERENCE if self._counts_facts else _MEANING,
+            **({"difference": 2} if self._counts_facts else {}),
             "limes": __version__,
             "model": type(model).__name__,
             "answer": self._output.method or "call",
@@ -418,7 +421,7 @@ class SparseExplainer(Described):
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
         texts = [
-            rule_text(self._rows.facts(row, values[i] * at_rows[i]), output, rules[i].target, intercepts[i])
+            self._text(row, values[i] * at_rows[i], rules[i].target, intercepts[i])
             for i, row in enumerate(rows)
         ]
         calls = np.array([rule.calls for rule in rules])
@@ -454,6 +457,17 @@ class SparseExplainer(Described):
                 for rule, text, row, coef in zip(rules, texts, rows, values, strict=True)
             ),
         )
+
+    @property
+    def _counts_facts(self) -> bool:
+        """Whether a literal is a fact that holds or not, and the constant what remains without any."""
+        return self._rows.counts_facts and self._config.intercept
+
+    def _text(self, row: Floats, u: Floats, prediction: float, constant: float) -> str:
+        """The rule, with parts u (d,) of the prediction at the row, where all literals count +1."""
+        if self._counts_facts:
+            u, constant = 2.0 * u, constant - float(u.sum())
+        return rule_text(self._rows.facts(row, u), self._ask.name, prediction, constant)
 
     def _of_all_rows(self, model: ModelReading, row: Floats, features: Ints) -> dict[str, Any]:
         """Return what the certificate says of all rows with these facts, and how many there are."""

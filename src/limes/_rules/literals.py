@@ -319,6 +319,7 @@ class SignRows:
 
     label = "literals flip on their own"
     kind = "literal"
+    counts_facts = False  # the paper's literals count +1 and -1
     schema: Schema | None = None
     width: int | None = None
 
@@ -436,6 +437,7 @@ class TableRows(SignRows):
 
     label = "a column keeps its value, or takes a background value of another bin"
     kind = "column"
+    counts_facts = True
 
     def __init__(self, literals: Literals) -> None:
         self._literals = literals

@@ -247,7 +247,7 @@ def checked_signs(instance: ArrayLike) -> Floats:
 def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorColumn:
     """Return a column of two cells that leaves the instance's cell with probability q."""
     stays, leaves = np.array([1.0 - law.flip]), np.array([law.flip])
-    return IndicatorColumn(marginal, np.array([cell]), stays, leaves, np.eye(2)[[1 - cell]], np.zeros(1))
+    return IndicatorColumn(marginal, np.array([cell]), stays, leaves, np.zeros(1), np.eye(2)[[1 - cell]])
 
 
 def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> IndicatorColumn:
@@ -260,5 +260,5 @@ def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> Indi
     law = Marginal(_TWO_CELLS, _EVEN, (stays, others.atoms), others.owners)
     leaves = np.array([flips.flip])
     return ChangingColumn(
-        law, _FIRST, 1.0 - leaves, leaves, _SECOND, np.zeros(1), value=stays.value, others=others
+        law, _FIRST, 1.0 - leaves, leaves, np.zeros(1), _SECOND, value=stays.value, others=others
     )

@@ -121,8 +121,9 @@ def to_shap(explanation: Explanation) -> Any:
     else:
         warnings.warn(
             "to_shap() holds coefficients of LIME's surrogate, not Shapley values, as the explanation has no "
-            "exact contributions: shap's plots call their sum f(x), which is the surrogate's prediction, and "
-            "the intercept E[f(X)]; explanation.plot.waterfall() draws both as what they are",
+            "exact contributions, and others were not computed yet: read explanation.contributions first to "
+            "have them. Else shap's plots call the coefficients' sum f(x), which is the surrogate's "
+            "prediction, and the intercept E[f(X)]",
             UserWarning,
             stacklevel=3,
         )

@@ -37,7 +37,7 @@ import numpy as np
 from scipy.special import expit
 
 from limes._arrays import Bools, Floats, Ints
-from limes._functions import Function, Identity, Interval, by_category, texture
+from limes._functions import Function, Identity, Interval, Members, by_category, texture
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import (
     Atoms,
@@ -57,6 +57,11 @@ from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 SMALLEST_MASS = 1e-100
 # If all values but one have less probability than this, 1 less the probability of that one has too few digits
 _FIXED = 1e-6
+# Cells from which on a shared law has no table of the others' probabilities; a row's cell is heavy if it has
+# more than this multiple of the probability of all others
+_MANY, _HEAVY = 256, 1e-3
+# Values that are multiplied by probabilities at once
+_NUMBERS = 1 << 22
 # Slices of a slope's law in which a model has effects
 _SLICES = 10
 _MISSING = np.array([np.nan])
@@ -170,13 +175,18 @@ class IndicatorColumn(ColumnOfLaws):
     # none of these three loses digits where another is tiny
     inclusion: Floats  # (V,) α = P_w(z = 1)
     exclusion: Floats  # (V,) 1 - α
-    elsewhere: Floats  # (V, p), the law of the cell given z = 0
     log_weight: Floats
+    complement: Floats | None = None  # `elsewhere`, but for shared laws of many cells
 
     @classmethod
     def of(cls, law: Marginal | Laws, cell: Ints, penalty: float = 0.0) -> IndicatorColumn:
         """Weigh all cells but the rows' by a further factor exp(-penalty)."""
         # given apart, the factor leaves the law of the other cells exact, however small it is
+        if isinstance(law, Marginal) and law.log_mass.size > _MANY:
+            inside, rest = law.log_mass[cell], law.log_mass.max() + np.log(_rest(law, cell))
+            odds = inside - (rest - penalty)
+            here, away = (np.maximum(expit(side), SMALLEST_MASS) for side in (odds, -odds))
+            return cls(law, cell, here, away, np.logaddexp(inside, rest - penalty))
         others = np.broadcast_to(law.log_mass, (cell.size, law.log_mass.shape[-1])).copy()
         rows = np.arange(cell.size)
         inside = others[rows, cell]
@@ -191,9 +201,19 @@ class IndicatorColumn(ColumnOfLaws):
             cell,
             np.maximum(expit(odds), SMALLEST_MASS),
             np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
-            elsewhere,
             np.logaddexp(inside, rest - penalty),
+            elsewhere,
         )
+
+    @cached_property
+    def elsewhere(self) -> Floats:
+        """The law of the cell given z = 0, (V, p)."""
+        if self.complement is not None:
+            return self.complement
+        assert isinstance(self.law, Marginal)  # noqa: S101 - others do not share a law
+        others = np.tile(_sizes(self.law), (self.cell.size, 1))
+        others[np.arange(self.cell.size), self.cell] = 0.0
+        return np.asarray(others / others.sum(axis=1, keepdims=True))
 
     @classmethod
     def held(cls, x: Floats) -> IndicatorColumn:
@@ -206,8 +226,9 @@ class IndicatorColumn(ColumnOfLaws):
 
     def select(self, at: Ints) -> IndicatorColumn:
         """Some laws of a column whose rows share one."""
-        masses = (self.inclusion[at], self.exclusion[at], self.elsewhere[at])
-        return IndicatorColumn(self.law, self.cell[at], *masses, self.log_weight[at])
+        complement = None if self.complement is None else self.complement[at]
+        masses = (self.inclusion[at], self.exclusion[at], self.log_weight[at])
+        return IndicatorColumn(self.law, self.cell[at], *masses, complement)
 
     @cached_property
     def feature_moments(self) -> FeatureMoments:
@@ -222,15 +243,44 @@ class IndicatorColumn(ColumnOfLaws):
 
     def basis(self, function: Function) -> Floats:
         """E[g | z = 1] and E[g | z = 0] of m functions, (m, V, 2)."""
+        cells = self.law.cells if isinstance(self.law, Marginal) else None
+        if self.complement is None and isinstance(cells, Levels) and isinstance(function, Members):
+            # the function tells fewer groups apart than there are levels
+            return self._basis_of_many(function.table, function.places(cells.values))
         return self.basis_of_cells(self.law.expect(function))
 
     def basis_of_cells(self, values: Floats) -> Floats:
         """The basis of functions with these means in cells, (m, p) where rows share a law, else (m, V, p)."""
+        if values.ndim == 2 and self.complement is None:
+            return self._basis_of_many(values, np.arange(values.shape[1]))
         if values.ndim == 2:
             outside = np.stack([values @ elsewhere for elsewhere in self.elsewhere], axis=1)
             return np.stack([values[:, self.cell], outside], axis=2)
         inside = values[:, np.arange(self.cell.size), self.cell]
         return np.stack([inside, (values * self.elsewhere).sum(axis=2)], axis=2)
+
+    def _basis_of_many(self, values: Any, places: Ints) -> Floats:
+        """The basis where rows share a law of many cells: all cells at once, less the row's own.
+
+        ``values`` (m, G) are those of groups of cells, ``places`` (p,) the group of each cell.
+        """
+        assert isinstance(self.law, Marginal)  # noqa: S101 - others do not share a law
+        sizes, rest, groups = _sizes(self.law), _rest(self.law, self.cell), values.shape[1]
+
+        def total(sizes: Floats) -> Any:
+            of_groups, step = np.bincount(places, sizes, minlength=groups), 1 + _NUMBERS // groups
+            starts = range(0, len(values), step)
+            return np.concatenate([values[start : start + step] @ of_groups for start in starts])
+
+        inside = values[:, places[self.cell]] * 1.0
+        outside = (total(sizes)[:, None] - inside * sizes[self.cell]) / rest
+        # the difference has no digits where the row's cell has nearly all of the probability
+        for law in np.flatnonzero(rest < _HEAVY * sizes[self.cell]).tolist():
+            others = np.where(np.arange(sizes.size) == self.cell[law], 0.0, sizes)
+            outside[:, law] = total(others) / rest[law]
+        # a rounding error below 0 is no probability
+        outside = np.maximum(outside, 0.0) if values.dtype == np.bool_ else outside
+        return np.stack([inside, outside], axis=2)
 
     def _points(self, function: Function, waves: Waves) -> BasisPoints:
         if isinstance(self.law, Marginal):
@@ -515,6 +565,20 @@ def _joined(parts: Sequence[BasisPoints]) -> BasisPoints:
     law, x = (np.concatenate([getattr(part, name) for part in parts]) for name in ("law", "x"))
     order = np.argsort(law, kind="stable")
     return BasisPoints(law[order], x[order], np.concatenate([p.weight for p in parts], axis=1)[:, order])
+
+
+def _sizes(law: Marginal) -> Floats:
+    """P(cell) over the largest, (p,)."""
+    return np.asarray(np.exp(law.log_mass - law.log_mass.max()))
+
+
+def _rest(law: Marginal, cell: Ints) -> Floats:
+    """The sizes of all cells but each of these, (V,)."""
+    sizes = _sizes(law)
+    rest = sizes.sum() - sizes[cell]
+    for at in np.flatnonzero(rest < _HEAVY * sizes[cell]).tolist():
+        rest[at] = np.delete(sizes, cell[at]).sum()
+    return np.asarray(rest)
 
 
 def _normalised(log_mass: Floats) -> Floats:

@@ -31,6 +31,7 @@ from limes._arrays import (
     float_array,
     stacked_rows,
 )
+from limes._threads import LRUCache
 from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, KeptColumn, column_at, sliced
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
@@ -40,6 +41,8 @@ from limes.exceptions import InputError
 _ROWS, _NUMBERS = 256, 1 << 20
 # Direction numbers exist for this many dimensions; further columns make all points independent numbers.
 SOBOL_DIMENSIONS = 21_201
+# Columns of one cell that a family remembers
+_SINGLE = 4096
 # Binary digits of their points
 _BITS = 30
 
@@ -226,7 +229,7 @@ class Rows:
         return self.take(first_of_each(place, len(cells))), place
 
     def take(self, at: Ints | slice) -> Rows:
-        return type(self)(self.family, self.x[at], self.cells[at], self.alone)
+        return replace(self, x=self.x[at], cells=self.cells[at])
 
     def blocks(self, size: int) -> list[Rows]:
         if len(self) <= size:
@@ -271,11 +274,14 @@ class Rows:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class KeptRows(Rows):
     """n rows whose values are kept with T probabilities t each: n · T designs, those of a row side by side.
 
     The cells are positions of laws; see `KeptColumn`.
     """
+
+    source: ProductFamily | None = None  # whose columns these are, where all rows share them
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: Ints, t: Floats) -> KeptRows:
@@ -285,7 +291,28 @@ class KeptRows(Rows):
         which = cells if family.by_cell else np.zeros_like(cells)
         columns = tuple(KeptColumn(*each, t) for each in zip(laws, which.T, x.T, strict=True))
         index = np.broadcast_to(np.arange(n * len(t))[:, None], (n * len(t), d))
-        return cls(None, np.broadcast_to(np.nan, index.shape), index, columns)
+        source = family if family.by_cell else None
+        return cls(None, np.broadcast_to(np.nan, index.shape), index, columns, source)
+
+    @cached_property
+    def point(self) -> Ints:
+        """Which of the n rows each design is of."""
+        return np.repeat(np.arange(self.alone[0].x.size), len(self.alone[0].t))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Each design's t and 1 - t, (n · T, 2)."""
+        return np.tile(self.alone[0].t, (self.alone[0].x.size, 1))
+
+    @property
+    def single(self) -> list[KeptRows]:
+        """The n rows apart."""
+        size = len(self.alone[0].t)
+        alone = [
+            tuple(replace(column, law=column.law[[row]], x=column.x[[row]]) for column in self.alone)
+            for row in range(self.alone[0].x.size)
+        ]
+        return [replace(self, x=self.x[:size], cells=self.cells[:size], alone=each) for each in alone]
 
     @property
     def lasting(self) -> bool:
@@ -559,7 +586,7 @@ class ProductFamily:
 
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
-        return ProductDesign(tuple(self._in_cells[j][b] for j, b in enumerate(cells.tolist())), self, cells)
+        return ProductDesign(tuple(self._in_cells(j, b) for j, b in enumerate(cells.tolist())), self, cells)
 
     def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
         """Each column at rows ``x`` in these ``cells`` (n, d), and the law there that each row has, (n,)."""
@@ -583,9 +610,12 @@ class ProductFamily:
         penalty = self.weights.penalty
         return tuple(IndicatorColumn.of(law, np.arange(law.cells.count), penalty) for law in self.marginals)
 
+    def _in_cells(self, column: int, cell: int) -> IndicatorColumn:
+        return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
+
     @cached_property
-    def _in_cells(self) -> tuple[tuple[IndicatorColumn, ...], ...]:
-        return tuple(tuple(c.select(np.array([b])) for b in range(c.size)) for c in self.columns)
+    def _single(self) -> LRUCache[tuple[int, int], IndicatorColumn]:
+        return LRUCache(_SINGLE)
 
     def draw(self, levels: Floats) -> tuple[Floats, Ints]:
         """Rows x of the background's own law, without weights, and their cells: (n, d) each.

@@ -517,7 +517,7 @@ def _behind_plain(function: Lookup | Members, phi: MonotoneMap) -> Function:
         raise CannotRead("the model takes a column for categories that a step before it has scaled")
     missing = _at_missing(function, phi)
     if isinstance(function, Members):
-        return Members(function.allowed, missing > 0.5, function.other)
+        return replace(function, missing=missing > 0.5)
     return Lookup(function.keys, function.values, missing, function.other)
 
 

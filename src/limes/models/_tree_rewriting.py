@@ -147,11 +147,13 @@ class _Folding:
             self._split_at(nodes[test_of == t], all_cuts, not phi.falling, missing[t])
 
     def _by_set(self, nodes: Ints, test_of: Ints, tests: Ints, phi: LookupMap) -> None:
-        whole = (phi.keys == np.floor(phi.keys)) & (phi.keys >= 0) & (phi.keys < _WIDEST)
+        # codes of texts are as many as the keys, whatever their number
+        widest = max(_WIDEST, 2 * phi.keys.size)
+        whole = (phi.keys == np.floor(phi.keys)) & (phi.keys >= 0) & (phi.keys < widest)
         if not whole.all():
             raise CannotRead(
                 f"trees split it by its categories, which are numbers such as {phi.keys[~whole][0]:g}; limes "
-                f"reads whole numbers from 0 to {_WIDEST - 1}, or text: store the categories as text"
+                f"reads whole numbers from 0 to {widest - 1}, or text: store the categories as text"
             )
         codes = phi.keys.astype(np.int64)
         goes_left = self._goes_left(tests, numbers(phi.values))

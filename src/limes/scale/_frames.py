@@ -83,9 +83,10 @@ def explain_frame(
     keys
         Columns of the frame that identify rows, copied to the result. None: a column ``row``, counted from 0.
     contributions
-        "auto": exact contributions of models that have these within about two milliseconds a row, without
-        their errors, which are 0. True: contributions of all models, sampled where they are not exact, with
-        their errors; a model that is not read is asked as often again as for its coefficients. False: none.
+        "auto": the explainer's own option, and if that is "auto" exact contributions of models that have
+        these within about two milliseconds a row, without their errors, which are 0. True: contributions of
+        all models, sampled where they are not exact, with their errors; a model that is not read is asked as
+        often again as for its coefficients. False: none.
 
     Returns
     -------
@@ -187,9 +188,10 @@ def account_of(explainer: Explainer, contributions: Wanted) -> Account:
         if contributions is True:
             raise InputError("contributions=True: a rule has no contributions; use a TabularExplainer")
         return "none"
-    if contributions == "auto":
+    wanted = explainer.contributions if contributions == "auto" else contributions
+    if wanted == "auto":
         return "exact" if explainer.has_quick_contributions else "none"
-    return "all" if contributions else "none"
+    return "all" if wanted else "none"
 
 
 def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, Any]:

@@ -65,6 +65,35 @@ def test_contributions_are_shapley_values_of_all_coalitions(name, options):
     assert (account.standard_errors == 0).all()
 
 
+@pytest.mark.parametrize("name", ["logistic", "three classes", "network", "kernel", "boosting"])
+def test_contributions_have_the_same_bits_in_every_batch(name):
+    explainer = limes.TabularExplainer(MODELS[name], X, method="exact")
+    rows = X[:9].copy()
+    # beyond all that the law of the columns holds
+    rows[4] += [3.0, 0.0, -5.0, 0.0]
+    together = explainer(rows, progress=False).contributions
+    for i in range(len(rows)):
+        alone = explainer(rows[[i]], progress=False).contributions
+        for field in ("values", "alone", "last", "base_values"):
+            np.testing.assert_array_equal(getattr(alone, field)[0], getattr(together, field)[i])
+    total = together.base_values + together.values.sum(axis=1)
+    predictions = answers(MODELS[name], rows).reshape(total.shape)
+    np.testing.assert_allclose(total, predictions, atol=EXACT * np.abs(predictions).max(), rtol=0)
+
+
+def test_small_probabilities_keep_their_digits():
+    model = LogisticRegression(C=10.0).fit(X, Y > 140)
+    model.intercept_ -= 40.0
+    explainer = limes.TabularExplainer(model, BACKGROUND, law="empirical", method="exact")
+    account = explainer(X[[3]], progress=False).contributions
+    v = game(model, explainer, X[3])
+    phi, alone, last = shapley(v)
+    for actual, expected in ((account.values, phi), (account.alone, alone), (account.last, last)):
+        expected = expected[..., -1].reshape(-1)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(actual.reshape(4, -1)[:, -1], expected, atol=EXACT * scale, rtol=0)
+
+
 def test_a_selection_has_its_contributions():
     explanation = limes.TabularExplainer(MODELS["three classes"], BACKGROUND)(X[:3], progress=False)
     account, part = explanation.contributions, explanation[1:, ["x2", "x0"], 2]
@@ -100,11 +129,13 @@ def test_nodes_that_are_too_few_are_refused(monkeypatch):
     assert "average around the row" not in str(explanation)
 
 
-def test_wide_tables_are_printed_without_contributions_that_take_seconds():
+def test_contributions_that_take_seconds_are_not_printed():
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 80))
-    model = LogisticRegression().fit(wide, wide[:, 0] > 0)
-    explanation = limes.TabularExplainer(model, wide)(wide[:1], progress=False)
-    assert "average around the row" not in str(explanation)
+    for classes, printed in ((2, True), (3, False)):
+        table = wide[:, : 120 // classes]
+        model = LogisticRegression(C=0.1).fit(table, np.arange(60) % classes)
+        explanation = limes.TabularExplainer(model, table, method="exact")(table[:1], progress=False)
+        assert ("average around the row" in str(explanation)) == printed
     narrow = limes.TabularExplainer(MODELS["logistic"], BACKGROUND)(X[:1], progress=False)
     assert "average around the row" in str(narrow)

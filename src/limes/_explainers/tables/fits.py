@@ -610,7 +610,11 @@ class JointFits:
 
     has_curves = True
     is_quick = False
-    account_seconds = 0.0
+
+    @property
+    def account_seconds(self) -> float:
+        exact = self.expectation.interventional
+        return 0.0 if exact is None else exact.seconds
 
     @cached_property
     def _background_cells(self) -> Ints:
@@ -632,13 +636,19 @@ class JointFits:
         return tuple(self.texts[column].tolist())
 
     def contributions(self, rows: Sequence[int]) -> RowContributions:
+        if (exact := self.exact_contributions(rows)) is not None:
+            return exact
         for row in dict.fromkeys(rows):
             if row not in self._walked:
                 self._walked[row] = self._walked_to(row)
         return RowContributions.joined([self._walked[row] for row in rows])
 
-    def exact_contributions(self, rows: Sequence[int]) -> None:
-        del rows  # the background's rows are a sample
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
+        exact, at = self.expectation.interventional, np.array(rows)
+        try:
+            return None if exact is None else exact.at(self.x[at], self.cells[at])
+        except REFUSED:
+            return None
 
     def _walked_to(self, row: int) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact

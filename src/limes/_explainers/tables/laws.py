@@ -165,16 +165,17 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
     cells = marginal.cells
     if isinstance(cells, BinCells):
         return (*bin_texts(column.name, cells.edges, values), *[f"{column.name} is missing"] * cells.missing)
-    return tuple(value_text(column, value) for value in cells.values.tolist())
+    return value_texts(column, cells.values)
 
 
-def value_text(column: TableColumn, value: float) -> str:
-    if np.isnan(value):
-        return f"{column.name} is missing"
-    (original,) = column.originals(np.array([value]))
-    if column.categorical:
-        return f"{column.name} = {original}"
-    return f"{column.name} = {_equal_text(value)}"
+def value_texts(column: TableColumn, values: Floats) -> tuple[str, ...]:
+    """Texts of values that a column is equal to."""
+    originals = column.originals(values).tolist() if column.categorical else values.tolist()
+    write = str if column.categorical else _equal_text
+    return tuple(
+        f"{column.name} is missing" if np.isnan(value) else f"{column.name} = {write(original)}"
+        for value, original in zip(values.tolist(), originals, strict=True)
+    )
 
 
 def _equal_text(value: float) -> str:

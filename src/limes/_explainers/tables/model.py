@@ -40,7 +40,7 @@ from limes._explainers.reading import (
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
-from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_text
+from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.wording import cell
@@ -236,7 +236,7 @@ class TabularModel:
         texts = [list(conditions[i]) for i in place.tolist()]
         for j in np.flatnonzero(self.family.held).tolist():
             for row, value in zip(texts, rows[:, j].tolist(), strict=True):
-                row[j] = value_text(self.table.columns[j], value)
+                (row[j],) = value_texts(self.table.columns[j], np.array([value]))
         return tuple(map(tuple, texts))
 
     def laws(self, rows: Floats) -> tuple[list[ProductDesign], Callable[[Floats], Floats]]:
@@ -271,6 +271,9 @@ class TabularModel:
     def has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about `QUICK` seconds each."""
         expectation: Any = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            exact = expectation.interventional
+            return exact is not None and bool(exact.seconds <= QUICK)
         if expectation.method != "exact" or expectation.needs_densities or not self.family.by_cell:
             return False
         return bool(expectation.account_seconds(self.family) <= QUICK)
@@ -546,7 +549,14 @@ class _Binding:
         form, method = self.reading.form, self.options.method
         if isinstance(law, JointFamily):
             reading = self._answering()
-            expectation = JointExpectation(law, reading.by_form or reading.ask, self.options.sampling)
+            is_read = reading.by_form is not None
+            expectation = JointExpectation(
+                law,
+                reading.by_form or reading.ask,
+                self.options.sampling,
+                form=reading.form if is_read else None,
+                is_read=is_read,
+            )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
             return self._sampled(reading, expectation, why)
         reason = self.reading.reason or REQUESTED

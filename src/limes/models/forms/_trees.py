@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, check_rows
+from limes._arrays import Bools, Floats, Ints, check_rows, distinct_flags
 from limes._checks import check_count
 from limes._functions import LARGEST, Function, Interval, Members
 from limes._threads import in_threads
@@ -20,6 +20,8 @@ from limes.models.forms._base import Reducible, SumOfProducts, output_intercept
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
+# Category codes up to which every code is a group of its own
+_FEW_CODES = 256
 # The kernels take arrays in C order, and of one type each
 _TYPES: dict[type, tuple[str, ...]] = {
     np.int64: ("feature", "left", "right", "roots", "set_of"),
@@ -165,10 +167,15 @@ class Forest(Reducible):
             lower[right, j] = np.maximum(lower[right, j], cut)
         return lower, upper, missing
 
-    def reaching(self, column: int) -> tuple[Bools, Bools]:
-        """Values of a ``column`` that reach each node, (N, L + 1), and whether a missing value does, (N,)."""
-        # the category codes 0 .. L - 1 and, last, any other value, which is in no set
-        sets = np.pad(self.sets, ((0, 0), (0, 1)))
+    def reaching(self, column: int) -> tuple[Bools, Bools, Ints]:
+        """Values of a ``column`` that reach each node.
+
+        The groups of category codes that its splits do not tell apart, and last any other value, (N, G + 1);
+        whether a missing value does, (N,); and the group of each code, (L,).
+        """
+        sets, group = self._grouped(column)
+        # other values are in no set
+        sets = np.pad(sets, ((0, 0), (0, 1)))
         allowed = np.ones((self.feature.size, sets.shape[1]), dtype=np.bool_)
         missing = np.ones(self.feature.size, dtype=np.bool_)
         for nodes, left, right in self._levels():
@@ -178,7 +185,16 @@ class Forest(Reducible):
             allowed[right] = allowed[nodes] & ~(goes_left & tests)
             missing[left] = missing[nodes] & (self.missing_left[nodes] | ~tests[:, 0])
             missing[right] = missing[nodes] & ~(self.missing_left[nodes] & tests[:, 0])
-        return allowed, missing
+        return allowed, missing, group
+
+    def _grouped(self, column: int) -> tuple[Bools, Ints]:
+        """All sets (n, G) as sets of groups of codes, and the group of each code (L,)."""
+        codes = self.sets.shape[1]
+        if codes <= _FEW_CODES:
+            return self.sets, np.arange(codes)
+        used = np.unique(self.set_of[(self.feature == column) & (self.set_of >= 0)])
+        first, group = distinct_flags(self.sets[used].T)
+        return self.sets[:, first], group
 
     def _levels(self) -> Sequence[tuple[Ints, Ints, Ints]]:
         """Inner nodes and their children, parents before children."""
@@ -196,8 +212,8 @@ class Forest(Reducible):
 
         def function(j: int) -> Function | None:
             if j in by_set:
-                allowed, _ = self.reaching(j)
-                return Members(allowed[leaf, :-1], missing[leaf, j], other=allowed[leaf, -1])
+                allowed, _, group = self.reaching(j)
+                return Members(allowed[leaf, :-1], missing[leaf, j], allowed[leaf, -1], group)
             if not (self.feature == j).any():
                 return None
             return Interval(lower[leaf, j], upper[leaf, j], missing[leaf, j])

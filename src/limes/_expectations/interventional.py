@@ -1,0 +1,268 @@
+r"""Contributions under the joint law: Shapley values of v(S) = Σ_b w_b f(ξ_S, b_-S).
+
+The background's rows b have the weights of the explained row ξ (``designs/_joint.py``). For an infinite
+bandwidth these are the interventional values against the whole background. Of a sum Σ_j f_j(x_j)
+
+    φ_j = f_j(ξ_j) - Σ_b w_b f_j(b_j).
+
+Trees take all rows down together (``kernels/joint_contributions.cpp``). A product ∏_j g_j(x_j) has, against
+one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t give
+exactly (``contributions.py``). Whatever else was read is asked about all coalitions, if these are few.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise, product
+from math import comb
+
+import numpy as np
+
+from limes import _kernels
+from limes._arrays import Bools, Floats, Ints, times
+from limes._expectations.contributions import RowContributions, combined, quadrature
+from limes._threads import in_threads
+from limes.designs._joint import JointFamily
+from limes.exceptions import ModelError, NotReadableError
+from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
+from limes.models.forms._linked import as_sum
+from limes.models.forms._trees import Forest
+
+# Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
+_ROWS, _WEIGHTS = 512, 1 << 22
+# Nodes of trees whose contributions are added up before they join the others
+_NODES_TOGETHER = 1 << 14
+# Columns of products that the nodes of `quadrature` are exact for, at most
+_EXACT_COLUMNS = 64
+# Numbers of an array that is made at once
+_NUMBERS = 1 << 21
+# Seconds that contributions at a row may take, at most: else walks estimate them
+_MOST_SECONDS = 1.0
+
+
+class Against(ABC):
+    """Computes a form's contributions against the rows of one background; threads may share it."""
+
+    seconds: float  # about what a row by itself takes
+    numbers: int = 1  # of an array for each row
+
+    @abstractmethod
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        """Contributions at rows x (n, d); weights (n, N), or (1, N) where rows share them."""
+
+
+class Interventional:
+    """Exact contributions of one form under the joint laws of one background."""
+
+    def __init__(self, predict: Callable[[Floats], Floats], form: Form | None, family: JointFamily) -> None:
+        """``predict`` are the answers of the form, or of what was read without being one.
+
+        Raises a NotReadableError if contributions would take too long.
+        """
+        self._family = family
+        self._against = _Coalitions(predict, family.rows) if form is None else against(form, family.rows)
+        if self._against.seconds > _MOST_SECONDS:
+            raise NotReadableError(
+                f"exact contributions against {len(family.rows):,} rows take too long: "
+                f"about {self._against.seconds:.0f} s a row"
+            )
+
+    @property
+    def seconds(self) -> float:
+        return self._against.seconds
+
+    def at(self, x: Floats, cells: Ints) -> RowContributions:
+        """Contributions at rows x in these cells (n, d)."""
+        step = max(1, min(_ROWS, _WEIGHTS // max(len(self._family.rows), self._against.numbers)))
+        blocks = [slice(start, start + step) for start in range(0, len(x), step)]
+        return RowContributions.joined([self._against(x[i], self._weights(cells[i])) for i in blocks])
+
+    def _weights(self, cells: Ints) -> Floats:
+        if np.isinf(self._family.weights.bandwidth):
+            cells = cells[:1]
+        return np.stack([self._family.around(of_row).weights for of_row in cells])
+
+
+def against(form: Form, background: Floats) -> Against:
+    """What computes a form's contributions against background rows (N, d)."""
+    if isinstance(form, Combination):
+        return _Parts(form, background)
+    if isinstance(form, Forest):
+        return _Trees(form, background)
+    if isinstance(form, Reducible):
+        reduced = form.reduce()
+        if isinstance(reduced, SumOfProducts) and any(f is not None for f in reduced.functions):
+            return _Products(reduced, background)
+        return _Terms(as_sum(form), background)
+    return _Coalitions(form.predict, background)
+
+
+class _Parts(Against):
+    def __init__(self, form: Combination, background: Floats) -> None:
+        self._form, self._parts = form, [against(part, background) for part in form.parts]
+        self.seconds = sum(part.seconds for part in self._parts)
+        self.numbers = max(part.numbers for part in self._parts)
+
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        return combined(self._form, [part(x, weights) for part in self._parts])
+
+
+class _Terms(Against):
+    """A sum of functions of one column each."""
+
+    def __init__(self, form: Sum, background: Floats) -> None:
+        self._form = form
+        self._background, self.seconds = self._values(background), 1e-8 * background.size
+
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        # row by row, whatever their number
+        means = np.stack([np.tensordot(w, self._background, 1) for w in weights])
+        values = self._values(x) - means
+        base = np.broadcast_to(self._form.intercept.reshape(-1) + means.sum(axis=1), values[:, 0].shape)
+        return RowContributions.exact(base, values, values, values)
+
+    def _values(self, x: Floats) -> Floats:
+        """The functions' values at rows (n, d), (n, d, k)."""
+        values = np.zeros((*x.shape, self._form.intercept.size))
+        for j, (function, loading) in enumerate(zip(self._form.functions, self._form.loadings, strict=True)):
+            if function is not None:
+                values[:, j] = times(function(x[:, j]).T, loading).reshape(len(x), -1)
+        return values
+
+
+class _Trees(Against):
+    def __init__(self, form: Forest, background: Floats) -> None:
+        self._form, self._background = form, np.ascontiguousarray(background.T)
+        self._value = form.value.reshape(len(form.value), -1)
+        # measured: a leaf at 1,000 rows, of which the fewer are apart there the more there are
+        self.seconds = 1e-6 * float((form.feature < 0).sum() * np.sqrt(len(background) / 1000.0))
+        self.numbers = 3 * form.size * self._value.shape[1] * len(self._runs)
+
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        rows, (n, d), outputs = np.ascontiguousarray(x.T), x.shape, self._value.shape[1]
+        parts = [(np.zeros((n, outputs)), np.zeros((n, 3, d, outputs))) for _ in self._runs]
+
+        def run(which: int) -> None:
+            _kernels.add_joint_contributions(
+                self._form.trees,
+                self._value,
+                *self._runs[which],
+                rows,
+                self._background,
+                weights,
+                *parts[which],
+            )
+
+        try:
+            in_threads(run, range(len(parts)))
+        except ValueError as error:  # a path of more columns than a mask has bits, or very many splits
+            raise ModelError(f"trees have no exact contributions against the background: {error}") from error
+        base, sums = parts[0]
+        for of_base, of_sums in parts[1:]:
+            base += of_base
+            sums += of_sums
+        base += self._form.intercept.reshape(-1)
+        return RowContributions.exact(base, *(sums[:, which] for which in range(3)))
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, int]]:
+        """Runs of trees, (first, last + 1)."""
+        roots = self._form.roots
+        cuts = np.flatnonzero(np.diff(np.sort(roots) // _NODES_TOGETHER)) + 1
+        return [*pairwise([0, *cuts.tolist(), roots.size])]
+
+
+class _Products(Against):
+    """Σ_i coef_i ∏_j g_ij(x_j)."""
+
+    def __init__(self, form: SumOfProducts, background: Floats) -> None:
+        self._coef, self._intercept = form.coef.reshape(len(form.coef), -1), form.intercept.reshape(-1)
+        self._functions = {j: function for j, function in enumerate(form.functions) if function is not None}
+        self._read = [*self._functions]
+        self._background = background
+        if len(self._read) > _EXACT_COLUMNS:
+            raise NotReadableError(
+                f"products of {len(self._read)} columns need too many nodes of a quadrature"
+            )
+        self._t, self._weights = quadrature(len(self._read))
+        # measured: a factor of a product at a node
+        self.seconds = 2e-8 * len(self._t) * len(self._coef) * len(self._read) * len(background)
+
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        shares = np.broadcast_to(weights, (len(x), weights.shape[1]))
+        return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
+
+    def _factors(self, x: Floats) -> Floats:
+        """(columns that are read, products, rows)."""
+        return np.stack([function(x[:, j]) for j, function in self._functions.items()])
+
+    def _at(self, row: Floats, weights: Floats) -> RowContributions:
+        kept, d = self._factors(row[None]), row.size
+        base, (_, outputs) = self._intercept.copy(), self._coef.shape
+        beta = np.zeros((len(self._t), d, outputs))
+        step = max(1, _NUMBERS // (len(self._coef) * max(1, len(self._read))))
+        for start in range(0, len(weights), step):
+            some = slice(start, start + step)
+            drawn = self._factors(self._background[some])
+            base += (drawn.prod(axis=0) @ weights[some]) @ self._coef
+            for node, (t, rest) in enumerate(self._t):
+                without = _others(t * kept + rest * drawn)
+                beta[node, self._read] += ((kept - drawn) * without) @ weights[some] @ self._coef
+        values = np.tensordot(self._weights, beta, 1)
+        return RowContributions.exact(*(each[None] for each in (base, values, beta[0], beta[-1])))
+
+
+def _others(factors: Floats) -> Floats:
+    """Products of all other factors, along the first axis."""
+    before, after = np.ones_like(factors), np.ones_like(factors)
+    np.cumprod(factors[:-1], axis=0, out=before[1:])
+    np.cumprod(factors[:0:-1], axis=0, out=after[1:])
+    return before * after[::-1]
+
+
+class _Coalitions(Against):
+    """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
+
+    def __init__(self, predict: Callable[[Floats], Floats], background: Floats) -> None:
+        self._predict, self._background = predict, background
+        columns = int((background != background[:1]).any(axis=0).sum())
+        # answers of a network of 100 units
+        self.seconds = 2e-6 * 2.0**columns * len(background)
+
+    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+        shares = np.broadcast_to(weights, (len(x), weights.shape[1]))
+        return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
+
+    def _at(self, row: Floats, weights: Floats) -> RowContributions:
+        rows = self._background
+        differs = np.flatnonzero(~((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=0))
+        if not differs.size:
+            base = self._predict(row[None]).reshape(1, -1)
+            return RowContributions.exact(base, *np.zeros((3, 1, row.size, base.size)))
+        kept = np.array([*product((False, True), repeat=differs.size)])
+        game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])
+        sums = np.zeros((3, row.size, game.shape[1]))
+        sums[:, differs] = _shapley(game.reshape((*(2,) * differs.size, -1)))
+        return RowContributions.exact(game[:1], *sums[:, None])
+
+    def _parts(self, kept: Bools) -> list[Bools]:
+        step = max(1, _NUMBERS // self._background.size)
+        return [kept[start : start + step] for start in range(0, len(kept), step)]
+
+    def _game(self, row: Floats, weights: Floats, columns: Ints, kept: Bools) -> Floats:
+        """Σ_b w_b f of some coalitions (C, m) of columns (m,), (C, k)."""
+        mixed = np.repeat(self._background[None], len(kept), axis=0)
+        mixed[..., columns] = np.where(kept[:, None], row[columns], mixed[..., columns])
+        answers = self._predict(mixed.reshape(-1, row.size))
+        return np.asarray(np.einsum("n,cnk->ck", weights, answers.reshape(*mixed.shape[:2], -1)))
+
+
+def _shapley(game: Floats) -> Floats:
+    """Contributions, those alone, and last, (3, m, k), from values of all coalitions (2, ..., 2, k)."""
+    m = game.ndim - 1
+    sizes = np.indices((2,) * (m - 1)).sum(axis=0).reshape(-1)
+    shares = np.array([1.0 / (m * comb(m - 1, size)) for size in range(m)])[sizes]
+    changes = np.stack([np.diff(game, axis=j).reshape(sizes.size, -1) for j in range(m)])
+    return np.stack([np.einsum("s,jsk->jk", shares, changes), changes[:, 0], changes[:, -1]])
