@@ -286,8 +286,8 @@ class Explanation(Page):
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
             raise InputError(
-                f"{name} needs the explainer that made the explanation, and a saved one has R², and "
-                "contributions that were known: explain the rows again"
+                f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
+                "explain the rows again"
             )
         return self.fit
 

@@ -438,6 +438,7 @@ class Fit:
     def _chosen(self, numbers: Floats) -> Floats:
         """The chosen outputs, with an axis of them if there are several."""
         chosen = numbers[..., self.outputs] if self.several else numbers[..., self.outputs[0]]
+        chosen = np.ascontiguousarray(chosen)  # sums have the bits of those of a selection
         chosen.flags.writeable = False
         return chosen
 
