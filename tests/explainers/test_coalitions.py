@@ -285,14 +285,15 @@ def test_base_and_sampled_contributions_add_up():
 def test_a_sample_ends_at_the_tolerance():
     log = []
     f, _ = threshold(20, 1)
-    explainer = TextExplainer(asking(f, 20, log), tolerance=0.03, max_calls=100_000, control="none")
+    options = {"tolerance": 0.03, "max_calls": 100_000, "control": "none"}
+    explainer = TextExplainer(asking(f, 20, log), contributions=False, **options)
     explanation = explainer(sentence(20), progress=False)
     before = sum(log)
     account = explanation.contributions
     assert account.standard_errors.max() <= 0.03
     assert sum(log) - before == account.calls[0] < 10_000
     assert explanation.contributions.values is account.values
-    again = TextExplainer(asking(f, 20), tolerance=0.03, max_calls=100_000, control="none")
+    again = TextExplainer(asking(f, 20), **options)
     other = again(["w00 w01", sentence(20)], progress=False)[1].contributions
     np.testing.assert_array_equal(other.values, account.values)
 
@@ -315,7 +316,8 @@ def test_answers_are_kept_where_the_model_fails():
             raise RuntimeError("no more")
         return asking(f, 20, log)(texts)
 
-    explanation = TextExplainer(model, max_calls=600, batch_size=50)(sentence(20), progress=False)
+    explainer = TextExplainer(model, max_calls=600, batch_size=50, contributions=False)
+    explanation = explainer(sentence(20), progress=False)
     fails.append(sum(log) + 300)
     with pytest.raises(ModelError, match="no more"):
         explanation.contributions  # noqa: B018 - computed when read

@@ -686,7 +686,7 @@ def test_calls_before_a_failure_are_kept(model):
         asked.append(len(texts))
         return ask(texts)
 
-    explainer = TextExplainer(flaky, max_calls=256, batch_size=64)
+    explainer = TextExplainer(flaky, max_calls=256, batch_size=64, contributions=False)
     with pytest.raises(ModelError, match="gone") as caught:
         explainer([LONG], progress=False)
     assert caught.value.partial == []

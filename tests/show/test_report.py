@@ -345,20 +345,24 @@ def test_the_same_page_each_time_and_in_the_file(of_iris, tmp_path):
     assert path.read_text(encoding="utf-8") == text == report(of_iris)
 
 
-def test_ten_thousand_rows_of_twenty_columns_stay_below_five_megabytes():
+@pytest.mark.parametrize(("contributions", "most"), [(False, 5_000_000), ("auto", 6_700_000)])
+def test_ten_thousand_rows_of_twenty_columns_stay_below_five_megabytes_beside_their_contributions(
+    contributions, most
+):
     """With effects and the slider; of a thousand rows, ten times what they add to a page."""
     n = repeats(10_000, 1_000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10_000, 20))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] * (X[:, 4] > 0) + 0.1 * rng.normal(size=10_000)
     model = RandomForestRegressor(8, max_depth=6, random_state=0).fit(X[:2000], y[:2000])
-    made = limes.TabularExplainer(model, X)(X[:n], progress=False)
+    made = limes.TabularExplainer(model, X, contributions=contributions)(X[:n], progress=False)
     text = report(made)
     content = Data(text).content["explanations"][0]
     assert "rank" in content["curves"]
     assert "counts" in content["effects"]
     frame = len(report(explanation(1)).encode())
-    assert frame + (len(text.encode()) - frame) * 10_000 / n < 5_000_000
+    assert (content["account"] is not None) is (contributions == "auto")
+    assert frame + (len(text.encode()) - frame) * 10_000 / n < most
 
 
 def test_one_row_of_ten_columns_stays_below_100_kilobytes():

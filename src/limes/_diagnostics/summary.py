@@ -220,9 +220,9 @@ def _account(explanation: Explanation, of: str) -> Contributions | None:
         return explanation.contributions
     if of == "coefficients":
         return None
-    fit = explanation.fit
-    if explanation.account is not None or fit is None or fit.make().account_seconds > QUICK:
-        return explanation.account
+    account, fit = explanation.account, explanation.fit
+    if account is not None or fit is None or not fit.shows or fit.make().account_seconds > QUICK:
+        return account
     return fit.exact_contributions()
 
 

@@ -366,7 +366,7 @@ class TabularExplainer(Described):
     def with_design(
         self, *, bins: Any, bandwidth: float | None = None, contributions: str | bool | None = None
     ) -> TabularExplainer:
-        """Return an explainer of the same model with other ``bins``, and other options if given."""
+        """Return the same model's explainer with other `bins`, `bandwidth` and `contributions`, if given."""
         present, sampling = (
             self._options.bandwidth if bandwidth is None else bandwidth,
             self._options.sampling,

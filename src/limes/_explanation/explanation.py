@@ -286,8 +286,8 @@ class Explanation(Page):
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
             raise InputError(
-                f"{name} needs the explainer that made the explanation, and a saved one has R², and "
-                "contributions that were known: explain the rows again"
+                f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
+                "explain the rows again"
             )
         return self.fit
 
@@ -491,7 +491,8 @@ class Explanation(Page):
 
         Its columns are row (position), id (name), feature, condition, data (a text, null where missing),
         output, value, standard_error, prediction, fidelity (R²); and contribution, contribution_error, alone,
-        last, base if these are known, or exact and quick: True computes them, False leaves them out.
+        last, base if these are known, or exact and quick: `contributions`, True, computes them, False leaves
+        them out. `backend` is the library of the frame.
         """
         return drawer("exports").to_frame(self, backend, contributions)
 

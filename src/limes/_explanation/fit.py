@@ -124,7 +124,7 @@ ROWS_TOGETHER = 1000
 QUICK = 2e-3
 # Seconds that contributions may add to a table, a page or a file, about; most rows of those that take next to
 # no time; most rows whose contributions are estimated for one
-_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 1000, 20
+_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 10_000, 20
 
 
 class Effects(Sequence[Effect], _Drawn):
@@ -438,6 +438,7 @@ class Fit:
     def _chosen(self, numbers: Floats) -> Floats:
         """The chosen outputs, with an axis of them if there are several."""
         chosen = numbers[..., self.outputs] if self.several else numbers[..., self.outputs[0]]
+        chosen = np.ascontiguousarray(chosen)  # sums have the bits of those of a selection
         chosen.flags.writeable = False
         return chosen
 

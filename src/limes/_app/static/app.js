@@ -299,7 +299,7 @@ function showExplanation(answer, question) {
   text($("prediction"), answer.prediction);
   text($("was"), answer.prediction === was ? "" : `the row as picked: ${was}`);
   for (const name of ["headline", "fit"]) {
-    text($(name), answer[name]);
+    text($(name), answer[name].replace(/^prediction \S+ /, "")); // which stands above
     $(name).hidden = !answer[name];
   }
   const facts = answer.headline ? {} : { "R²": answer.fidelity, surrogate: answer.surrogate, intercept: answer.intercept };

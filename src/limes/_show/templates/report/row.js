@@ -78,7 +78,7 @@ class Account {
         { class: 'soft' },
         legend('prediction'),
         model.account.shown
-          ? ` Contributions are what each adds on average to the prediction ${model.account.where}; they add up.`
+          ? ` Contributions are what each adds on average, starting ${model.account.where}.`
           : ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
         model.account.errors
           ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
