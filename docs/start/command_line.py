@@ -55,5 +55,9 @@ run("limes diagnose model.skops patients.csv --row 3")
 run("limes explain-table model.skops patients.csv explained --workers 1")
 
 # %%
+# What matters in all rows: how much each column adds to the predictions, on average.
+run("limes summary explained")
+
+# %%
 # ``limes explain --help`` lists the options: bins, bandwidth, output, texts, images, short rules.
 run("limes --help")

@@ -42,7 +42,7 @@ print(
 # What they have in common
 # ------------------------
 #
-# ``summary`` has mean coefficients, cohorts, and a few representative rows.
+# ``summary`` has mean contributions, cohorts, and a few representative rows.
 summary = limes.summary(explanation, cohorts=["third" if p > 1 else "other" for p in explanation.predictions])
 summary
 
@@ -53,11 +53,19 @@ explanation[:2000].plot.beeswarm(max_features=6)
 # A frame out
 # -----------
 #
-# ``explain_frame`` returns one line a row, under the row's own name. A row that fails has an error
-# message in its line, and costs no other row.
+# ``explain_frame`` returns one line a row, under the row's own name: the prediction, its account, and the
+# coefficients. A row that fails has an error message in its line, and costs no other row.
 rows.iloc[1, 0] = np.inf
 result = limes.scale.explain_frame(rows.iloc[:4], explainer)
-result[["row", "prediction", "value_alcohol", "error"]]
+result[["row", "prediction", "base", "contribution_alcohol", "value_alcohol", "error"]]
+
+# %%
+# The base and all contributions of a row add up to its prediction.
+contributions = result.filter(like="contribution_").sum(axis=1)
+(result["base"] + contributions - result["prediction"]).abs().max()
+
+# %%
+limes.scale.summarize(result)[["feature", "mean_abs_contribution", "mean_contribution"]].head(3)
 
 # %%
 # A million rows, and more
@@ -71,6 +79,7 @@ result[["row", "prediction", "value_alcohol", "error"]]
 #     limes explain-table model.skops loans.parquet explained --key loan_id --workers 8
 #     limes explain-table model.skops loans.parquet explained --key loan_id --engine dask --scheduler tcp://10.0.0.5:8786
 #     limes explain-table model.skops loans.parquet explained --key loan_id --engine spark --scheduler spark://10.0.0.5:7077
+#     limes summary explained
 #     limes verify explained
 #
 # :doc:`/scale` has the columns of the output, the costs of a billion rows, and what happens when something fails.

@@ -5,7 +5,10 @@ import sys
 import narwhals as nw
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 
+import limes
 from limes.exceptions import InputError, LimesError
 from samples import CLASSES, NAMES, explanation
 
@@ -56,3 +59,51 @@ def test_a_backend_that_is_not_installed(monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(kind, match=r"needs polars.*pip install polars"):
         explanation().to_frame("polars")
+
+
+def of_a_model(model, **options):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :4]
+    model = model.fit(X, y) if hasattr(model, "fit") else model
+    return limes.TabularExplainer(model, X, **options)(X.iloc[:3])
+
+
+OF_ACCOUNT = ("contribution", "contribution_error", "alone", "last", "base")
+
+
+def test_the_account_of_the_prediction_is_there_where_it_is_exact():
+    e = of_a_model(RandomForestClassifier(5, random_state=0))
+    frame, account = e.to_frame(), e.contributions
+    assert [*frame][6:15] == ["value", "standard_error", *OF_ACCOUNT, "prediction", "fidelity"]
+    names = {
+        "contribution": "values",
+        "contribution_error": "standard_errors",
+        "alone": "alone",
+        "last": "last",
+    }
+    for name, field in names.items():
+        assert frame[name].tolist() == getattr(account, field).ravel().tolist()
+    sums = frame.groupby(["row", "output"]).agg(
+        {"contribution": "sum", "base": "first", "prediction": "first"}
+    )
+    np.testing.assert_allclose(sums["base"] + sums["contribution"], sums["prediction"], rtol=1e-9, atol=1e-12)
+    assert not {*OF_ACCOUNT} & {*e.to_frame(contributions=False)}
+
+
+def test_one_that_takes_calls_is_there_where_it_is_known_or_asked_for():
+    e = of_a_model(lambda rows: rows["alcohol"] * rows["ash"], max_calls=512, contributions=False)
+    assert not {*OF_ACCOUNT} & {*e.to_frame()}
+    frame = e.to_frame(contributions=True)
+    assert (frame["contribution_error"] > 0).any()
+    assert {*OF_ACCOUNT} < {*e.to_frame()}  # known by now
+    saved = limes.Explanation.from_json(e.to_json())
+    assert saved.to_frame()["contribution"].tolist() == frame["contribution"].tolist()
+
+
+def test_what_has_no_account():
+    made = explanation(2)
+    assert "base" not in made.to_frame()
+    with pytest.raises(InputError, match="contributions needs the explainer"):
+        made.to_frame(contributions=True)
+    with pytest.raises(InputError, match="contributions='all'"):
+        made.to_frame(contributions="all")

@@ -525,11 +525,12 @@ def _print_means(its: OutputMeans, top: int) -> None:
     columns: list[list[Any]] = [[Text(one_line(its.features[j])) for j in order]]
     for kind, (size, value, error) in its.means.items():
         word = {"contribution": "contribution", "value": "β"}[kind]
-        lines.add_column(f"mean\n|{word}|", justify="right")
-        lines.add_column(f"mean\n{word}", justify="right")
+        lines.add_column(f"mean\n|{word}|", justify="right", no_wrap=True)
         columns.append([estimate_text(size[j], error[j]) for j in order])
-        signed = estimates(value[order].tolist(), error[order].tolist(), 3)
-        columns.append([" ".join(pair if error.any() else pair[:1]) for pair in signed])
+        if kind == "contribution" or len(its.means) == 1:  # else 80 characters are too few
+            lines.add_column(f"mean\n{word}", justify="right", no_wrap=True)
+            signed = estimates(value[order].tolist(), error[order].tolist(), 3)
+            columns.append([" ".join(pair if error.any() else pair[:1]) for pair in signed])
     for cells in zip(*columns, strict=True):
         lines.add_row(*cells)
     rich.print(lines)

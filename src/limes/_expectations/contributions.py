@@ -70,12 +70,10 @@ def exact_contributions(
     t, weights = quadrature(size)
     laws = _LAWS_AT_ONCE if size > 1 else _LAWS_OF_SUMS
     step = max(1, laws // (t.size * x.shape[1])) if family.by_cell else 1
-    blocks = [np.arange(start, min(start + step, len(x))) for start in range(0, len(x), step)]
-    if step > 1 and blocks[-1].size == 1:
-        # numpy rounds products of complex numbers otherwise where there is one of each
-        blocks[-1] = blocks[-1].repeat(2)
-    parts = [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
-    return RowContributions.joined(parts).take(np.arange(len(x)))
+    blocks = [slice(start, start + step) for start in range(0, len(x), step)]
+    return RowContributions.joined(
+        [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
+    )
 
 
 def _of_forest(

@@ -52,6 +52,9 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
 
     The first ``equidistant`` nodes are a constant step apart, and have one offset.
     """
+    if value.size == 1:
+        # numpy rounds a product of complex numbers otherwise where there is one in a row
+        return waves_at(nodes, value.repeat(2), offsets, equidistant)[:, :1]
     count = max(equidistant, 1)
     waves = np.empty((nodes.size, value.size), dtype=np.complex128)
     if not nodes.size:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
 _BLOCK = 512
+# Rows whose contributions are computed together, with what the table does not hold of them
+_TOGETHER = 4096
 # Characters of a reported error, and characters of the original text that are read
 _LONGEST, _CUT = 200, 1000
 
@@ -254,9 +256,10 @@ class _Explained(NamedTuple):
         values = with_outputs(explanation.values, explanation)
         base, contribution = np.full_like(values[:, 0], np.nan), np.full_like(values, np.nan)
         assert explanation.fit is not None  # noqa: S101 - models that are read keep their fits
-        for at, its in _exact(explanation.fit, np.arange(len(values))):
-            base[at] = with_outputs(its.base_values, explanation)
-            contribution[at] = with_outputs(its.values, explanation)
+        for start in range(0, len(values), _TOGETHER):
+            for at, its in _exact(explanation.fit, np.arange(start, min(start + _TOGETHER, len(values)))):
+                base[at] = with_outputs(its.base_values, explanation)
+                contribution[at] = with_outputs(its.values, explanation)
         return cls(explanation, base, contribution)
 
 
