@@ -306,12 +306,7 @@ def _remarks(
     for sentence in view.certificate:
         yield Text(sentence)
     if outputs[0].base is not None:
-        errors = "; ± is one standard error" if any(output.estimates_account for output in outputs) else ""
-        where = outputs[0].where
-        what = "what the value adds on average; with the average they add up to the prediction"
-        if where != AROUND:
-            what = f"what it adds on average, starting {where}"
-        yield Text(f"contribution: {what}{errors}", style="dim")
+        yield Text(f"contribution: {_what_it_is(outputs)}", style="dim")
     if with_coefficients:
         yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     hidden = len(outputs[0].lines) - MAX_FEATURES
@@ -328,6 +323,15 @@ def _remarks(
     if len(explanation) > 1:
         first = row_label(explanation, 0)
         yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")
+
+
+def _what_it_is(outputs: list[OutputView]) -> str:
+    where = outputs[0].where
+    what = "what the value adds on average; with the average they add up to the prediction"
+    if where != AROUND:
+        what = f"what it adds on average, starting {where}"
+    errors = any(output.estimates_account for output in outputs)
+    return f"{what}; ± is one standard error" if errors else what
 
 
 def _fit_line(output: OutputView, named: str) -> Iterator[Text]:
