@@ -140,7 +140,25 @@ def compare_known(
         return Verdict(MISMATCH, 1, text, 0, values.tolist(), beta.tolist())
     known = np.zeros_like(beta) if same.all() else values[~same]
     size = float(np.abs(answers).max())
-    return compare(known[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
+    verdict = compare(known[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
+    account = explanation.contributions
+    if verdict.kind != AGREES or account.standard_errors.any():
+        return verdict
+    phi = np.zeros((d, f.shape[1]))
+    if not same.all():
+        phi[~same] = shapley(f)
+    shares = account.values.reshape(1, d, -1)
+    return compare(shares, account.base_values, phi[None], f[:1], size, **tolerances)
+
+
+def shapley(answers: Array) -> Array:
+    """Contributions (d, k) from answers (2^d, k) in the order of `subsets`, by all coalitions."""
+    d = len(answers).bit_length() - 1
+    z = subsets(d)
+    r = z.sum(axis=1)
+    weights = np.exp(gammaln(r + 1.0) + gammaln(np.maximum(d - r, 1.0)) - gammaln(d + 1.0))
+    without = [np.flatnonzero(~z[:, j]) for j in range(d)]
+    return np.stack([weights[s] @ (answers[s + (1 << j)] - answers[s]) for j, s in enumerate(without)])
 
 
 def _along(means: Array, log_p: Array, d: int) -> Array:

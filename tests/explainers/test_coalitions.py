@@ -158,6 +158,17 @@ def test_superpixels(sample):
     assert_shapley(explanation, answers)
 
 
+def test_several_fills_have_the_mean_of_their_contributions():
+    explanation = ImageExplainer(brightness, segments=LABELS, fill=[7, "blur"])(PICTURE, progress=False)
+    each = [ImageExplainer(brightness, segments=LABELS, fill=fill)(PICTURE) for fill in (7, "blur")]
+    account, parts = explanation.contributions, [one.contributions for one in each]
+    for name in ("values", "base_values", "alone", "last"):
+        expected = np.mean([getattr(part, name) for part in parts], axis=0)
+        np.testing.assert_allclose(getattr(account, name), expected, rtol=1e-12, atol=1e-9)
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
+
+
 def test_segments_of_a_series():
     series = np.random.default_rng(2).normal(size=24)
     ask = lambda batch: np.asarray(batch).max(axis=1) - np.asarray(batch).min(axis=1) ** 2  # noqa: E731
@@ -296,6 +307,16 @@ def test_a_sample_ends_at_the_tolerance():
     again = TextExplainer(asking(f, 20), **options)
     other = again(["w00 w01", sentence(20)], progress=False)[1].contributions
     np.testing.assert_array_equal(other.values, account.values)
+
+
+def test_threads_batches_and_company_change_no_bit():
+    f, _ = largest(16, 3)
+    texts = [sentence(16), " ".join(reversed(sentence(16).split())), sentence(15)]
+    explainers = [TextExplainer(asking(f, 16), max_calls=300, batch_size=size) for size in (7, 4096)]
+    first, second = (one(texts, workers=n, progress=False) for one, n in zip(explainers, (3, 1), strict=True))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.contributions.values, other.contributions.values)
+        np.testing.assert_array_equal(one.contributions.standard_errors, other.contributions.standard_errors)
 
 
 def test_too_few_calls():

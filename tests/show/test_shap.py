@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -26,10 +27,9 @@ def to_shap(e):
         return e.to_shap()
 
 
-def saved(rows, model, X, **options):
-    """An explanation from a file that has no contributions."""
-    explainer = limes.TabularExplainer(model, X, contributions=False, **options)
-    return limes.Explanation.from_json(explainer(rows).to_json())
+def saved(e):
+    """The explanation from a file without contributions."""
+    return replace(limes.Explanation.from_json(e.to_json()), account=None)
 
 
 def test_the_output_says_what_it_is():
@@ -58,10 +58,7 @@ def test_base_and_values_add_up_to_the_prediction_or_without_contributions_to_th
     s = e.to_shap()
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9, atol=1e-12)
     assert not any("surrogate" in name for name in np.ravel(s.output_names))
-    assert e.contributions.values.shape == s.values.shape  # what was read is stored
-    again = limes.Explanation.from_json(e.to_json()).to_shap()
-    np.testing.assert_array_equal(again.values, s.values)
-    s = to_shap(saved(X.iloc[[0, 60, 120]], model, X, bins=bins))
+    s = to_shap(saved(e))
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
 
 
@@ -81,8 +78,8 @@ def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():
     X = X.mask(np.random.default_rng(0).random(X.shape) < 0.2)
     model = HistGradientBoostingRegressor(max_iter=10).fit(X, y)
     rows = X[X.isna().any(axis=1)].iloc[:4]
-    e = saved(rows, model, X, bins=None)
-    s = to_shap(e)
+    e = limes.TabularExplainer(model, X, bins=None)(rows)
+    s = to_shap(saved(e))
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
 
 
