@@ -27,7 +27,6 @@ def measure(rounds: int = ROUNDS, cases: str = "") -> dict[str, Any]:
     result: dict[str, Any] = {
         "machine": machine(),
         "command": _COMMAND,
-        "rounds": rounds,
         "versions": {name: version(name) for name in ("shap", "scikit-learn", "lightgbm", "xgboost-cpu")},
     }
     chosen = [make for name, make in MAKERS.items() if cases.lower() in name.lower()]
@@ -55,7 +54,7 @@ def _case(task: Task, rounds: int) -> dict[str, Any]:
         }
         for engine, runs in measured.items()
     }
-    return {"case": task.name, "engines": engines, **_compared(measured)}
+    return {"case": task.name, "rounds": rounds, "engines": engines, **_compared(measured)}
 
 
 def _ask(file: Path, engine: str) -> dict[str, Any]:

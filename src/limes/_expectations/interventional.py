@@ -27,7 +27,7 @@ from limes._threads import in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
-from limes.models.forms._linked import as_sum
+from limes.models.forms._linked import Ridges, as_sum
 from limes.models.forms._trees import Forest
 
 # Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
@@ -36,6 +36,8 @@ _ROWS, _WEIGHTS = 512, 1 << 22
 _NODES_TOGETHER = 1 << 14
 # Columns of products that the nodes of `quadrature` are exact for, at most
 _EXACT_COLUMNS = 64
+# Columns that only the explained row differs in, at most, where all coalitions are asked about
+_BESIDE = 2
 # Numbers of an array that is made at once
 _NUMBERS = 1 << 21
 # Seconds that contributions at a row may take, at most: else walks estimate them
@@ -62,7 +64,10 @@ class Interventional:
         Raises a NotReadableError if contributions would take too long.
         """
         self._family = family
-        self._against = _Coalitions(predict, family.rows) if form is None else against(form, family.rows)
+        # trees and a curve behind them
+        self._against = (
+            _Coalitions(predict, family.rows, 1e-5) if form is None else against(form, family.rows)
+        )
         if self._against.seconds > _MOST_SECONDS:
             raise NotReadableError(
                 f"exact contributions against {len(family.rows):,} rows take too long: "
@@ -96,7 +101,8 @@ def against(form: Form, background: Floats) -> Against:
         if isinstance(reduced, SumOfProducts) and any(f is not None for f in reduced.functions):
             return _Products(reduced, background)
         return _Terms(as_sum(form), background)
-    return _Coalitions(form.predict, background)
+    a_row = 1e-7 * form.offsets.size if isinstance(form, Ridges) else 5e-7
+    return _Coalitions(form.predict, background, a_row)
 
 
 class _Parts(Against):
@@ -225,11 +231,11 @@ def _others(factors: Floats) -> Floats:
 class _Coalitions(Against):
     """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
 
-    def __init__(self, predict: Callable[[Floats], Floats], background: Floats) -> None:
+    def __init__(self, predict: Callable[[Floats], Floats], background: Floats, seconds: float) -> None:
+        """``seconds`` are measured, of an answer."""
         self._predict, self._background = predict, background
-        columns = int((background != background[:1]).any(axis=0).sum())
-        # answers of a network of 100 units
-        self.seconds = 2e-6 * 2.0**columns * len(background)
+        self._columns = int((background != background[:1]).any(axis=0).sum())
+        self.seconds = seconds * 2.0**self._columns * len(background)
 
     def __call__(self, x: Floats, weights: Floats) -> RowContributions:
         shares = np.broadcast_to(weights, (len(x), weights.shape[1]))
@@ -241,6 +247,8 @@ class _Coalitions(Against):
         if not differs.size:
             base = self._predict(row[None]).reshape(1, -1)
             return RowContributions.exact(base, *np.zeros((3, 1, row.size, base.size)))
+        if differs.size > self._columns + _BESIDE:
+            raise ModelError(f"the row differs in {differs.size} columns, too many for all their coalitions")
         kept = np.array([*product((False, True), repeat=differs.size)])
         game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])
         sums = np.zeros((3, row.size, game.shape[1]))

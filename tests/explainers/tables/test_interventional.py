@@ -185,6 +185,14 @@ def test_too_many_coalitions_are_walked_and_functions_are_asked():
     assert (asked.calls > 0).all()
 
 
+def test_a_row_that_differs_where_the_background_does_not_is_walked():
+    flat = np.column_stack([X[:60, :2], np.zeros((60, 9))])
+    model = LogisticRegression().fit(np.random.default_rng(0).normal(size=(60, 11)), X[:60, 0] > 0)
+    account = account_of(model, flat, np.concatenate([flat[:1] + 1.0, flat[:1]]))[1].contributions
+    assert (account.standard_errors[0] > 0).any()
+    assert (account.standard_errors[1] == 0).all()
+
+
 def test_exact_accounts_are_shown():
     _, explanation = account_of(LIBRARIES["sklearn"]()[0])
     assert "on average around the row" in str(explanation)

@@ -9,6 +9,7 @@ contributions alone (``_expectations/walks.py``).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -239,8 +240,52 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
+class _Accounts:
+    """Contributions of rows, exact or by walks."""
+
+    walks: Walks | None  # None with method="exact"
+    # contributions of single rows by walks: calls of the model are not repeated
+    _walked: dict[int, RowContributions]
+
+    @abstractmethod
+    def _is_sampled(self, row: int) -> bool:
+        """Whether nothing is exact at a row."""
+
+    @abstractmethod
+    def _exact_contributions(self, at: Ints) -> RowContributions: ...
+
+    @abstractmethod
+    def _walked_to(self, row: int) -> RowContributions: ...
+
+    def contributions(self, rows: Sequence[int]) -> RowContributions:
+        missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
+        read = missing[[not self._is_sampled(row) for row in missing.tolist()]]
+        exact, parts = read, list[RowContributions]()
+        try:
+            parts += [self._exact_contributions(read)] if read.size else []
+        except REFUSED:
+            refused = refusals(read, self._exact_contributions)
+            if self.walks is None:
+                # method="exact" gives no estimates
+                raise
+            exact = np.setdiff1d(read, [*refused])
+            parts += [self._exact_contributions(exact)] if exact.size else []
+        for row in np.setdiff1d(missing, exact).tolist():
+            self._walked[row] = self._walked_to(row)
+        walked = np.setdiff1d(rows, exact)
+        parts += [self._walked[row] for row in walked.tolist()]
+        place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
+        return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
+
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
+        try:
+            return None if any(map(self._is_sampled, rows)) else self._exact_contributions(np.array(rows))
+        except REFUSED:
+            return None
+
+
 @dataclass(frozen=True, eq=False)
-class TableFits:
+class TableFits(_Accounts):
     """Fits of the rows of one call."""
 
     family: ProductFamily
@@ -252,7 +297,6 @@ class TableFits:
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
     predictions: Floats  # (n, ...)
     walks: Walks | None  # to the model, or to the form if it was read; None with method="exact"
-    # contributions of single rows by walks: calls of the model are not repeated
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
@@ -338,32 +382,6 @@ class TableFits:
         if cells.edges.size == 2:
             return (f"{texts[0]} is not missing", *missing)
         return (*bin_texts(texts[0], cells.edges), *missing)
-
-    def contributions(self, rows: Sequence[int]) -> RowContributions:
-        missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
-        read = missing[[not self._is_sampled(row) for row in missing.tolist()]]
-        exact, parts = read, list[RowContributions]()
-        try:
-            parts += [self._exact_contributions(read)] if read.size else []
-        except REFUSED:
-            refused = refusals(read, self._exact_contributions)
-            if self.walks is None:
-                # method="exact" gives no estimates
-                raise
-            exact = np.setdiff1d(read, [*refused])
-            parts += [self._exact_contributions(exact)] if exact.size else []
-        for row in np.setdiff1d(missing, exact).tolist():
-            self._walked[row] = self._walked_to(row)
-        walked = np.setdiff1d(rows, exact)
-        parts += [self._walked[row] for row in walked.tolist()]
-        place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
-        return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
-
-    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
-        try:
-            return None if any(map(self._is_sampled, rows)) else self._exact_contributions(np.array(rows))
-        except REFUSED:
-            return None
 
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
@@ -593,7 +611,7 @@ class _JointRow:
 
 
 @dataclass(frozen=True, eq=False)
-class JointFits:
+class JointFits(_Accounts):
     """Fits of the rows of one call under the joint law, from the answers to the background's rows."""
 
     expectation: JointExpectation
@@ -635,20 +653,13 @@ class JointFits:
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         return tuple(self.texts[column].tolist())
 
-    def contributions(self, rows: Sequence[int]) -> RowContributions:
-        if (exact := self.exact_contributions(rows)) is not None:
-            return exact
-        for row in dict.fromkeys(rows):
-            if row not in self._walked:
-                self._walked[row] = self._walked_to(row)
-        return RowContributions.joined([self._walked[row] for row in rows])
+    def _is_sampled(self, row: int) -> bool:  # noqa: ARG002 - all rows alike
+        return self.expectation.interventional is None
 
-    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
-        exact, at = self.expectation.interventional, np.array(rows)
-        try:
-            return None if exact is None else exact.at(self.x[at], self.cells[at])
-        except REFUSED:
-            return None
+    def _exact_contributions(self, at: Ints) -> RowContributions:
+        exact = self.expectation.interventional
+        assert exact is not None  # noqa: S101 - these rows were not sampled
+        return exact.at(self.x[at], self.cells[at])
 
     def _walked_to(self, row: int) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
