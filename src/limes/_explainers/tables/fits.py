@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
+from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions, exact_contributions
 from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
-from limes._expectations.walks import OccurringStarts, ProductStarts, Walks
+from limes._expectations.walk_starts import OccurringStarts, ProductStarts
+from limes._expectations.walks import Walks
 from limes._expectations.weighted_rows import (
     FormPool,
     JointEffects,
@@ -351,8 +353,9 @@ class TableFits:
                 raise
             exact = np.setdiff1d(read, [*refused])
             parts += [self._exact_contributions(exact)] if exact.size else []
-        for row in np.setdiff1d(missing, exact).tolist():
-            self._walked[row] = self._walked_to(row)
+        pending = np.setdiff1d(missing, exact)
+        for row, margins in zip(pending.tolist(), self._of_margins(pending), strict=True):
+            self._walked[row] = self._walked_to(row, margins)
         walked = np.setdiff1d(rows, exact)
         parts += [self._walked[row] for row in walked.tolist()]
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
@@ -369,11 +372,18 @@ class TableFits:
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int) -> RowContributions:
+    def _walked_to(self, row: int, margins: Floats | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
         starts = ProductStarts(self.family.at(self.x[row]), mean)
-        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts)
+        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, margins)
+
+    def _of_margins(self, rows: Ints) -> Sequence[Floats | None]:
+        """Contributions to the margins behind the predictions, (d, m) each, where the model has some."""
+        if self.walks is None or not isinstance(self.walks.predict, BehindCurve) or rows.size == 0:
+            return [None] * len(rows)
+        margins = self.walks.predict.contributions(self.family, self.x[rows], self.cells[rows])
+        return [None] * len(rows) if margins is None else list(margins)
 
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals

@@ -1,0 +1,120 @@
+"""Where walks begin: rows of the law w around a row, in groups, and the orders in which columns change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes.designs._joint import OccurringRows
+from limes.designs._marginals import Atoms
+from limes.designs._product import ProductDesign
+
+
+class Starts(Protocol):
+    """The law w that walks begin at."""
+
+    @property
+    def mean(self) -> Floats | None:
+        """E_w f (k,), if it is known."""
+        ...
+
+    def varies(self, row: Floats) -> Bools:
+        """Which columns of z may differ from the explained row's, (d,)."""
+        ...
+
+    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
+        """The next rows, group by group."""
+        ...
+
+
+class Drawn(NamedTuple):
+    """Rows z (W, d), and, if they are known, f(z) (W, k) and control variates of mean 0 (W, q).
+
+    The first k controls are the outputs.
+    """
+
+    z: Floats
+    answers: Floats | None = None
+    controls: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ProductStarts:
+    """Rows of independent columns."""
+
+    design: ProductDesign
+    mean: Floats | None = None
+
+    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
+        levels = in_slices(rng, groups, size, self.design.size)
+        return Drawn(self.design.draw(levels.reshape(-1, self.design.size))[0])
+
+    def varies(self, row: Floats) -> Bools:
+        laws = zip(self.design.laws, row, strict=True)
+        return np.array([not all(_is_at(measure, value) for measure in law.measures) for law, value in laws])
+
+
+def _is_at(measure: Any, value: float) -> bool:
+    """Whether a measure has no other point than this value."""
+    return isinstance(measure, Atoms) and bool(same(measure.value, np.array(value)).all())
+
+
+def same(x: Floats, y: Floats) -> Bools:
+    """Whether values are equal, or both missing."""
+    return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+@dataclass(frozen=True, eq=False)
+class OccurringStarts:
+    """Rows of a background with weights, whose answers are known: in the order of these, a slice each."""
+
+    background: Floats  # (N, d)
+    answers: Floats  # (N, k)
+    around: OccurringRows
+
+    mean: None = None  # the controls have it
+
+    @cached_property
+    def _controls(self) -> Floats:
+        """Answers and columns in units of their deviations, with mean 0, (N, k + d)."""
+        numbers, weights = np.column_stack([self.answers, self.background]), self.around.weights
+        present = ~np.isnan(numbers)
+        mass = weights @ present
+        mean = np.divide(
+            weights @ np.where(present, numbers, 0.0), mass, out=np.zeros_like(mass), where=mass > 0
+        )
+        # what is missing is the mean, which moves no mean
+        centred = np.where(present, numbers - mean, 0.0)
+        deviation = np.sqrt(weights @ centred**2)
+        return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
+
+    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
+        # any fixed order is unbiased; the last output is the positive one of two classes
+        order = np.argsort(self.answers[:, -1], kind="stable")
+        below = np.cumsum(self.around.weights[order])
+        levels = in_slices(rng, groups, size, 1).reshape(-1) * below[-1]
+        # a row without weight ends where it begins, and no level lies there
+        places = np.searchsorted(below, levels, side="right")
+        chosen = order[np.minimum(places, np.flatnonzero(self.around.weights[order])[-1])]
+        return Drawn(self.background[chosen], self.answers[chosen], self._controls[chosen])
+
+    def varies(self, row: Floats) -> Bools:
+        return np.asarray(~same(self.background, row).all(axis=0))
+
+
+def in_slices(rng: np.random.Generator, groups: int, size: int, d: int) -> Floats:
+    """Points (groups, size, d) of the unit cube: each column has one in each of ``size`` equal slices."""
+    slices = np.broadcast_to(np.arange(size)[:, None], (groups, size, d))
+    return np.asarray((rng.permuted(slices, axis=1) + rng.random(slices.shape)) / size)
+
+
+def latin_orders(rng: np.random.Generator, groups: int, size: int, d: int) -> Ints:
+    """Random orders of d columns (groups · size, d); in a group of up to d no column has a place twice."""
+    names, turns, shifts = (rng.permuted(np.tile(np.arange(d), (groups, 1)), axis=1) for _ in range(3))
+    shifts = shifts[:, np.arange(size) % d]
+    square = (shifts[:, :, None] + turns[:, None, :]) % d
+    return np.take_along_axis(names[:, None, :], square, axis=2).reshape(-1, d)
