@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,20 +27,34 @@ class Starts(Protocol):
         """Which columns of z may differ from the explained row's, (d,)."""
         ...
 
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
-        """The next rows, group by group."""
+    def drawing(self, size: int, most: int) -> Drawing:
+        """What draws rows for groups of ``size`` pairs, of at most ``most`` pairs in all."""
         ...
 
 
 class Drawn(NamedTuple):
     """Rows z (W, d), and, if they are known, f(z) (W, k) and control variates of mean 0 (W, q).
 
-    The first k controls are the outputs.
+    The first k controls are the outputs. Rows of a background have their places in it.
     """
 
     z: Floats
     answers: Floats | None = None
     controls: Floats | None = None
+    places: Ints | None = None
+
+
+class Passes(NamedTuple):
+    """Walks that begin at all rows of a background, one pass over it after the other."""
+
+    pairs: int  # of a pass
+    # weights are no multiples of a pair: the variance of how often rows are met in a pass, added up
+    uneven: float
+
+
+class Drawing(NamedTuple):
+    draw: Callable[[np.random.Generator, int], Drawn]  # the next rows, of so many groups
+    passes: Passes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +64,11 @@ class ProductStarts:
     design: ProductDesign
     mean: Floats | None = None
 
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
+    def drawing(self, size: int, most: int) -> Drawing:
+        del most  # rows are never all met
+        return Drawing(partial(self._draw, size))
+
+    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> Drawn:
         levels = in_slices(rng, groups, size, self.design.size)
         return Drawn(self.design.draw(levels.reshape(-1, self.design.size))[0])
 
@@ -92,15 +111,36 @@ class OccurringStarts:
         deviation = np.sqrt(weights @ centred**2)
         return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
 
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
+    def drawing(self, size: int, most: int) -> Drawing:
+        """Draw without replacement: passes over the background, or one that is as long as all walks."""
+        weights = self.around.weights / self.around.weights.sum()
+        a_pass = size * -(-np.count_nonzero(weights) // size)
+        passes = None
+        if most >= a_pass:
+            share = a_pass * weights % 1.0
+            passes = Passes(a_pass, float((share * (1.0 - share)).sum()))
+        slices = np.arange(a_pass if passes else size * max(1, most // size)).reshape(size, -1)
+        waiting: list[Floats] = []
+
+        def draw(rng: np.random.Generator, groups: int) -> Drawn:
+            while len(waiting) < groups:
+                # a group has a slice of each part of the background; a pass has a row in the same place of all
+                within = rng.random() if passes else rng.random(slices.shape)
+                waiting.extend(((rng.permuted(slices, axis=1) + within) / slices.size).T)
+            levels = np.concatenate(waiting[:groups])
+            del waiting[:groups]
+            return self._at(levels)
+
+        return Drawing(draw, passes)
+
+    def _at(self, levels: Floats) -> Drawn:
         # any fixed order is unbiased; the last output is the positive one of two classes
         order = np.argsort(self.answers[:, -1], kind="stable")
         below = np.cumsum(self.around.weights[order])
-        levels = in_slices(rng, groups, size, 1).reshape(-1) * below[-1]
         # a row without weight ends where it begins, and no level lies there
-        places = np.searchsorted(below, levels, side="right")
+        places = np.searchsorted(below, levels * below[-1], side="right")
         chosen = order[np.minimum(places, np.flatnonzero(self.around.weights[order])[-1])]
-        return Drawn(self.background[chosen], self.answers[chosen], self._controls[chosen])
+        return Drawn(self.background[chosen], self.answers[chosen], self._controls[chosen], chosen)
 
     def varies(self, row: Floats) -> Bools:
         return np.asarray(~same(self.background, row).all(axis=0))

@@ -45,7 +45,7 @@ from limes._expectations.least_squares import (
     student_factors,
 )
 from limes._expectations.sampled import SEQUENCES, Sampling
-from limes._expectations.walk_starts import Starts, latin_orders, same
+from limes._expectations.walk_starts import Drawn, Passes, Starts, latin_orders, same
 from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
@@ -109,11 +109,12 @@ class Walks:
             retry=self.sampling.retry,
             is_function=self.sampling.is_function,
         )
-        walk = _Walk(row, prediction, varies, size, _Asked(row, prediction, calls.one_pass(calls)).along)
-        rng = np.random.default_rng(self._stream(row))
+        walk = _Walk(row, prediction, varies, size, _AskedRows(row, prediction, calls.one_pass(calls)).along)
+        rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
+        walk.passes = drawing.passes
 
         def walked(groups: int) -> Sequence[_Pairs]:
-            return [walk.pairs(rng, starts, count) for count in _in_steps(groups, walk)]
+            return [walk.pairs(drawing.draw(rng, count), rng) for count in _in_steps(groups, walk)]
 
         def room() -> int:
             its = min(most_calls - len(calls), _REPEATED * most_calls - walk.groups * a_group)
@@ -143,14 +144,15 @@ class Walks:
             rngs, pairs = list(map(np.random.default_rng, stream.spawn(len(counts)))), dict[int, _Pairs]()
 
             def one(i: int) -> None:
-                pairs[i] = walk.pairs(rngs[i], starts, counts[i])
+                drawing = starts.drawing(walk.size, counts[i] * walk.size)
+                pairs[i] = walk.pairs(drawing.draw(rngs[i], counts[i]), rngs[i])
 
             in_threads(one, range(len(counts)))
             return [pairs[i] for i in range(len(counts))]
 
         accuracy = self.sampling.tolerance or _BEHIND
-        found = walk.result(walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups), calls=0)
-        return found.with_complement() if first else found
+        account = walk.result(walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups), calls=0)
+        return account.with_complement() if first else account
 
     def _stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
@@ -194,7 +196,7 @@ Along: TypeAlias = Callable[[Floats, Floats | None, Ints], tuple[Floats, Floats 
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _AskedRows:
     """A function that is asked about the rows of walks to ξ (d,), whose prediction is (k,)."""
 
     row: Floats
@@ -234,6 +236,8 @@ class _Pairs(NamedTuple):
     phi: Floats  # what columns change, (W, d, k)
     starts: Floats  # f(z), (W, k)
     controls: Floats  # control variates of mean 0, (W, 1, q), or of each column, (W, d, m)
+    places: Ints  # of z in a background, (W,); or none
+    gaps: Floats  # squares of half of what the walk back changes otherwise, added up, (d, k)
     # sums of what columns do as the first and as the last one of a walk, (2, d, k), and of how many walks
     ends: Floats
     counts: Floats
@@ -248,7 +252,8 @@ class _Walk:
     varies: Bools  # (d,)
     size: int  # of a group, in pairs
     along: Along
-    known: Floats | None = None  # contributions (d, m) to the other functions
+    of_others: Floats | None = None  # contributions (d, m) to the other functions
+    passes: Passes | None = None
     parts: list[_Pairs] = field(default_factory=list)
 
     @property
@@ -266,19 +271,20 @@ class _Walk:
         goal = _FIRST_GROUPS
         while True:
             # decided before these groups are drawn: a group is never left out because of what it costs
-            if (count := min(goal - self.groups, room())) > 0:
+            count = min(goal - self.groups, room())
+            if count > 0:
                 self.parts += walked(count)
             estimate = self.estimate(mean)
             excess = estimate.excess(accuracy)
-            if excess <= 1.0 or self.groups < goal:
+            if excess <= 1.0 or count <= 0:
                 return estimate
             needed = min(_CAUTION * self.groups * excess**2, _MOST_TIMES * self.groups)
             goal = max(int(needed), self.groups + -(-self.groups // 4))
 
-    def pairs(self, rng: np.random.Generator, starts: Starts, groups: int) -> _Pairs:
-        """Walk further groups."""
-        z, at_z, controls = starts.draw(rng, groups, self.size)
-        order = latin_orders(rng, groups, self.size, self.row.size)
+    def pairs(self, drawn: Drawn, rng: np.random.Generator) -> _Pairs:
+        """Walk from further groups of rows."""
+        z, at_z, controls, places = drawn
+        order = latin_orders(rng, len(z) // self.size, self.size, self.row.size)
         paths = np.stack([order, order[:, ::-1]])
         answers, beside = self.along(z, at_z, paths)
         place = np.argsort(paths, axis=2)[..., None]
@@ -291,22 +297,29 @@ class _Walk:
                 ends[end, :, k] = np.bincount(columns, its, minlength=self.row.size)
         if controls is not None:
             controls = controls[:, None]
-        elif beside is not None and self.known is not None:
-            controls = _of_columns(np.diff(beside, axis=2), place) - self.known
+        elif beside is not None and self.of_others is not None:
+            its = np.take_along_axis(np.diff(beside, axis=2), place, axis=2)
+            controls = 0.5 * (its[0] + its[1]) - self.of_others
         else:
             controls = np.empty((len(z), 1, 0))
-        return _Pairs(_of_columns(changes, place), answers[0, :, 0], controls, ends, counts)
+        forward, back = np.take_along_axis(changes, place, axis=2)
+        gaps = (0.25 * (forward - back) ** 2).sum(axis=0)
+        places = np.empty(0, dtype=np.int64) if places is None else places
+        return _Pairs(0.5 * (forward + back), answers[0, :, 0], controls, places, gaps, ends, counts)
 
     def estimate(self, mean: Floats | None) -> _Estimate:
         """Contributions by all walks so far, given E_w f (k,), if it is known."""
-        phi, starts, controls = (np.concatenate(each) for each in list(zip(*self.parts, strict=True))[:3])
+        columns = list(zip(*self.parts, strict=True))
+        phi, starts, controls, places = (np.concatenate(each) for each in columns[:4])
         # the first ones by themselves, where pairs are few
-        sizes = controls.shape[2], 0 if self.known is not None else self.prediction.size
+        sizes = controls.shape[2], 0 if self.of_others is not None else self.prediction.size
         used = next((q for q in sizes if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
         changes, (phi, widened) = phi, _controlled(phi, controls[:, :, :used])
         size = np.maximum(np.abs(starts).max(axis=0), np.abs(self.prediction))
         by_group = phi.reshape(-1, self.size, *phi.shape[1:]).mean(axis=1)
         values, errors = by_group.mean(axis=0), error_of_mean(by_group)
+        if self.passes is not None:
+            errors = _error_of_passes(phi, places, sum(columns[4]) / len(phi), self.passes)
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
             values, errors = _with_mean(by_group, starts, mean, _ROUNDING * size)
@@ -338,12 +351,6 @@ class _Walk:
         )
 
 
-def _of_columns(changes: Floats, place: Ints) -> Floats:
-    """What columns change on the mean of both walks, (W, d, k), given steps (2, W, d, k) and places."""
-    there, back = np.take_along_axis(changes, place, axis=2)
-    return np.asarray(0.5 * (there + back))
-
-
 def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats | float]:
     """Changes (W, d, k) less what controls (W, d or 1, q) of mean 0 explain, and factors on errors."""
     pairs, _, q = controls.shape
@@ -357,6 +364,29 @@ def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats | float]:
     # q slopes were fitted, and are the less certain the further the sample's means are from the known ones
     leverage = pairs * np.einsum("cq,cqr,cr->c", mean, inverse, mean)
     return phi - explained, np.sqrt((pairs - 1) / (pairs - 1 - q) * (1.0 + leverage))[:, None]
+
+
+def _error_of_passes(phi: Floats, places: Ints, gaps: Floats, passes: Passes) -> Floats:
+    """Errors (d, k) of the mean of changes (W, d, k) of walks from these places of a background.
+
+    Rows differ, and so do the orders of one row's walks. The latter's variance is that between its pairs, or,
+    where rows are hardly met twice, at most the mean square of half of what a pair's two walks differ by (d, k),
+    as these vary against each other. The former counts as far as rows are met unevenly.
+    """
+    pairs = len(phi)
+    between = phi.var(axis=0, ddof=1)
+    _, row, counts = np.unique(places, return_inverse=True, return_counts=True)
+    freedom = pairs - len(counts)
+    if freedom < ENOUGH_ANSWERS:
+        within, freedom = np.minimum(gaps, between), pairs - 1
+    else:
+        sums = np.zeros((len(counts), *phi.shape[1:]))
+        np.add.at(sums, row, phi)
+        within = ((phi - (sums / counts[:, None, None])[row]) ** 2).sum(axis=0) / freedom
+    rest = pairs % passes.pairs
+    uneven = rest * (1.0 - rest / passes.pairs) + pairs / passes.pairs * passes.uneven
+    variance = within / pairs + np.maximum(between - within, 0.0) * uneven / pairs**2
+    return np.asarray(np.sqrt(variance) * student_factors(np.array(freedom)))
 
 
 def _with_mean(phi: Floats, starts: Floats, mean: Floats, rounding: Floats) -> tuple[Floats, Floats]:
