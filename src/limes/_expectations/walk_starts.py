@@ -124,7 +124,7 @@ class OccurringStarts:
 
         def draw(rng: np.random.Generator, groups: int) -> Drawn:
             while len(waiting) < groups:
-                # a group has a slice of each part of the background; a pass has a row in the same place of all
+                # a group has a slice of each part of the background, and a pass has all slices
                 within = rng.random() if passes else rng.random(slices.shape)
                 waiting.extend(((rng.permuted(slices, axis=1) + within) / slices.size).T)
             levels = np.concatenate(waiting[:groups])

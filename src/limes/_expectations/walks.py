@@ -370,8 +370,8 @@ def _error_of_passes(phi: Floats, places: Ints, gaps: Floats, passes: Passes) ->
     """Errors (d, k) of the mean of changes (W, d, k) of walks from these places of a background.
 
     Rows differ, and so do the orders of one row's walks. The latter's variance is that between its pairs, or,
-    where rows are hardly met twice, at most the mean square of half of what a pair's two walks differ by (d, k),
-    as these vary against each other. The former counts as far as rows are met unevenly.
+    where rows are hardly met twice, at most the mean square of half of what a pair's two walks differ by
+    (d, k), as these vary against each other. The former counts as far as rows are met unevenly.
     """
     pairs = len(phi)
     between = phi.var(axis=0, ddof=1)
