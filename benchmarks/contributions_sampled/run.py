@@ -2,8 +2,8 @@
 
 A background of 100 rows, as shap's users take, under the joint law and an infinite bandwidth: the game of
 limes is that of shap's samplers, whose values are sums over all sets of columns. Rows asked are counted at
-the function, and are all that an explanation needs, its coefficients' and its checks' included. shap's explainers
-are given as many evaluations of sets as that many rows allow, each of which asks about 100 rows.
+the function, and are all that an explanation needs, its coefficients' and its checks' included.
+shap's explainers are given as many evaluations of sets as that many rows allow, each of about 100 rows.
 """
 
 from __future__ import annotations
