@@ -49,12 +49,10 @@ class BehindCurve:
         pairs = _MOST_STEPS // (2 * (columns + 1) * max(work, 1))
         return min(max(pairs, _FEWEST_PAIRS), _MOST_PAIRS)
 
-    @property
-    def is_complement(self) -> bool:
-        """Whether answers are the probabilities of two classes, by one margin."""
-        margins = np.array([-2.0, 0.3, 1.0])
-        is_one = not isinstance(self.margin, Forest) or self.margin.value.ndim == 1
-        return is_one and are_complements(self.curve(margins).reshape(3, -1))
+    def is_complement(self, row: Floats) -> bool:
+        """Whether answers are the probabilities of two classes, by one margin; ``row`` is any (d,)."""
+        margins = self.margin.predict(row[None])
+        return margins.ndim == 1 and are_complements(self.curve(margins).reshape(1, -1))
 
     def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats | None:
         """Contributions to the margins at rows (n, d), (n, d, m); None where they have no closed form."""

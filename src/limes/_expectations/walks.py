@@ -52,9 +52,10 @@ from limes.models._calling.caller import Calls
 
 # Most pairs of walks in a group, of asked rows and behind a curve. More even rows out further, but leave
 # fewer groups, which show the errors
-_MOST_PAIRS, _MOST_BEHIND = 8, 64
-# Groups at the first look at the errors, and at least, where there are calls for several pairs a group
-_FIRST_GROUPS, _GROUPS = 8, 10
+_MOST_PAIRS, _MOST_BEHIND = 8, 32
+# Groups at the first look at the errors, and at that behind a curve, and at least, where there are calls for
+# several pairs a group
+_FIRST_GROUPS, _FIRST_BEHIND, _GROUPS = 8, 16, 10
 # Fewest pairs that show errors
 _FEWEST_PAIRS = 4
 # Where answers repeat, so that pairs cost few calls: walks as if this multiple of the calls were allowed
@@ -66,7 +67,7 @@ _PAIRS_A_CONTROL = 4
 # Differences below this share of the answers' size are rounding
 _ROUNDING = 1e-9
 # Accuracy behind a curve, where no model is asked, and groups that a thread walks together there
-_BEHIND, _TOGETHER = Tolerance(0.01, relative=True), 4
+_BEHIND, _TOGETHER = Tolerance(0.01, relative=True), 8
 # Pairs that tell a column's most frequent change
 _FOR_MEDIAN = 256
 # Groups at the next look: as many as the errors call for, with some reserve, and at most this multiple
@@ -128,7 +129,7 @@ class Walks:
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
         # of two probabilities one is enough
-        first = 1 if form.is_complement else 0
+        first = 1 if form.is_complement(row) else 0
         walk = _Walk(
             row,
             prediction[first:],
@@ -268,7 +269,7 @@ class _Walk:
         room: Callable[[], int],
     ) -> _Estimate:
         """Walk groups until the tolerance is met, or there is no room for more."""
-        goal = _FIRST_GROUPS
+        goal = _FIRST_GROUPS if self.size <= _MOST_PAIRS else _FIRST_BEHIND
         while True:
             # decided before these groups are drawn: a group is never left out because of what it costs
             count = min(goal - self.groups, room())
