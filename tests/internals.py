@@ -58,7 +58,7 @@ NAMES = {
     "limes._expectations.summed": "envelope SummedExpectation",
     "limes._expectations.variance": "link_variance",
     "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
-    "limes._expectations.walks": "Walks",
+    "limes._expectations.walks": "Others Walks",
     "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
     "limes._explainers.image": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.masked": "_LINKS",

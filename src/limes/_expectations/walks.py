@@ -74,6 +74,14 @@ _FOR_MEDIAN = 256
 _CAUTION, _MOST_TIMES = 1.1, 8.0
 
 
+class Others(NamedTuple):
+    """Functions of a row that are like f, and whose contributions at the explained row are known."""
+
+    contributions: Floats  # (d, m)
+    # rows (n, d) to (n, m); margins behind a curve need none
+    predict: Callable[[Floats], Floats] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Walks:
     """Contributions at single rows by walks: same seed and same row, same result.
@@ -86,11 +94,11 @@ class Walks:
     asks: bool = True  # calls of a form are not counted
 
     def at(
-        self, row: Floats, prediction: Floats, starts: Starts, margins: Floats | None = None
+        self, row: Floats, prediction: Floats, starts: Starts, others: Others | None = None
     ) -> RowContributions:
-        """Contributions at one row (d,), given f there (k,), and those to margins (d, m) if f has some."""
+        """Contributions at one row (d,), given f there (k,), and functions whose contributions are known."""
         if isinstance(self.predict, BehindCurve):
-            return self._behind(self.predict, row, prediction, starts, margins)
+            return self._behind(self.predict, row, prediction, starts, others)
         most_calls, accuracy = self.sampling.max_calls, self.sampling.accuracy
         varies = starts.varies(row)
         a_pair = max(1, 2 * int(varies.sum()) - 1)
@@ -110,7 +118,8 @@ class Walks:
             retry=self.sampling.retry,
             is_function=self.sampling.is_function,
         )
-        walk = _Walk(row, prediction, varies, size, _AskedRows(row, prediction, calls.one_pass(calls)).along)
+        asked = _AskedRows(row, prediction, calls.one_pass(calls), others)
+        walk = _Walk(row, prediction, varies, size, asked.along, others)
         rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
         walk.passes = drawing.passes
 
@@ -125,7 +134,7 @@ class Walks:
         return walk.result(estimate, calls=len(calls) if self.asks else 0)
 
     def _behind(
-        self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, margins: Floats | None
+        self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, others: Others | None
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
         # of two probabilities one is enough
@@ -136,7 +145,7 @@ class Walks:
             starts.varies(row),
             _MOST_BEHIND,
             partial(_along_margins, form, row, first),
-            margins,
+            others,
         )
         most, stream = form.most_pairs(row.size) // walk.size, self._stream(row)
 
@@ -192,7 +201,7 @@ class _Estimate(NamedTuple):
 
 
 # Rows z (W, d), f(z) (W, k) if it is known, and orders of columns (2, W, d), there and back, to answers after
-# each step (2, W, d + 1, k), and to other functions whose contributions are known, (2, W, d + 1, m)
+# each step (2, W, d + 1, k), and to those of `Others` (2, W, d + 1, m)
 Along: TypeAlias = Callable[[Floats, Floats | None, Ints], tuple[Floats, Floats | None]]
 
 
@@ -203,8 +212,9 @@ class _AskedRows:
     row: Floats
     prediction: Floats
     ask: Callable[[Floats], Floats]
+    others: Others | None
 
-    def along(self, z: Floats, at_z: Floats | None, paths: Ints) -> tuple[Floats, None]:
+    def along(self, z: Floats, at_z: Floats | None, paths: Ints) -> tuple[Floats, Floats | None]:
         d = self.row.size
         place = np.argsort(paths, axis=2)
         differs = ~same(z, self.row)
@@ -228,7 +238,11 @@ class _AskedRows:
         answers[1, :, 0] = answers[0, :, 0]
         answers[arrives] = self.prediction
         latest = np.maximum.accumulate(np.where(new, np.arange(d + 1), 0), axis=2)
-        return np.take_along_axis(answers, latest[..., None], axis=2), None
+        beside = None
+        if self.others is not None and self.others.predict is not None:
+            rows = np.where(place[:, :, None] < np.arange(d + 1)[:, None], self.row, z[:, None])
+            beside = self.others.predict(rows.reshape(-1, d)).reshape(*asks.shape, -1)
+        return np.take_along_axis(answers, latest[..., None], axis=2), beside
 
 
 class _Pairs(NamedTuple):
@@ -253,7 +267,7 @@ class _Walk:
     varies: Bools  # (d,)
     size: int  # of a group, in pairs
     along: Along
-    of_others: Floats | None = None  # contributions (d, m) to the other functions
+    others: Others | None = None
     passes: Passes | None = None
     parts: list[_Pairs] = field(default_factory=list)
 
@@ -298,9 +312,9 @@ class _Walk:
                 ends[end, :, k] = np.bincount(columns, its, minlength=self.row.size)
         if controls is not None:
             controls = controls[:, None]
-        elif beside is not None and self.of_others is not None:
+        elif beside is not None and self.others is not None:
             its = np.take_along_axis(np.diff(beside, axis=2), place, axis=2)
-            controls = 0.5 * (its[0] + its[1]) - self.of_others
+            controls = 0.5 * (its[0] + its[1]) - self.others.contributions
         else:
             controls = np.empty((len(z), 1, 0))
         forward, back = np.take_along_axis(changes, place, axis=2)
@@ -313,7 +327,7 @@ class _Walk:
         columns = list(zip(*self.parts, strict=True))
         phi, starts, controls, places = (np.concatenate(each) for each in columns[:4])
         # the first ones by themselves, where pairs are few
-        sizes = controls.shape[2], 0 if self.of_others is not None else self.prediction.size
+        sizes = controls.shape[2], 0 if self.others is not None else self.prediction.size
         used = next((q for q in sizes if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
         changes, (phi, widened) = phi, _controlled(phi, controls[:, :, :used])
         size = np.maximum(np.abs(starts).max(axis=0), np.abs(self.prediction))

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 import limes
 from coalitions import answers, game, shapley
 from effort import crossed, repeats
-from internals import OccurringStarts, ProductStarts, Sampling, Tolerance, Walks
+from internals import OccurringStarts, Others, ProductStarts, Sampling, Tolerance, Walks
 from limes.exceptions import InputError, ModelError
 from oracle import ROUNDING
 
@@ -250,7 +250,7 @@ def test_intervals_behind_a_curve_cover(name):
     phi = shapley(game(model, explainer, row))[0]
     form, family = explainer._model.bound.reading.by_form, explainer._model.family
     cells = family.cells(row[None])
-    margins = form.contributions(family, row[None], cells)[0]
+    margins = Others(form.contributions(family, row[None], cells)[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
     covered, plain = [], []
     for seed in range(repeats(100, 40)):
@@ -268,7 +268,7 @@ def test_the_margin_is_a_control():
     explainer = limes.TabularExplainer(model, X, method="auto")
     explainer(row[None], progress=False)
     form, family = explainer._model.bound.reading.by_form, explainer._model.family
-    margins = form.contributions(family, row[None], family.cells(row[None]))[0]
+    margins = Others(form.contributions(family, row[None], family.cells(row[None]))[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
     walks = Walks(form, Sampling(4096, tolerance=Tolerance(1.0)))
     with_margins, without = (walks.at(row, prediction, starts, its).errors for its in (margins, None))

@@ -24,7 +24,7 @@ from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
 from limes._expectations.walk_starts import OccurringStarts, ProductStarts
-from limes._expectations.walks import Walks
+from limes._expectations.walks import Others, Walks
 from limes._expectations.weighted_rows import (
     FormPool,
     JointEffects,
@@ -354,8 +354,8 @@ class TableFits:
             exact = np.setdiff1d(read, [*refused])
             parts += [self._exact_contributions(exact)] if exact.size else []
         pending = np.setdiff1d(missing, exact)
-        for row, margins in zip(pending.tolist(), self._of_margins(pending), strict=True):
-            self._walked[row] = self._walked_to(row, margins)
+        for row, others in zip(pending.tolist(), self._others(pending), strict=True):
+            self._walked[row] = self._walked_to(row, others)
         walked = np.setdiff1d(rows, exact)
         parts += [self._walked[row] for row in walked.tolist()]
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
@@ -372,18 +372,30 @@ class TableFits:
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int, margins: Floats | None) -> RowContributions:
+    def _walked_to(self, row: int, others: Others | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
         starts = ProductStarts(self.family.at(self.x[row]), mean)
-        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, margins)
+        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others)
 
-    def _of_margins(self, rows: Ints) -> Sequence[Floats | None]:
-        """Contributions to the margins behind the predictions, (d, m) each, where the model has some."""
-        if self.walks is None or not isinstance(self.walks.predict, BehindCurve) or rows.size == 0:
-            return [None] * len(rows)
-        margins = self.walks.predict.contributions(self.family, self.x[rows], self.cells[rows])
-        return [None] * len(rows) if margins is None else list(margins)
+    def _others(self, rows: Ints) -> Sequence[Others | None]:
+        """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
+        if self.walks is not None and isinstance(self.walks.predict, BehindCurve) and rows.size:
+            margins = self.walks.predict.contributions(self.family, self.x[rows], self.cells[rows])
+            return [None] * len(rows) if margins is None else [Others(its) for its in margins]
+        return [self._trees(row) for row in rows.tolist()]
+
+    def _trees(self, row: int) -> Others | None:
+        if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
+            return None
+        # the pool of its own coefficients, whatever other rows needed
+        size = int(self.fitted.moments.shared[row])
+        trees = self.sampling.trees(size) if size else []
+        at = self.x[row : row + 1], self.cells[row : row + 1]
+        each = [values[0] for fit in trees if (values := fit.contributions(self.family, *at)) is not None]
+        if not each or len(each) < len(trees):
+            return None
+        return Others(np.mean(each, axis=0), lambda x: np.mean([fit.predict(x) for fit in trees], axis=0))
 
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals
