@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class BehindCurve:
             margins = self.margin.predict(rows.reshape(-1, row.size))
         return self.curve(margins).reshape(*steps, -1), margins.reshape(*steps, -1)
 
-    @property
+    @cached_property
     def _is_compiled(self) -> bool:
         margin = self.margin
         if not isinstance(margin, Forest) or margin.size > _MOST_COLUMNS:

@@ -14,6 +14,9 @@ from limes.designs._joint import OccurringRows
 from limes.designs._marginals import Atoms
 from limes.designs._product import ProductDesign
 
+# Slices of a column's law that have a value in a table
+_SLICES = 1 << 11
+
 
 class Starts(Protocol):
     """The law w that walks begin at."""
@@ -75,6 +78,40 @@ class ProductStarts:
     def varies(self, row: Floats) -> Bools:
         laws = zip(self.design.laws, row, strict=True)
         return np.array([not all(_is_at(measure, value) for measure in law.measures) for law, value in laws])
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedStarts:
+    """The same from a table (S, d) of values: each column has one in each of S slices of its law.
+
+    Every value follows its law, and many rows take less time. Where the table lies in the slices moves the
+    share of values below a threshold by at most half of 1 / S.
+    """
+
+    values: Floats
+    changing: Bools
+    mean: Floats | None
+
+    @classmethod
+    def of(cls, starts: Starts, row: Floats, rng: np.random.Generator) -> Starts:
+        if not isinstance(starts, ProductStarts):
+            return starts
+        d = starts.design.size
+        levels = (np.arange(_SLICES)[:, None] + rng.random((_SLICES, d))) / _SLICES
+        return cls(starts.design.draw(levels)[0], starts.varies(row), starts.mean)
+
+    def drawing(self, size: int, most: int) -> Drawing:
+        del most
+        return Drawing(partial(self._draw, size))
+
+    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> Drawn:
+        d = self.values.shape[1]
+        slices = (in_slices(rng, groups, size, d).reshape(-1, d) * _SLICES).astype(np.int64)
+        return Drawn(self.values[slices, np.arange(d)])
+
+    def varies(self, row: Floats) -> Bools:
+        del row  # that of the table
+        return self.changing
 
 
 def _is_at(measure: Any, value: float) -> bool:

@@ -45,7 +45,7 @@ from limes._expectations.least_squares import (
     student_factors,
 )
 from limes._expectations.sampled import SEQUENCES, Sampling
-from limes._expectations.walk_starts import Drawn, Passes, Starts, latin_orders, same
+from limes._expectations.walk_starts import Drawn, Passes, Starts, TabulatedStarts, latin_orders, same
 from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
@@ -137,6 +137,8 @@ class Walks:
         self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, others: Others | None
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
+        stream = self._stream(row)
+        starts = TabulatedStarts.of(starts, row, np.random.default_rng(stream.spawn(1)[0]))
         # of two probabilities one is enough
         first = 1 if form.is_complement(row) else 0
         walk = _Walk(
@@ -147,7 +149,7 @@ class Walks:
             partial(_along_margins, form, row, first),
             others,
         )
-        most, stream = form.most_pairs(row.size) // walk.size, self._stream(row)
+        most = form.most_pairs(row.size) // walk.size
 
         def walked(groups: int) -> Sequence[_Pairs]:
             counts = _in_steps(groups, walk, _TOGETHER)
