@@ -11,6 +11,10 @@ _HEAD = (
     *("case (columns)", "rows asked: limes, Kernel, Permutation", "squared error: limes", "Kernel"),
     *("Permutation", "Kernel / limes", "Permutation / limes", "95 % intervals cover"),
 )
+_OF_TREES = (
+    *("model", "ms a row, median", "most", "ms of all threads, median", "most"),
+    *("error / largest bar, median", "most"),
+)
 
 
 def text(result: dict) -> str:
@@ -18,7 +22,7 @@ def text(result: dict) -> str:
     cases = result["cases"]
     what = f"{result['rows']} rows and {result['seeds']} seeds a case, {result['background']} background rows"
     lines = [
-        f"Machine: {result['machine']}. {what}. Squared errors are shares of the mean square of exact values.",
+        f"Machine: {result['machine']}. {what}. Squared errors: shares of the exact values' mean square.",
         "",
         f"| {' | '.join(_HEAD)} |",
         "|---" * len(_HEAD) + "|",
@@ -31,7 +35,20 @@ def text(result: dict) -> str:
             f"Below {name}: {np.median(ratios):.1f} times in the median, {min(ratios):.1f} at least."
         )
     lines.append(f"{np.mean([case['covered'] for case in cases]):.1%} of all intervals cover.")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_trees(result["trees"])])
+
+
+def _trees(records: list[dict]) -> Iterator[str]:
+    yield "Probabilities of boosted trees, 20 columns (friedman1), row by row, all cores, no model asked:"
+    yield ""
+    yield f"| {' | '.join(_OF_TREES)} |"
+    yield "|---" * len(_OF_TREES) + "|"
+    for its in records:
+        (clock, cpu), (most_clock, most_cpu) = its["ms"], its["most_ms"]
+        yield (
+            f"| {its['model']} | {clock:.0f} | {most_clock:.0f} | {cpu:.0f} | {most_cpu:.0f} "
+            f"| {its['error']:.2%} | {its['largest_error']:.2%} |"
+        )
 
 
 def _line(case: dict) -> str:

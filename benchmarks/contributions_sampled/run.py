@@ -19,6 +19,7 @@ import numpy as np
 
 import limes
 from benchmarks.contributions_sampled import cases as functions
+from benchmarks.contributions_sampled import trees
 from benchmarks.contributions_sampled.cases import Case, Counter
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
@@ -35,7 +36,15 @@ def measure(*, seeds: int = SEEDS, cases: str = "") -> dict[str, Any]:
         if cases.lower() in case.name.lower():
             say(case.name)
             records += _compared(case, seeds)
-    return {"machine": machine(), "background": BACKGROUND, "rows": ROWS, "seeds": seeds, "cases": records}
+    measured = trees.measure() if cases.lower() in "trees" else []
+    return {
+        "machine": machine(),
+        "background": BACKGROUND,
+        "rows": ROWS,
+        "seeds": seeds,
+        "cases": records,
+        "trees": measured,
+    }
 
 
 def _compared(case: Case, seeds: int) -> list[dict[str, Any]]:
