@@ -151,7 +151,7 @@ class OccurringStarts:
     def drawing(self, size: int, most: int) -> Drawing:
         """Draw without replacement: passes over the background, or one that is as long as all walks."""
         weights = self.around.weights / self.around.weights.sum()
-        a_pass = size * -(-np.count_nonzero(weights) // size)
+        a_pass = size * -(-int(np.count_nonzero(weights)) // size)
         passes = None
         if most >= a_pass:
             share = a_pass * weights % 1.0

@@ -18,6 +18,18 @@ Errors are twice on their guard against rare changes, as those of ``least_square
 multiplied by 1 + 2.34 / effective pairs, and where a column changes the prediction, or changes it otherwise
 than usual, in fewer than 16 pairs of W, the rule of three bounds what W pairs may have missed: an event of
 probability 3 / W, as large as the largest change that was seen. The bound does not keep walks from stopping.
+So a column that a black box ignores has a contribution of 0, and the error that W pairs cannot exclude.
+A random model's noise at ξ, where all walks end, is shared by the columns: its spread over their number is
+part of each error.
+
+*Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for all
+of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs of
+one row, or is bounded by how much the two walks of a pair differ.
+
+*Control variates.* The changes of a function along the same walks, whose contributions are exact, are
+subtracted, with a slope for each column: the margin's behind a curve (``behind_curves.py``), trees fitted to
+the pool's answers, which are of no walk. Behind a curve no model is asked, so that groups are larger, and
+walks go on until errors are 1 % of the largest contribution, or some thousand pairs were walked.
 
 Where E_w f is known, the groups' means of f(z) are a control variate: φ_j is the intercept of a line through
 the groups' (mean of f(z) - E_w f, φ_j). Slopes of all columns add up to -1, so that base and contributions
@@ -131,6 +143,9 @@ class Walks:
             return its // a_group
 
         estimate = walk.until(accuracy, starts.mean, walked, room)
+        # the last change of each walk has the noise of the answer at ξ
+        noise = np.where(varies[:, None], self.sampling.spread / max(int(varies.sum()), 1), 0.0)
+        estimate = estimate._replace(errors=np.hypot(estimate.errors, noise))
         return walk.result(estimate, calls=len(calls) if self.asks else 0)
 
     def _behind(

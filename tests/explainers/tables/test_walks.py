@@ -390,6 +390,32 @@ def test_a_model_that_fails_says_so_and_finished_rows_are_kept():
     np.testing.assert_array_equal(explanation.contributions.values, expected.values)
 
 
+def test_noise_at_the_row_is_in_the_errors():
+    rng = np.random.default_rng(0)
+
+    def model(x):
+        return FUNCTIONS["product"](x) + rng.normal(size=len(x))
+
+    account = explained(model, law="truncnorm")[1].contributions
+    # four columns share a noise of 1
+    assert (account.standard_errors > 0.25).all()
+
+
+def test_trees_fitted_to_the_pool_are_a_control():
+    f, row = FUNCTIONS["product"], ROWS[:1]
+    options = {"law": "empirical", "tolerance": 1e-12, "max_calls": 800}
+    explainer, explanation = explained(f, row, **options)
+    account = explanation.contributions
+    single = Walks(f, Sampling(800, seed=0)).at(row[0], f(row), ProductStarts(explainer.design(row[0])))
+    assert (account.standard_errors[0] < 0.8 * single.errors[0, :, 0]).mean() >= 0.5
+    phi = shapley(game(SimpleNamespace(predict=f), explainer, row[0]))[0]
+    covered = []
+    for seed in range(repeats(60, 30)):
+        its = explained(f, row, **options, rng=seed)[1].contributions
+        covered.append(np.abs(its.values[0] - phi[:, 0]) <= 1.96 * its.standard_errors[0] + ROUNDING)
+    assert np.mean(covered) >= 0.93 - 0.02
+
+
 def test_random_answers_still_add_up():
     rng = np.random.default_rng(0)
 

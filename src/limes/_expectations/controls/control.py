@@ -61,6 +61,7 @@ class FittedControl(ABC):
     def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats | None:
         """Contributions to g at rows x in these cells (n, d), (n, d, k); None without a closed form."""
         del family, x, cells
+        return None
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
         """E_w g (n, k), β (n, d, k) and errors (n, 1 + d, k) around n rows."""
