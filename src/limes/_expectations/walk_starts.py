@@ -56,7 +56,7 @@ class Passes(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    draw: Callable[[np.random.Generator, int], Drawn]  # the next rows, of so many groups
+    draw: Callable[[np.random.Generator, int], Drawn]  # the next rows, of n groups
     passes: Passes | None = None
 
 

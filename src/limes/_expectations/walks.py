@@ -22,9 +22,9 @@ So a column that a black box ignores has a contribution of 0, and the error that
 A random model's noise at ξ, where all walks end, is shared by the columns: its spread over their number is
 part of each error.
 
-*Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for all
-of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs of
-one row, or is bounded by how much the two walks of a pair differ.
+*Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for
+all of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs
+of one row, or is bounded by how much the two walks of a pair differ.
 
 *Control variates.* The changes of a function along the same walks, whose contributions are exact, are
 subtracted, with a slope for each column: the margin's behind a curve (``behind_curves.py``), trees fitted to
@@ -130,8 +130,8 @@ class Walks:
             retry=self.sampling.retry,
             is_function=self.sampling.is_function,
         )
-        asked = _AskedRows(row, prediction, calls.one_pass(calls), others)
-        walk = _Walk(row, prediction, varies, size, asked.along, others)
+        rows = _AskedRows(row, prediction, calls.one_pass(calls), others)
+        walk = _Walk(row, prediction, varies, size, rows.along, others)
         rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
         walk.passes = drawing.passes
 

@@ -388,7 +388,7 @@ class TableFits:
     def _trees(self, row: int) -> Others | None:
         if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
             return None
-        # the pool of its own coefficients, whatever other rows needed
+        # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])
         trees = self.sampling.trees(size) if size else []
         at = self.x[row : row + 1], self.cells[row : row + 1]
