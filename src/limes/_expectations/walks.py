@@ -17,10 +17,10 @@ group
 Errors are twice on their guard against rare changes, as those of ``least_squares.py`` are: the variance is
 multiplied by 1 + 2.34 / effective pairs, and where a column changes the prediction, or changes it otherwise
 than usual, in fewer than 16 pairs of W, the rule of three bounds what W pairs may have missed: an event of
-probability 3 / W, as large as the largest change that was seen. The bound does not keep walks from stopping.
-So a column that a black box ignores has a contribution of 0, and the error that W pairs cannot exclude.
-A random model's noise at ξ, where all walks end, is shared by the columns: its spread over their number is
-part of each error.
+probability 3 / W, as large as the largest change that was seen. Walks go on while the bound is above four
+tolerances. So a column that a black box ignores has a contribution of 0, and the error that W pairs cannot
+exclude. A random model's noise at ξ, where all walks end, is shared by the columns: its spread over their
+number is part of each error.
 
 *Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for
 all of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs
@@ -80,6 +80,8 @@ _PAIRS_A_CONTROL = 4
 _ROUNDING = 1e-9
 # Accuracy behind a curve, where no model is asked, and groups that a thread walks together there
 _BEHIND, _TOGETHER = Tolerance(0.01, relative=True), 8
+# Bound of what walks may have missed with which they stop, in units of the tolerance
+_MISSED = 4.0
 # Pairs that tell a column's most frequent change
 _FOR_MEDIAN = 256
 # Groups at the next look: as many as the errors call for, with some reserve, and at most this multiple
@@ -213,7 +215,7 @@ class _Estimate(NamedTuple):
     def excess(self, accuracy: Tolerance) -> float:
         """The largest error in units of the tolerance."""
         # walks that never changed the prediction tell nothing but what they may have missed
-        errors = self.errors if self.values.any() else self.unseen
+        errors = np.maximum(self.errors, self.unseen / _MISSED) if self.values.any() else self.unseen
         return float(accuracy.excess(self.values, errors))
 
 
