@@ -22,6 +22,7 @@ PARTS = {
     "pool_coverage": ("seeds", "cases"),
     "one_row": ("rounds", "cases"),
     "joint": ("cases",),
+    "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),

@@ -13,6 +13,7 @@ void add_forest_block(nanobind::module_& module);
 void add_forest_contributions(nanobind::module_& module);
 void add_joint(nanobind::module_& module);
 void add_trees(nanobind::module_& module);
+void add_tree_walks(nanobind::module_& module);
 void add_tree_bounds(nanobind::module_& module);
 void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);

@@ -45,7 +45,7 @@ inline bool has_avx2() {
 }
 inline bool has_avx512() {
   static const bool allowed = widest_allowed() >= Widest::avx512;
-  return allowed && __builtin_cpu_supports("avx512f");
+  return allowed && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
 }
 #else
 inline bool has_avx2() { return false; }

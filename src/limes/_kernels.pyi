@@ -41,6 +41,11 @@ def locate(
     rows: Floats, points: Floats, starts: Ints, is_level: Bools, missing: Ints, cells: Ints, /
 ) -> None: ...
 
+# tree_walks.cpp
+def add_walks(
+    trees: Trees, value: Floats, end: Floats, starts: Floats, orders: Ints, values: Floats, /
+) -> None: ...
+
 # splits.cpp
 class Splits:
     def __init__(

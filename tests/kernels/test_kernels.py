@@ -68,6 +68,40 @@ def test_no_rows_no_trees_and_lone_leaves():
     close(leaves_of(trees, np.ones((3, 2))), np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize("walks", [0, 1, 64, 150])
+@pytest.mark.parametrize("codes", [0, 6])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_walks_have_the_values_of_the_rows_on_their_way(walks, codes, outputs):
+    rng = np.random.default_rng(walks)
+    trees = plain.Trees.random(rng, 9, 6, 4, outputs, codes=codes)
+    trees.value[rng.random(trees.value.shape) < 0.3] = 0.0
+    values = [-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 3.0, 7.0, 1e300, np.inf, -np.inf, np.nan]
+    starts, end = rng.choice(values, (walks, 4)), rng.choice(values, 4)
+    orders = rng.permuted(np.tile(np.arange(4), (walks, 1)), axis=1)
+    found = np.zeros((walks, 5, outputs))
+    nodes = kernels.Trees(4, *nodes_of(trees)[1:])
+    kernels.add_walks(nodes, trees.value, end, starts, orders, found)
+    for start, order, its in zip(starts, orders, found, strict=True):
+        row = start.copy()
+        for step in range(5):
+            close(its[step], trees.predict(row))
+            if step < 4:
+                row[order[step]] = end[order[step]]
+    alone = np.zeros_like(found)
+    for i in range(walks):
+        one = slice(i, i + 1)
+        kernels.add_walks(nodes, trees.value, end, starts[one], orders[one], alone[one])
+    assert np.array_equal(found, alone)
+
+
+def test_walks_need_every_column_once():
+    trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
+    nodes, row, values = kernels.Trees(3, *nodes_of(trees)[1:]), np.zeros((1, 3)), np.zeros((1, 4, 1))
+    for order in ([0, 1, 1], [0, 1, 3], [-1, 0, 1]):
+        with pytest.raises(ValueError, match="every column once"):
+            kernels.add_walks(nodes, trees.value, row[0], row, np.array([order]), values)
+
+
 def preorder_of(trees):
     edges, is_left = np.zeros((5, trees.feature.size), np.int64), np.zeros(trees.feature.size, np.bool_)
     count = kernels.preorder(trees.feature, trees.left, trees.right, trees.roots, edges, is_left)
@@ -802,6 +836,15 @@ def calls(rng):
         ],
         "add_leaves": [
             *(kernels.Trees(*nodes_of(trees)), rng.normal(size=(5, 3)), trees.value, np.zeros((5, 1))),
+        ],
+        "add_walks": [
+            *(
+                kernels.Trees(3, *nodes_of(trees)[1:]),
+                trees.value,
+                rng.normal(size=3),
+                rng.normal(size=(2, 3)),
+            ),
+            *(np.array([[0, 1, 2], [2, 1, 0]]), np.zeros((2, 4, 1))),
         ],
         "Trees": nodes_of(trees),
         "Splits": laid_out(rng, 3, 5, 3, 1, 4)[0],

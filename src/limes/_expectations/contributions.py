@@ -53,6 +53,13 @@ class RowContributions:
     def joined(cls, parts: list[RowContributions]) -> RowContributions:
         return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
+    def with_complement(self) -> RowContributions:
+        """Contributions to 1 - f and f, from those to f alone."""
+        sums = ([-its, its] for its in (self.values, self.alone, self.last))
+        values, alone, last = (np.concatenate(both, axis=2) for both in sums)
+        base = np.concatenate([1.0 - self.base, self.base], axis=1)
+        return RowContributions(base, values, np.repeat(self.errors, 2, axis=2), alone, last, self.calls)
+
     def take(self, rows: Ints) -> RowContributions:
         return RowContributions(*(getattr(self, each.name)[rows] for each in fields(self)))
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._expectations.controls import TooLargeError, too_large
+from limes._expectations.controls import FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left
 from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
 from limes._expectations.least_squares import check_squares
@@ -56,7 +56,8 @@ _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 # Controls that "auto" tries: quick ones at every size of the pool; the thorough ones, which take about a
 # second, only on the largest pool, if that has this many rows and some row still misses its tolerance
 _QUICK = ("additive", "margin", "network")
-_THOROUGH = (*_QUICK, "tree")
+_TREES = "tree"
+_THOROUGH = (*_QUICK, _TREES)
 _FEWEST_THOROUGH = 8192
 # A control that leaves this multiple of the best one's variance in the smallest pool is not fitted to others
 _CLOSE = 1.5
@@ -146,6 +147,10 @@ class PooledExpectation(Locked):
             for i, its in zip(others, moments, strict=True):
                 results[i] = its
         return results, error
+
+    def trees(self, size: int) -> Sequence[FittedControl]:
+        """Trees fitted to a pool of this size, without each half in turn: their contributions are exact."""
+        return self._pools.trees(size)
 
     def _serves(self, cells: Ints) -> Bools:
         return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
@@ -337,6 +342,17 @@ class ControlledPools(Locked):
             if stage not in self._pools:
                 self._pools[stage] = self._controlled(stage)
             return self._pools[stage]
+
+    def trees(self, size: int) -> Sequence[FittedControl]:
+        """Fits of trees to the pool of one size; none where trees are no control, or nothing varies."""
+        if _TREES not in self._controls:
+            return []
+        with self._lock:
+            rows = self._pool.rows(size)
+            f = rows.answers.reshape(len(rows.answers), -1)
+            f = np.ascontiguousarray(f[:, 1:]) if are_complements(f) else f
+            fits = self._fit(_TREES, size, rows, f).fits
+        return [fit for fit in fits if isinstance(fit, FittedControl)]
 
     def is_worthwhile(self, stage: Stage) -> bool:
         """Return whether a stage's controls suit its pool, by the variance that quick ones leave.

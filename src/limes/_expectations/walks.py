@@ -17,7 +17,19 @@ group
 Errors are twice on their guard against rare changes, as those of ``least_squares.py`` are: the variance is
 multiplied by 1 + 2.34 / effective pairs, and where a column changes the prediction, or changes it otherwise
 than usual, in fewer than 16 pairs of W, the rule of three bounds what W pairs may have missed: an event of
-probability 3 / W, as large as the largest change that was seen. The bound does not keep walks from stopping.
+probability 3 / W, as large as the largest change that was seen. Walks go on while the bound is above four
+tolerances. So a column that a black box ignores has a contribution of 0, and the error that W pairs cannot
+exclude. A random model's noise at ξ, where all walks end, is shared by the columns: its spread over their
+number is part of each error.
+
+*Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for
+all of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs
+of one row, or is bounded by how much the two walks of a pair differ.
+
+*Control variates.* The changes of a function along the same walks, whose contributions are exact, are
+subtracted, with a slope for each column: the margin's behind a curve (``behind_curves.py``), trees fitted to
+the pool's answers, which are of no walk. Behind a curve no model is asked, so that groups are larger, and
+walks go on until errors are 1 % of the largest contribution, or some thousand pairs were walked.
 
 Where E_w f is known, the groups' means of f(z) are a control variate: φ_j is the intercept of a line through
 the groups' (mean of f(z) - E_w f, φ_j). Slopes of all columns add up to -1, so that base and contributions
@@ -27,14 +39,15 @@ are fitted to f(z) and z, and read off at these means. The variance fell to a ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, fingerprint, streams
+from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions
 from limes._expectations.least_squares import (
     ENOUGH_ANSWERS,
@@ -44,16 +57,17 @@ from limes._expectations.least_squares import (
     student_factors,
 )
 from limes._expectations.sampled import SEQUENCES, Sampling
-from limes.designs._joint import OccurringRows
-from limes.designs._marginals import Atoms
-from limes.designs._product import ProductDesign
+from limes._expectations.walk_starts import Drawn, Passes, Starts, TabulatedStarts, latin_orders, same
+from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
 
-# Most pairs of walks in a group. More even rows out further, but leave fewer groups, which show the errors
-_MOST_PAIRS = 8
-# Groups at the first look at the errors, and at least, where there are calls for several pairs a group
-_FIRST_GROUPS, _GROUPS = 8, 10
+# Most pairs of walks in a group, of asked rows and behind a curve. More even rows out further, but leave
+# fewer groups, which show the errors
+_MOST_PAIRS, _MOST_BEHIND = 8, 32
+# Groups at the first look at the errors, and at that behind a curve, and at least, where there are calls for
+# several pairs a group
+_FIRST_GROUPS, _FIRST_BEHIND, _GROUPS = 8, 16, 10
 # Fewest pairs that show errors
 _FEWEST_PAIRS = 4
 # Where answers repeat, so that pairs cost few calls: walks as if this multiple of the calls were allowed
@@ -64,112 +78,22 @@ _NUMBERS = 1 << 22
 _PAIRS_A_CONTROL = 4
 # Differences below this share of the answers' size are rounding
 _ROUNDING = 1e-9
+# Accuracy behind a curve, where no model is asked, and groups that a thread walks together there
+_BEHIND, _TOGETHER = Tolerance(0.01, relative=True), 8
+# Bound of what walks may have missed with which they stop, in units of the tolerance
+_MISSED = 4.0
+# Pairs that tell a column's most frequent change
+_FOR_MEDIAN = 256
+# Groups at the next look: as many as the errors call for, with some reserve, and at most this multiple
+_CAUTION, _MOST_TIMES = 1.1, 8.0
 
 
-class Starts(Protocol):
-    """The law w that walks begin at."""
+class Others(NamedTuple):
+    """Functions of a row that are like f, and whose contributions at the explained row are known."""
 
-    @property
-    def mean(self) -> Floats | None:
-        """E_w f (k,), if it is known."""
-        ...
-
-    def varies(self, row: Floats) -> Bools:
-        """Which columns of z may differ from the explained row's, (d,)."""
-        ...
-
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
-        """The next rows, group by group."""
-        ...
-
-
-class Drawn(NamedTuple):
-    """Rows z (W, d), and, if they are known, f(z) (W, k) and control variates of mean 0 (W, q).
-
-    The first k controls are the outputs.
-    """
-
-    z: Floats
-    answers: Floats | None = None
-    controls: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class ProductStarts:
-    """Rows of independent columns."""
-
-    design: ProductDesign
-    mean: Floats | None = None
-
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
-        levels = _in_slices(rng, groups, size, self.design.size)
-        return Drawn(self.design.draw(levels.reshape(-1, self.design.size))[0])
-
-    def varies(self, row: Floats) -> Bools:
-        laws = zip(self.design.laws, row, strict=True)
-        return np.array([not all(_is_at(measure, value) for measure in law.measures) for law, value in laws])
-
-
-def _is_at(measure: Any, value: float) -> bool:
-    """Whether a measure has no other point than this value."""
-    return isinstance(measure, Atoms) and bool(_same(measure.value, np.array(value)).all())
-
-
-def _same(x: Floats, y: Floats) -> Bools:
-    """Whether values are equal, or both missing."""
-    return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
-
-
-@dataclass(frozen=True, eq=False)
-class OccurringStarts:
-    """Rows of a background with weights, whose answers are known: in the order of these, a slice each."""
-
-    background: Floats  # (N, d)
-    answers: Floats  # (N, k)
-    around: OccurringRows
-
-    mean: None = None  # the controls have it
-
-    @cached_property
-    def _controls(self) -> Floats:
-        """Answers and columns in units of their deviations, with mean 0, (N, k + d)."""
-        numbers, weights = np.column_stack([self.answers, self.background]), self.around.weights
-        present = ~np.isnan(numbers)
-        mass = weights @ present
-        mean = np.divide(
-            weights @ np.where(present, numbers, 0.0), mass, out=np.zeros_like(mass), where=mass > 0
-        )
-        # what is missing is the mean, which moves no mean
-        centred = np.where(present, numbers - mean, 0.0)
-        deviation = np.sqrt(weights @ centred**2)
-        return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
-
-    def draw(self, rng: np.random.Generator, groups: int, size: int) -> Drawn:
-        # any fixed order is unbiased; the last output is the positive one of two classes
-        order = np.argsort(self.answers[:, -1], kind="stable")
-        below = np.cumsum(self.around.weights[order])
-        levels = _in_slices(rng, groups, size, 1).reshape(-1) * below[-1]
-        # a row without weight ends where it begins, and no level lies there
-        places = np.searchsorted(below, levels, side="right")
-        chosen = order[np.minimum(places, np.flatnonzero(self.around.weights[order])[-1])]
-        return Drawn(self.background[chosen], self.answers[chosen], self._controls[chosen])
-
-    def varies(self, row: Floats) -> Bools:
-        return np.asarray(~_same(self.background, row).all(axis=0))
-
-
-def _in_slices(rng: np.random.Generator, groups: int, size: int, d: int) -> Floats:
-    """Points (groups, size, d) of the unit cube: each column has one in each of ``size`` equal slices."""
-    slices = np.broadcast_to(np.arange(size)[:, None], (groups, size, d))
-    return np.asarray((rng.permuted(slices, axis=1) + rng.random(slices.shape)) / size)
-
-
-def _orders(rng: np.random.Generator, groups: int, size: int, d: int) -> Ints:
-    """Random orders of d columns (groups · size, d); in a group of up to d no column has a place twice."""
-    names, turns, shifts = (rng.permuted(np.tile(np.arange(d), (groups, 1)), axis=1) for _ in range(3))
-    shifts = shifts[:, np.arange(size) % d]
-    square = (shifts[:, :, None] + turns[:, None, :]) % d
-    return np.take_along_axis(names[:, None, :], square, axis=2).reshape(-1, d)
+    contributions: Floats  # (d, m)
+    # rows (n, d) to (n, m); margins behind a curve need none
+    predict: Callable[[Floats], Floats] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +107,12 @@ class Walks:
     sampling: Sampling
     asks: bool = True  # calls of a form are not counted
 
-    def at(self, row: Floats, prediction: Floats, starts: Starts) -> RowContributions:
-        """Contributions at one row (d,), given f there (k,)."""
+    def at(
+        self, row: Floats, prediction: Floats, starts: Starts, others: Others | None = None
+    ) -> RowContributions:
+        """Contributions at one row (d,), given f there (k,), and functions whose contributions are known."""
+        if isinstance(self.predict, BehindCurve):
+            return self._behind(self.predict, row, prediction, starts, others)
         most_calls, accuracy = self.sampling.max_calls, self.sampling.accuracy
         varies = starts.varies(row)
         a_pair = max(1, 2 * int(varies.sum()) - 1)
@@ -204,21 +132,77 @@ class Walks:
             retry=self.sampling.retry,
             is_function=self.sampling.is_function,
         )
-        walk = _Walk(row, prediction, varies, size, calls.one_pass(calls))
+        rows = _AskedRows(row, prediction, calls.one_pass(calls), others)
+        walk = _Walk(row, prediction, varies, size, rows.along, others)
+        rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
+        walk.passes = drawing.passes
+
+        def walked(groups: int) -> Sequence[_Pairs]:
+            return [walk.pairs(drawing.draw(rng, count), rng) for count in _in_steps(groups, walk)]
+
+        def room() -> int:
+            its = min(most_calls - len(calls), _REPEATED * most_calls - walk.groups * a_group)
+            return its // a_group
+
+        estimate = walk.until(accuracy, starts.mean, walked, room)
+        # the last change of each walk has the noise of the answer at ξ
+        noise = np.where(varies[:, None], self.sampling.spread / max(int(varies.sum()), 1), 0.0)
+        estimate = estimate._replace(errors=np.hypot(estimate.errors, noise))
+        return walk.result(estimate, calls=len(calls) if self.asks else 0)
+
+    def _behind(
+        self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, others: Others | None
+    ) -> RowContributions:
+        """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
+        stream = self._stream(row)
+        starts = TabulatedStarts.of(starts, row, np.random.default_rng(stream.spawn(1)[0]))
+        # of two probabilities one is enough
+        first = 1 if form.is_complement(row) else 0
+        walk = _Walk(
+            row,
+            prediction[first:],
+            starts.varies(row),
+            _MOST_BEHIND,
+            partial(_along_margins, form, row, first),
+            others,
+        )
+        most = form.most_pairs(row.size) // walk.size
+
+        def walked(groups: int) -> Sequence[_Pairs]:
+            counts = _in_steps(groups, walk, _TOGETHER)
+            rngs, pairs = list(map(np.random.default_rng, stream.spawn(len(counts)))), dict[int, _Pairs]()
+
+            def one(i: int) -> None:
+                drawing = starts.drawing(walk.size, counts[i] * walk.size)
+                pairs[i] = walk.pairs(drawing.draw(rngs[i], counts[i]), rngs[i])
+
+            in_threads(one, range(len(counts)))
+            return [pairs[i] for i in range(len(counts))]
+
+        accuracy = self.sampling.tolerance or _BEHIND
+        account = walk.result(walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups), calls=0)
+        return account.with_complement() if first else account
+
+    def _stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
-        rng = np.random.default_rng(streams(self.sampling.seed, fingerprint(row), SEQUENCES + 1)[SEQUENCES])
-        step = max(1, _NUMBERS // (2 * size * (row.size + 1) * row.size))
-        goal = _FIRST_GROUPS
-        while True:
-            # decided before these groups are drawn: a group is never left out because of what it costs
-            room = min(most_calls - len(calls), _REPEATED * most_calls - walk.groups * a_group)
-            count = min(goal - walk.groups, room // a_group)
-            for first in range(0, count, step):
-                walk.on(rng, starts, min(step, count - first))
-            estimate = walk.estimate(starts.mean)
-            if estimate.excess(accuracy) <= 1.0 or walk.groups < goal:
-                return walk.result(estimate, calls=len(calls) if self.asks else 0)
-            goal *= 2
+        return streams(self.sampling.seed, fingerprint(row), SEQUENCES + 1)[SEQUENCES]
+
+
+def _in_steps(groups: int, walk: _Walk, most: int | None = None) -> list[int]:
+    """Numbers of groups that are walked together, few enough to bound memory."""
+    d = walk.row.size
+    step = max(1, _NUMBERS // (2 * walk.size * (d + 1) * d))
+    step = step if most is None else min(step, most)
+    return [min(step, groups - first) for first in range(0, groups, step)]
+
+
+def _along_margins(
+    form: BehindCurve, row: Floats, first: int, z: Floats, at_z: Floats | None, paths: Ints
+) -> tuple[Floats, Floats]:
+    del at_z  # walks begin there anyway
+    both = form.along(row, np.concatenate([z, z]), paths.reshape(-1, row.size))
+    answers, margins = (each.reshape(*paths.shape[:2], row.size + 1, -1) for each in both)
+    return answers[..., first:], margins
 
 
 class _Estimate(NamedTuple):
@@ -231,52 +215,28 @@ class _Estimate(NamedTuple):
     def excess(self, accuracy: Tolerance) -> float:
         """The largest error in units of the tolerance."""
         # walks that never changed the prediction tell nothing but what they may have missed
-        errors = self.errors if self.values.any() else self.unseen
+        errors = np.maximum(self.errors, self.unseen / _MISSED) if self.values.any() else self.unseen
         return float(accuracy.excess(self.values, errors))
 
 
-@dataclass(eq=False)
-class _Walk:
-    """All walks to one row ξ (d,), whose prediction is (k,)."""
+# Rows z (W, d), f(z) (W, k) if it is known, and orders of columns (2, W, d), there and back, to answers after
+# each step (2, W, d + 1, k), and to those of `Others` (2, W, d + 1, m)
+Along: TypeAlias = Callable[[Floats, Floats | None, Ints], tuple[Floats, Floats | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class _AskedRows:
+    """A function that is asked about the rows of walks to ξ (d,), whose prediction is (k,)."""
 
     row: Floats
     prediction: Floats
-    varies: Bools  # (d,)
-    size: int  # of a group, in pairs
     ask: Callable[[Floats], Floats]
-    # of each pair what columns change (d, k), f(z) (k,), and control variates (q,)
-    parts: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
-    # sums of what columns do as the first and as the last one of a walk, (2, d, k), and of how many walks
-    ends: Floats = field(init=False)
-    count: Ints = field(init=False)
+    others: Others | None
 
-    def __post_init__(self) -> None:
-        self.ends = np.zeros((2, self.row.size, self.prediction.size))
-        self.count = np.zeros((2, self.row.size), dtype=np.int64)
-
-    @property
-    def groups(self) -> int:
-        return sum(len(phi) for phi, _, _ in self.parts) // self.size
-
-    def on(self, rng: np.random.Generator, starts: Starts, groups: int) -> None:
-        """Walk further groups."""
-        z, at_z, controls = starts.draw(rng, groups, self.size)
-        order = _orders(rng, groups, self.size, self.row.size)
-        paths = np.stack([order, order[:, ::-1]])
-        answers = self._answers(z, at_z, paths)
-        changes = np.diff(answers, axis=2)
-        for end, at in enumerate((0, -1)):
-            np.add.at(self.ends[end], paths[:, :, at], changes[:, :, at])
-            np.add.at(self.count[end], paths[:, :, at], 1)
-        by_column = np.take_along_axis(changes, np.argsort(paths, axis=2)[..., None], axis=2)
-        controls = np.empty((len(z), 0)) if controls is None else controls
-        self.parts.append((by_column.mean(axis=0), answers[0, :, 0], controls))
-
-    def _answers(self, z: Floats, at_z: Floats | None, paths: Ints) -> Floats:
-        """Answers (2, W, d + 1, k) after each step of W pairs of walks from rows z (W, d)."""
+    def along(self, z: Floats, at_z: Floats | None, paths: Ints) -> tuple[Floats, Floats | None]:
         d = self.row.size
         place = np.argsort(paths, axis=2)
-        differs = ~_same(z, self.row)
+        differs = ~same(z, self.row)
         moves = np.take_along_axis(np.broadcast_to(differs, paths.shape), paths, axis=2)
         moved, total = moves.cumsum(axis=2), differs.sum(axis=1)[:, None]
         # steps that lead to a new row, and those of them that lead to ξ
@@ -297,17 +257,103 @@ class _Walk:
         answers[1, :, 0] = answers[0, :, 0]
         answers[arrives] = self.prediction
         latest = np.maximum.accumulate(np.where(new, np.arange(d + 1), 0), axis=2)
-        return np.take_along_axis(answers, latest[..., None], axis=2)
+        beside = None
+        if self.others is not None and self.others.predict is not None:
+            rows = np.where(place[:, :, None] < np.arange(d + 1)[:, None], self.row, z[:, None])
+            beside = self.others.predict(rows.reshape(-1, d)).reshape(*asks.shape, -1)
+        return np.take_along_axis(answers, latest[..., None], axis=2), beside
+
+
+class _Pairs(NamedTuple):
+    """What W pairs of walks tell."""
+
+    phi: Floats  # what columns change, (W, d, k)
+    starts: Floats  # f(z), (W, k)
+    controls: Floats  # control variates of mean 0, (W, 1, q), or of each column, (W, d, m)
+    places: Ints  # of z in a background, (W,); or none
+    gaps: Floats  # squares of half of what the walk back changes otherwise, added up, (d, k)
+    # sums of what columns do as the first and as the last one of a walk, (2, d, k), and of how many walks
+    ends: Floats
+    counts: Floats
+
+
+@dataclass(eq=False)
+class _Walk:
+    """All walks to one row ξ (d,), whose prediction is (k,)."""
+
+    row: Floats
+    prediction: Floats
+    varies: Bools  # (d,)
+    size: int  # of a group, in pairs
+    along: Along
+    others: Others | None = None
+    passes: Passes | None = None
+    parts: list[_Pairs] = field(default_factory=list)
+
+    @property
+    def groups(self) -> int:
+        return sum(len(part.phi) for part in self.parts) // self.size
+
+    def until(
+        self,
+        accuracy: Tolerance,
+        mean: Floats | None,
+        walked: Callable[[int], Sequence[_Pairs]],
+        room: Callable[[], int],
+    ) -> _Estimate:
+        """Walk groups until the tolerance is met, or there is no room for more."""
+        goal = _FIRST_GROUPS if self.size <= _MOST_PAIRS else _FIRST_BEHIND
+        while True:
+            # decided before these groups are drawn: a group is never left out because of what it costs
+            count = min(goal - self.groups, room())
+            if count > 0:
+                self.parts += walked(count)
+            estimate = self.estimate(mean)
+            excess = estimate.excess(accuracy)
+            if excess <= 1.0 or count <= 0:
+                return estimate
+            needed = min(_CAUTION * self.groups * excess**2, _MOST_TIMES * self.groups)
+            goal = max(int(needed), self.groups + -(-self.groups // 4))
+
+    def pairs(self, drawn: Drawn, rng: np.random.Generator) -> _Pairs:
+        """Walk from further groups of rows."""
+        z, at_z, controls, places = drawn
+        order = latin_orders(rng, len(z) // self.size, self.size, self.row.size)
+        paths = np.stack([order, order[:, ::-1]])
+        answers, beside = self.along(z, at_z, paths)
+        place = np.argsort(paths, axis=2)[..., None]
+        changes = np.diff(answers, axis=2)
+        ends, counts = np.zeros((2, self.row.size, self.prediction.size)), np.zeros((2, self.row.size))
+        for end, at in enumerate((0, -1)):
+            columns = paths[:, :, at].reshape(-1)
+            counts[end] = np.bincount(columns, minlength=self.row.size)
+            for k, its in enumerate(changes[:, :, at].reshape(-1, self.prediction.size).T):
+                ends[end, :, k] = np.bincount(columns, its, minlength=self.row.size)
+        if controls is not None:
+            controls = controls[:, None]
+        elif beside is not None and self.others is not None:
+            its = np.take_along_axis(np.diff(beside, axis=2), place, axis=2)
+            controls = 0.5 * (its[0] + its[1]) - self.others.contributions
+        else:
+            controls = np.empty((len(z), 1, 0))
+        forward, back = np.take_along_axis(changes, place, axis=2)
+        gaps = (0.25 * (forward - back) ** 2).sum(axis=0)
+        places = np.empty(0, dtype=np.int64) if places is None else places
+        return _Pairs(0.5 * (forward + back), answers[0, :, 0], controls, places, gaps, ends, counts)
 
     def estimate(self, mean: Floats | None) -> _Estimate:
         """Contributions by all walks so far, given E_w f (k,), if it is known."""
-        phi, starts, controls = (np.concatenate(each) for each in zip(*self.parts, strict=True))
-        outputs = self.prediction.size
-        used = next((q for q in (controls.shape[1], outputs) if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
-        changes, (phi, widened) = phi, _controlled(phi, controls[:, :used])
+        columns = list(zip(*self.parts, strict=True))
+        phi, starts, controls, places = (np.concatenate(each) for each in columns[:4])
+        # the first ones by themselves, where pairs are few
+        sizes = controls.shape[2], 0 if self.others is not None else self.prediction.size
+        used = next((q for q in sizes if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
+        changes, (phi, widened) = phi, _controlled(phi, controls[:, :, :used])
         size = np.maximum(np.abs(starts).max(axis=0), np.abs(self.prediction))
         by_group = phi.reshape(-1, self.size, *phi.shape[1:]).mean(axis=1)
         values, errors = by_group.mean(axis=0), error_of_mean(by_group)
+        if self.passes is not None:
+            errors = _error_of_passes(phi, places, sum(columns[4]) / len(phi), self.passes)
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
             values, errors = _with_mean(by_group, starts, mean, _ROUNDING * size)
@@ -321,7 +367,7 @@ class _Walk:
         """Errors (d, k) by which pairs may have missed rare changes; 0 where enough pairs have changes."""
         pairs, largest = len(phi), np.abs(phi).max(axis=(0, 1))
         # of few pairs the ones that are unlike most others; the median is the most frequent change then
-        unlike = (np.abs(phi - np.median(phi, axis=0)) > rounding).sum(axis=0)
+        unlike = (np.abs(phi - np.median(phi[:_FOR_MEDIAN], axis=0)) > rounding).sum(axis=0)
         is_share = (self.prediction >= 0.0) & (self.prediction <= 1.0)
         largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
         few = self.varies[:, None] & (unlike < min(ENOUGH_ANSWERS, pairs // 2))
@@ -329,7 +375,9 @@ class _Walk:
 
     def result(self, estimate: _Estimate, calls: int) -> RowContributions:
         values, errors = estimate.values, np.maximum(estimate.errors, estimate.unseen)
-        ends = np.where(self.count[..., None] > 0, self.ends, np.nan) / np.maximum(self.count[..., None], 1)
+        ends, counts = (sum(getattr(part, name) for part in self.parts) for name in ("ends", "counts"))
+        counts = counts[..., None]
+        ends = np.divide(ends, counts, out=np.full(ends.shape, np.nan), where=counts > 0)
         # the changes of all walks lead to ξ, so that this is the mean of f(z), or the known one
         base = self.prediction - values.sum(axis=0)
         return RowContributions(
@@ -337,18 +385,42 @@ class _Walk:
         )
 
 
-def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, float]:
-    """Changes (W, d, k) less what controls (W, q) of mean 0 explain, and a factor on the mean's error."""
-    pairs, q = controls.shape
+def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats | float]:
+    """Changes (W, d, k) less what controls (W, d or 1, q) of mean 0 explain, and factors on errors."""
+    pairs, _, q = controls.shape
     if q == 0:
         return phi, 1.0
     mean = controls.mean(axis=0)
-    centred = controls - mean
-    slopes = np.linalg.lstsq(centred, phi.reshape(pairs, -1), rcond=None)[0]
-    explained = (controls @ slopes).reshape(phi.shape)
+    centred = (controls - mean).transpose(1, 2, 0)
+    inverse = np.linalg.pinv(centred @ centred.transpose(0, 2, 1), hermitian=True)
+    slopes = inverse @ (centred @ phi.transpose(1, 0, 2))
+    explained = (controls.transpose(1, 0, 2) @ slopes).transpose(1, 0, 2)
     # q slopes were fitted, and are the less certain the further the sample's means are from the known ones
-    leverage = pairs * float(mean @ np.linalg.pinv(centred.T @ centred, hermitian=True) @ mean)
-    return phi - explained, float(np.sqrt((pairs - 1) / (pairs - 1 - q) * (1.0 + leverage)))
+    leverage = pairs * np.einsum("cq,cqr,cr->c", mean, inverse, mean)
+    return phi - explained, np.sqrt((pairs - 1) / (pairs - 1 - q) * (1.0 + leverage))[:, None]
+
+
+def _error_of_passes(phi: Floats, places: Ints, gaps: Floats, passes: Passes) -> Floats:
+    """Errors (d, k) of the mean of changes (W, d, k) of walks from these places of a background.
+
+    Rows differ, and so do the orders of one row's walks. The latter's variance is that between its pairs, or,
+    where rows are hardly met twice, at most the mean square of half of what a pair's two walks differ by
+    (d, k), as these vary against each other. The former counts as far as rows are met unevenly.
+    """
+    pairs = len(phi)
+    between = phi.var(axis=0, ddof=1)
+    _, row, counts = np.unique(places, return_inverse=True, return_counts=True)
+    freedom = pairs - len(counts)
+    if freedom < ENOUGH_ANSWERS:
+        within, freedom = np.minimum(gaps, between), pairs - 1
+    else:
+        sums = np.zeros((len(counts), *phi.shape[1:]))
+        np.add.at(sums, row, phi)
+        within = ((phi - (sums / counts[:, None, None])[row]) ** 2).sum(axis=0) / freedom
+    rest = pairs % passes.pairs
+    uneven = rest * (1.0 - rest / passes.pairs) + pairs / passes.pairs * passes.uneven
+    variance = within / pairs + np.maximum(between - within, 0.0) * uneven / pairs**2
+    return np.asarray(np.sqrt(variance) * student_factors(np.array(freedom)))
 
 
 def _with_mean(phi: Floats, starts: Floats, mean: Floats, rounding: Floats) -> tuple[Floats, Floats]:

@@ -32,6 +32,8 @@ class Contributions:
     They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
     row's values replace those of a drawn row one after the other, in random order, until standard errors are
     below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or ``max_calls`` are used.
+    Probabilities of boosted trees, whose margin is read, are walked without a call: errors are mostly below
+    1 % of the largest contribution.
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
     these are interventional Shapley values against the whole background. They are exact for these rows, of
     trees, sums and kernels, and of other models that were read if columns are few.

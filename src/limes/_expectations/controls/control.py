@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Reals
+from limes._arrays import Floats, Ints, Reals
 from limes._expectations.least_squares import ControlMoments
 from limes._expectations.pool_fit import ExplainedRows
+from limes.designs._product import ProductFamily
 
 # Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the
 # columns, and would end the process. In a pool an additive model of 720 columns in quartiles reaches it: its
@@ -56,6 +57,11 @@ class FittedControl(ABC):
     @abstractmethod
     def expectation(self, design: Any) -> ControlMoments:
         """E_w g and its coefficients β under the design."""
+
+    def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats | None:
+        """Contributions to g at rows x in these cells (n, d), (n, d, k); None without a closed form."""
+        del family, x, cells
+        return None
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
         """E_w g (n, k), β (n, d, k) and errors (n, 1 + d, k) around n rows."""

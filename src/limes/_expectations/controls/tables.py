@@ -69,7 +69,7 @@ from limes._functions import Bump, Filled, Function, Identity, Lookup
 from limes._threads import LRUCache
 from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
 from limes.designs._marginals import BinCells, Marginal
-from limes.designs._product import Features, ProductDesign, Rows
+from limes.designs._product import Features, ProductDesign, ProductFamily, Rows
 from limes.models.forms._base import Reduced, Sum, SumOfProducts
 from limes.models.forms._trees import Forest
 from limes.models.readers.sklearn_ensembles import histogram
@@ -518,6 +518,10 @@ class _Trees(FittedControl):
 
     def predict(self, x: Floats) -> Floats:
         return self.intercept + np.stack([f.predict(x) for f in self.forests], axis=1) @ self.directions
+
+    def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats:
+        each = [expectation.contributions(family, x, cells)[1][:, 0] for expectation in self._expectations]
+        return reduce(np.add, [its * direction for its, direction in zip(each, self.directions, strict=True)])
 
     def expectation(self, design: ProductDesign) -> ControlMoments:
         # without its family a design gets a table for this row alone

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
+from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions, exact_contributions
 from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
-from limes._expectations.walks import OccurringStarts, ProductStarts, Walks
+from limes._expectations.walk_starts import OccurringStarts, ProductStarts
+from limes._expectations.walks import Others, Walks
 from limes._expectations.weighted_rows import (
     FormPool,
     JointEffects,
@@ -255,7 +257,11 @@ class _Accounts:
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
     @abstractmethod
-    def _walked_to(self, row: int) -> RowContributions: ...
+    def _walked_to(self, row: int, others: Others | None) -> RowContributions: ...
+
+    def _others(self, rows: Ints) -> Sequence[Others | None]:
+        """Control variates of each row's walks."""
+        return [None] * len(rows)
 
     def contributions(self, rows: Sequence[int]) -> RowContributions:
         missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
@@ -270,8 +276,9 @@ class _Accounts:
                 raise
             exact = np.setdiff1d(read, [*refused])
             parts += [self._exact_contributions(exact)] if exact.size else []
-        for row in np.setdiff1d(missing, exact).tolist():
-            self._walked[row] = self._walked_to(row)
+        pending = np.setdiff1d(missing, exact)
+        for row, others in zip(pending.tolist(), self._others(pending), strict=True):
+            self._walked[row] = self._walked_to(row, others)
         walked = np.setdiff1d(rows, exact)
         parts += [self._walked[row] for row in walked.tolist()]
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
@@ -388,11 +395,30 @@ class TableFits(_Accounts):
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int) -> RowContributions:
+    def _walked_to(self, row: int, others: Others | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
         starts = ProductStarts(self.family.at(self.x[row]), mean)
-        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts)
+        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others)
+
+    def _others(self, rows: Ints) -> Sequence[Others | None]:
+        """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
+        if self.walks is not None and isinstance(self.walks.predict, BehindCurve) and rows.size:
+            margins = self.walks.predict.contributions(self.family, self.x[rows], self.cells[rows])
+            return [None] * len(rows) if margins is None else [Others(its) for its in margins]
+        return [self._trees(row) for row in rows.tolist()]
+
+    def _trees(self, row: int) -> Others | None:
+        if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
+            return None
+        # the pool of its coefficients, whatever other rows needed
+        size = int(self.fitted.moments.shared[row])
+        trees = self.sampling.trees(size) if size else []
+        at = self.x[row : row + 1], self.cells[row : row + 1]
+        each = [values[0] for fit in trees if (values := fit.contributions(self.family, *at)) is not None]
+        if not each or len(each) < len(trees):
+            return None
+        return Others(np.mean(each, axis=0), lambda x: np.mean([fit.predict(x) for fit in trees], axis=0))
 
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals
@@ -661,11 +687,11 @@ class JointFits(_Accounts):
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int) -> RowContributions:
+    def _walked_to(self, row: int, others: Others | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
         family, x = self.expectation.family, self.x[row]
         starts = OccurringStarts(family.rows, self.expectation.answers, family.around(self.cells[row]))
-        return self.walks.at(x, self.predictions[row].reshape(-1), starts)
+        return self.walks.at(x, self.predictions[row].reshape(-1), starts, others)
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

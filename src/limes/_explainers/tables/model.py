@@ -17,6 +17,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes._diagnostics.context import Estimate
+from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -643,8 +644,7 @@ class _Binding:
             return reading.compared(rows, answers, self.probe.where)
         margin, allowed = reading.margin.predict, reading.allowance(answers)
         curve = matching_curve(margin(rows), answers, reading.output.pick, allowed)
-        # unlike a closure it can be pickled
-        by_form = None if curve is None else partial(_behind_curve, margin, curve)
+        by_form = None if curve is None else BehindCurve(reading.margin, curve)
         return replace(reading, by_form=by_form, allowed=allowed)
 
     def _quickest(self, reading: Reading) -> Predict:
@@ -672,10 +672,6 @@ class _Binding:
             if control == "margin":
                 raise
             return None
-
-
-def _behind_curve(margin: Predict, curve: Predict, x: Floats) -> Floats:
-    return curve(margin(x))
 
 
 # -- rows on which form and model are compared ---------------------------------------------------------------

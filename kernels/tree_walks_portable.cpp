@@ -1,0 +1,11 @@
+// The loops of tree_walks.h for any processor.
+
+#include "tree_walks.h"
+
+namespace limes {
+
+AddWalks portable_walks() {
+  return [](const WalksTask& task) { Walks(task).add(); };
+}
+
+}  // namespace limes
