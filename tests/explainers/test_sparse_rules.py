@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,22 @@ from sklearn.linear_model import LinearRegression
 import limes
 from effort import repeats
 from limes.exceptions import InputError
+
+
+def test_a_rule_of_columns_counts_the_facts_that_hold():
+    """1 + 4 x0 - 2 x1 of columns that are 0 or 1: without a fact the other value stands in its place."""
+    X = np.random.default_rng(0).integers(0, 2, size=(200, 3)).astype(float)
+    explainer = limes.SparseExplainer(
+        lambda rows: 1.0 + rows @ [4.0, -2.0, 0.0], literals=limes.Literals.fit(X), k=2
+    )
+    explanation = explainer([[1.0, 1.0, 1.0]])
+    assert re.sub(r"\[.*?\]", "[]", explanation.rule()) == "1 + 4 [] - 2 []  ->  output = 3"
+    assert [reason.value for reason in explanation.reasons(2)] == pytest.approx([4.0, -2.0])
+    assert explanation.values[0, :2] == pytest.approx([2.0, -1.0])
+    assert explanation.plot.explanation.values[0, :2] == pytest.approx([4.0, -2.0])
+    already = explainer.contrast([[1.0, 1.0, 1.0]], below=100.0)
+    assert "Proved" not in str(already)
+    assert "already" in str(already)
 
 
 @pytest.fixture(scope="module")

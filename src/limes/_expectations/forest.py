@@ -46,7 +46,7 @@ _EFFECTS_BLOCK = 256
 # Up to this many rows are quicker one at a time; sums are then added up in another order.
 _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; of the largest one where columns have
-# more than a few cells, not all of which occur in a call. Beyond it rows have tables of their own cells
+# more than a few cells. Beyond it each block of rows has a table of the cells that occur in it
 _LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4

@@ -242,6 +242,21 @@ def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
     return replace(one, **{name: getattr(view.account, name).reshape(one.values.shape) for name in names})
 
 
+def in_differences(explanation: Explanation) -> Explanation:
+    """Return the explanation with what a fact of a rule changes, in the place of its weight on -1 and +1."""
+    factor = explanation.provenance.get("difference")
+    if factor is None:
+        return explanation
+    values, weights = factor * explanation.values, np.asarray(explanation.values)
+    return replace(
+        explanation,
+        values=values,
+        standard_errors=factor * explanation.standard_errors,
+        intercepts=explanation.intercepts - (values - weights).sum(axis=1),
+        provenance={name: fact for name, fact in explanation.provenance.items() if name != "difference"},
+    )
+
+
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     """Return the array with a last axis of outputs, of length one for a single output."""
     return array[..., None] if explanation.values.ndim == 2 else array
@@ -251,6 +266,7 @@ def view_row(
     explanation: Explanation, row: int, max_features: int, *, account: Contributions | None = None
 ) -> RowView:
     """View a row, by the ``account`` of its prediction if that is given, contributions (1, d, ...)."""
+    explanation = in_differences(explanation)
     facts = explanation.certificates[row] if explanation.certificates else {}
     return RowView(
         label=row_label(explanation, row),

@@ -182,7 +182,16 @@ def rule_text(
     terms = [(weight, f" [{one_line(fact)}]") for fact, weight in largest]
     if intercept != 0.0 or not terms:
         terms.insert(0, (intercept, ""))
-    texts = [f"{'-' if w < 0 else '+'} {number(abs(w), _RULE_DIGITS)}{fact}" for w, fact in terms]
+    size = max(abs(weight) for weight, _ in terms)
+
+    def written(weight: float) -> str:
+        """As many decimals as the largest term has, so that a reader's sum is the prediction."""
+        if not (_is_plain(size) and _is_plain(weight) and weight):
+            return number(abs(weight), _RULE_DIGITS)
+        decimals = max(_decimals(size, _RULE_DIGITS + 1), _decimals(weight, 2))
+        return number(round(abs(weight), decimals), 12)
+
+    texts = [f"{'-' if weight < 0 else '+'} {written(weight)}{fact}" for weight, fact in terms]
     first = texts[0][2:] if texts[0].startswith("+") else f"-{texts[0][2:]}"
     return f"{' '.join([first, *texts[1:]])}  ->  {one_line(name)} = {number(prediction)}"
 

@@ -18,6 +18,7 @@ from limes._explanation.view import (
     OutputView,
     bar_units,
     contributions,
+    in_differences,
     output_position,
     output_title,
     row_label,
@@ -101,6 +102,9 @@ class Plots:
     """
 
     explanation: Explanation
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "explanation", in_differences(self.explanation))
 
     @spelled_out
     def bar(

@@ -45,6 +45,7 @@ from limes._explanation.view import (
     coloured,
     fit_remark,
     headlined_rule,
+    in_differences,
     is_poor,
     meaning,
     method_line,
@@ -85,7 +86,7 @@ def page(
     title: str | None,
     progress: bool,
 ) -> str:
-    explanations = [explanation] if other is None else [explanation, other]
+    explanations = [in_differences(each) for each in (explanation, other) if each is not None]
     for option, value in (("bandwidths", bandwidths), ("effects", effects)):
         if value is not None and not isinstance(value, bool):
             raise InputError(f"{option} must be True, False or None, got {value!r}")

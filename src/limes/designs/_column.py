@@ -185,8 +185,8 @@ class IndicatorColumn(ColumnOfLaws):
         if isinstance(law, Marginal) and law.log_mass.size > _MANY:
             inside, rest = law.log_mass[cell], law.log_mass.max() + np.log(_rest(law, cell))
             odds = inside - (rest - penalty)
-            here, away = (np.maximum(expit(side), SMALLEST_MASS) for side in (odds, -odds))
-            return cls(law, cell, here, away, np.logaddexp(inside, rest - penalty))
+            inclusion, exclusion = (np.maximum(expit(side), SMALLEST_MASS) for side in (odds, -odds))
+            return cls(law, cell, inclusion, exclusion, np.logaddexp(inside, rest - penalty))
         others = np.broadcast_to(law.log_mass, (cell.size, law.log_mass.shape[-1])).copy()
         rows = np.arange(cell.size)
         inside = others[rows, cell]

@@ -20,7 +20,7 @@ from limes.models.forms._base import Reducible, SumOfProducts, output_intercept
 
 # Rows that one thread takes down all trees
 _BLOCK = 2048
-# Category codes up to which every code is a group of its own
+# Category codes up to which every code is one group
 _FEW_CODES = 256
 # The kernels take arrays in C order, and of one type each
 _TYPES: dict[type, tuple[str, ...]] = {
