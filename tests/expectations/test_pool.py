@@ -432,7 +432,9 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
             raise ConnectionError("the service did not answer")
         return bent(rows)
 
-    explainer = limes.TabularExplainer(model, x, batch_size=100, tolerance=1e-9, max_calls=2048)
+    explainer = limes.TabularExplainer(
+        model, x, batch_size=100, tolerance=1e-9, max_calls=2048, contributions=False
+    )
     with pytest.raises(ModelError, match="ConnectionError") as failure:
         explainer(x[:3], progress=False)
     partial = failure.value.partial
@@ -447,7 +449,7 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
 
 def test_a_full_pool_is_not_asked_for_again():
     x, model = background(), Counted(bent)
-    explainer = limes.TabularExplainer(model, x, max_calls=4096)
+    explainer = limes.TabularExplainer(model, x, max_calls=4096, contributions=False)
     explainer.fill_pool(progress=False)
     before = len(model.rows)
     assert explainer.pool_calls == CHECK_CALLS + 4096

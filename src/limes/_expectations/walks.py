@@ -392,6 +392,8 @@ def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats | float]:
         return phi, 1.0
     mean = controls.mean(axis=0)
     centred = (controls - mean).transpose(1, 2, 0)
+    # controls that vary by rounding alone tell nothing
+    centred = np.where(np.abs(centred) > _ROUNDING * np.abs(controls).max(), centred, 0.0)
     inverse = np.linalg.pinv(centred @ centred.transpose(0, 2, 1), hermitian=True)
     slopes = inverse @ (centred @ phi.transpose(1, 0, 2))
     explained = (controls.transpose(1, 0, 2) @ slopes).transpose(1, 0, 2)

@@ -86,7 +86,7 @@ def page(
     title: str | None,
     progress: bool,
 ) -> str:
-    explanations = [in_differences(each) for each in (explanation, other) if each is not None]
+    explanations = [explanation] if other is None else [explanation, other]
     for option, value in (("bandwidths", bandwidths), ("effects", effects)):
         if value is not None and not isinstance(value, bool):
             raise InputError(f"{option} must be True, False or None, got {value!r}")
@@ -96,6 +96,7 @@ def page(
     if not pair or not all(isinstance(name, str) for name in models) or models[0] == models[1]:
         raise InputError(f"models={models!r}: pass two different names, of this model and of the other")
     _check(explanations)
+    explanations = [in_differences(each) for each in explanations]
     packer = Packer()
     contents = []
     for each, name in zip(explanations, models, strict=False):

@@ -108,7 +108,7 @@ def test_bars_of_a_row_that_lacks_the_value_are_no_slopes():
     deviations = bar_units(explanation)
     assert deviations[0, 0] == pytest.approx(np.nanstd(X[:, 0]))
     assert deviations[1, 0] == 1.0
-    assert "x0 is missing" in str(explanation[1])
+    assert "x0 = missing" in str(explanation[1])
 
 
 def test_sampled_slopes_lie_within_their_errors_of_exact_ones():
