@@ -46,7 +46,9 @@ def difference(value: float) -> str:
 
 
 def error(value: float) -> str:
-    return f"± {_digits(value, 2)}"
+    # smaller ones stand beside numbers that are written plainly, too
+    plain = _SMALL**2 <= value < _SMALL
+    return f"± {value:.{_decimals(value, 2)}f}" if plain else f"± {_digits(value, 2)}"
 
 
 def estimate(value: float, standard_error: float) -> tuple[str, str]:
