@@ -48,6 +48,8 @@ _LEAST = 0.005
 _ANONYMOUS = "output"
 # Rounding of a sum of contributions, as a share of what is added
 _ROUNDED = 1e-6
+# What is in parentheses inside a reason, and what one ends with whose answers were those of a form
+_DETAILS, _OF_FORM = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)"), "(sampled from the read model)"
 _PLACE = re.compile(r" at \(\d+, \d+\)$")
 
 
@@ -270,7 +272,7 @@ def view_row(
     facts = explanation.certificates[row] if explanation.certificates else {}
     return RowView(
         label=row_label(explanation, row),
-        method=method_line(explanation, row) + account_line(account),
+        method=method_line(explanation, row) + account_line(explanation, account),
         outputs=tuple(
             _view_output(explanation, row, k, max_features, account) for k in shown_outputs(explanation, row)
         ),
@@ -480,20 +482,25 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
         if explanation.certificates:
             return f"exact: {how} ({spent} to certify it)"
         return f"exact: {how}, no sampling ({spent})"
-    why = f", because {reason}" if explanation.reason else ""
+    # details in parentheses are for those who read `reason`
+    reason = _DETAILS.sub("", reason).strip()
+    why = f", because {reason}" if reason else ""
+    if explanation.reason.endswith(_OF_FORM):
+        advice = "; its margin is exact: output='margin'" if "output='margin'" in reason else why
+        return f"estimated from the model as it was read, no model calls{advice}"
     if not shared:
         return f"sampled with {spent}{why}"
     alone = f", and {spent}" if calls else ""
     return f"sampled from a pool of {count(shared, 'model call')} that rows share{alone}{why}"
 
 
-def account_line(account: Contributions | None) -> str:
+def account_line(explanation: Explanation, account: Contributions | None) -> str:
     """Return how estimated contributions were computed, behind the line of the method; "" for exact ones."""
     if account is None or not account.standard_errors.any():
         return ""
-    calls = int(account.calls.sum())
-    source = f"{count(calls, 'model call')} more" if calls else "the read model"
-    return f"; contributions estimated from {source}"
+    if calls := int(account.calls.sum()):
+        return f"; contributions estimated from {count(calls, 'model call')} more"
+    return "" if explanation.reason.endswith(_OF_FORM) else "; contributions estimated from the read model"
 
 
 def where_base_is(explanation: Explanation) -> str:

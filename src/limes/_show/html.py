@@ -127,7 +127,7 @@ def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any
     return {
         "title": title_of(explanation),
         "hidden": (),
-        "method": method_line(explanation) + account_line(explanation.account or computed),
+        "method": method_line(explanation) + account_line(explanation, explanation.account or computed),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
