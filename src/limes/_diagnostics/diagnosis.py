@@ -124,7 +124,7 @@ def diagnose(
             results["interaction"] = orders(explanation[block], positions[block])
             for i, row in enumerate(context.row_outputs):
                 of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
-                rows.append(RowDiagnosis(start + i, row, of_row))
+                rows.append(RowDiagnosis(start + i, row, of_row, explanation.row_warnings[start + i]))
             bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
 
@@ -136,6 +136,7 @@ class RowDiagnosis:
     number: int
     explanation: RowOutput
     diagnostics: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()  # of the explanation
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -161,7 +162,10 @@ class RowDiagnosis:
         captured = _captured([self.fidelity], [self.additive], "this row")
         if self.findings:
             return f"{captured[0].upper()}{captured[1:]}." if captured else ""
-        return f"All checks stayed below their thresholds{f'; {captured}' if captured else ''}."
+        silence = "All checks stayed below their thresholds"
+        if self.warnings:
+            silence = f"The explanation warns: {'; '.join(self.warnings)}. No check adds to that"
+        return f"{silence}{f'; {captured}' if captured else ''}."
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -281,12 +285,14 @@ class Diagnosis(Page):
         """Sentence on how much the surrogates capture, and how many rows have no finding."""
         if len(self) == 1:
             return self.rows[0].verdict
-        silent = sum(not row.findings for row in self.rows)
+        silent = sum(not row.findings and not row.warnings for row in self.rows)
+        warned = sum(bool(row.warnings) for row in self.rows)
         captured = _captured(
             [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
         )
         return (
             f"In {silent:,} of {len(self):,} rows all checks stayed below their thresholds"
+            f"{f', and the explanation of {warned:,} warns' if warned else ''}"
             f"{f'; {captured}' if captured else ''}."
         )
 

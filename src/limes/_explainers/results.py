@@ -23,7 +23,7 @@ from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
 from limes._explanation.fit import MOST_ESTIMATED
-from limes._explanation.wording import CONFIDENCE
+from limes._explanation.wording import CONFIDENCE, number
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
 from limes.designs._marginals import Crossings
@@ -192,10 +192,19 @@ class RowWarnings:
     crossings: Crossings  # distances of values from the edges of their bins
     fixed: tuple[str, ...]  # warnings about every row
     adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
+    method: str  # of the model, that answers
+    outputs: Sequence[str]
 
     @classmethod
     def from_background(
-        cls, table: Table, family: ProductFamily, units: Floats, *, adds_up: bool
+        cls,
+        table: Table,
+        family: ProductFamily,
+        units: Floats,
+        *,
+        adds_up: bool,
+        method: str,
+        outputs: Sequence[str],
     ) -> RowWarnings:
         values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
         laws = family.marginals
@@ -216,6 +225,8 @@ class RowWarnings:
                 if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
             adds_up=adds_up,
+            method=method,
+            outputs=outputs,
         )
 
     def of_rows(
@@ -240,8 +251,11 @@ class RowWarnings:
         warnings = [self.fixed] * len(rows)
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
         odd = odd_probabilities(predictions) if self.adds_up else {}
-        for i in sorted({*remarkable.tolist(), *odd, *sampling}):
+        surrogates = np.reshape(fitted.at_instance, predictions.shape)
+        misleading = misleading_surrogates(predictions, surrogates, self.method, self.outputs)
+        for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
             warnings[i] = (
+                *misleading.get(i, ()),
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
                 *(_ON_EDGE.format(self.names[j], rows[i, j]) for j in np.flatnonzero(near[i])),
                 *((_FAR,) if far[i] else ()),
@@ -306,6 +320,42 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
         )
         for i in np.flatnonzero(odd)
     }
+
+
+# Where a decision is made: probabilities by 0.5, margins by their sign
+_THRESHOLDS = {"predict_proba": 0.5, "decision_function": 0.0}
+
+
+def misleading_surrogates(
+    predictions: Floats, surrogates: Floats, method: str, outputs: Sequence[str]
+) -> dict[int, tuple[str, ...]]:
+    """Warn of rows where the surrogate is on the other side of a decision, or is no probability.
+
+    Predictions and surrogates are (n,) or (n, k), ``method`` is the model's that answered.
+    """
+    n = len(predictions)
+    f, g = predictions.reshape(n, -1), surrogates.reshape(n, -1)
+    shares = bool(
+        f.shape[1] > 1 and ((f >= 0) & (f <= 1)).all() and (np.abs(f.sum(axis=1) - 1) < _PROBABILITY).all()
+    )
+    threshold = _THRESHOLDS.get("predict_proba" if shares else method)
+    if threshold is None:
+        return {}
+    are_probabilities = threshold > 0.0
+    # one of two classes says it all
+    shown = slice(1, 2) if are_probabilities and f.shape[1] == 2 else slice(None)
+    f, g, names = f[:, shown], g[:, shown], list(outputs)[shown]
+    across = (f - threshold) * (g - threshold) < 0
+    beyond = are_probabilities & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
+
+    def sentence(i: int, k: int) -> str:
+        if not (across[i, k] or beyond[i, k]):
+            return ""
+        what = f"the other side of {threshold:g}" if across[i, k] else "no probability"
+        return f"LIME's surrogate says {number(g[i, k], 3)} where the model says {number(f[i, k], 3)}: {what}"
+
+    rows = np.flatnonzero((across | beyond).any(axis=1)).tolist()
+    return {i: _by_output([sentence(i, k) for k in range(len(names))], names) for i in rows}
 
 
 # -- samples -------------------------------------------------------------------------------------------------

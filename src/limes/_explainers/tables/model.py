@@ -335,8 +335,15 @@ class TabularModel:
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
-        adds_up = add_up_to_one(self.model, resolve(self.model, self.options.output))
-        learnt = RowWarnings.from_background(self.table, self.family, self.units, adds_up=adds_up)
+        reading = self.bound.reading
+        learnt = RowWarnings.from_background(
+            self.table,
+            self.family,
+            self.units,
+            adds_up=add_up_to_one(self.model, resolve(self.model, self.options.output)),
+            method=reading.output.method or "call",
+            outputs=reading.outputs,
+        )
         return replace(learnt, fixed=repetition_warnings(self.bound.reading.spread) + learnt.fixed)
 
     def warnings_of(

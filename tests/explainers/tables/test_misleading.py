@@ -1,0 +1,65 @@
+"""Warnings of rows whose surrogate decides otherwise than the model, in every channel."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+import limes
+
+X, Y = make_classification(600, 8, n_informative=5, class_sep=0.6, random_state=0)
+FOREST = RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, Y)
+SAYS = "LIME's surrogate says"
+
+
+def warned(explanation):
+    return np.array([any(SAYS in text for text in row) for row in explanation.row_warnings])
+
+
+@pytest.mark.parametrize("output", [None, "margin"])
+def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
+    model = FOREST if output is None else LogisticRegression().fit(X**3, Y)
+    explanation = limes.TabularExplainer(model, X, output=output)(X[:300], progress=False)
+    threshold = 0.5 if output is None else 0.0
+    f, g = (
+        numbers if numbers.ndim == 1 else numbers[:, 1]
+        for numbers in (explanation.predictions, explanation.surrogate_predictions)
+    )
+    expected = (f > threshold) != (g > threshold)
+    if output is None:
+        expected |= (g < -1e-3) | (g > 1.001)
+    assert expected.sum() >= 5
+    np.testing.assert_array_equal(warned(explanation), expected)
+
+
+def test_three_classes_name_the_output():
+    rows, classes = load_wine(return_X_y=True)
+    model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
+    explanation = limes.TabularExplainer(model, rows)(rows, progress=False)
+    texts = [text for row in explanation.row_warnings for text in row if SAYS in text]
+    assert texts
+    assert all("(output " in text for text in texts)
+
+
+def test_all_channels_say_it():
+    explanation = limes.TabularExplainer(FOREST, X)(X[:300], progress=False)
+    one = explanation[int(np.flatnonzero(warned(explanation))[0])]
+    (text,) = (text for text in one.warnings if SAYS in text)
+    flat = " ".join(str(one).split())
+    assert text in flat
+    assert text in json.loads(one.to_json())["row_warnings"][0]
+    assert text.replace("'", "&#39;") in one.to_html()
+    diagnosis = limes.diagnose(one, progress=False)
+    assert "All checks stayed below" not in str(diagnosis)
+    if not diagnosis.findings:
+        assert text in " ".join(str(diagnosis).split())
+
+
+def test_regressions_have_no_threshold():
+    explanation = limes.TabularExplainer(lambda rows: rows[:, 0] * rows[:, 1], X)(X[:50], progress=False)
+    assert not warned(explanation).any()
