@@ -47,6 +47,7 @@ from limes._explainers.results import (
     UNFINISHED,
     compute_each,
     examined,
+    misleading_surrogates,
     odd_probabilities,
     sampling_warnings,
     unchanged_answers,
@@ -589,7 +590,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         item, model, predictions, fitted, changes = fit
         sampling, exact = self._options.sampling, fitted.sampled is None
-        warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
+        surrogates = np.reshape(fitted.at_instance, predictions.shape)
+        method = model.output.method or "call"
+        warnings = misleading_surrogates(predictions, surrogates, method, model.outputs).get(0, ())
+        warnings += odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
         kind = replace(PERTURBED, rows=f"perturbed {self._several}")
         if not exact:
             names = tuple(compress(item.names, identified(changes).tolist()))

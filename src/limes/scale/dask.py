@@ -102,8 +102,8 @@ def explain(
 
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    options: dict[str, Any] = {"keys": [*keys], "contributions": contributions}
-    meta = explain_frame(make_meta(table), explainer, layout, **options)
+    meta = explain_frame(make_meta(table), explainer, layout, keys=keys, contributions=contributions)
+    options = {"keys": [*keys], "contributions": contributions}
     shared = delayed(explainer, traverse=False)
     # a line has the index of its row, so that the divisions of the table are those of its explanations
     result: DataFrame = table.map_partitions(_explain, shared, layout, options, meta=meta)
