@@ -21,14 +21,15 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
+from limes._threads import in_threads
 from limes.designs._column import SMALLEST_MASS
 from limes.designs._product import KeptRows, ProductFamily
 from limes.exceptions import ModelError
 from limes.models.forms._base import Combination, Form, Reducible, Sum
 from limes.models.forms._trees import Forest
 
-# Nodes t and columns of the laws that are tabulated together; sums have few numbers of each
-_LAWS_AT_ONCE, _LAWS_OF_SUMS = 1 << 12, 1 << 16
+# Nodes t and columns of the laws of a sum that are tabulated together: it has few numbers of each
+_LAWS_OF_SUMS = 1 << 16
 # Most nodes: 64 columns that all interact need no more. Of more columns the total shows the error, and must
 # be as near to the prediction as the last number, as a share of the answers
 _MOST_NODES, _TOTAL = 32, 1e-9
@@ -75,12 +76,17 @@ def exact_contributions(
         return combined(form, [exact_contributions(*part, family, x, cells) for part in each])
     size = interacting(form)
     t, weights = quadrature(size)
-    laws = _LAWS_AT_ONCE if size > 1 else _LAWS_OF_SUMS
+    laws = expectation.laws_at_once if size > 1 else _LAWS_OF_SUMS
     step = max(1, laws // (t.size * x.shape[1])) if family.by_cell else 1
     blocks = [slice(start, start + step) for start in range(0, len(x), step)]
-    return RowContributions.joined(
-        [_block(expectation, KeptRows.of(family, x[rows], cells[rows], t), weights) for rows in blocks]
-    )
+    parts = dict[int, RowContributions]()
+
+    def compute(i: int) -> None:
+        rows = KeptRows.of(family, x[blocks[i]], cells[blocks[i]], t)
+        parts[i] = _block(expectation, rows, weights)
+
+    in_threads(compute, range(len(blocks)))
+    return RowContributions.joined([parts[i] for i in range(len(blocks))])
 
 
 def _of_forest(

@@ -268,6 +268,9 @@ class ProductExpectation(ABC):
         """Whether all rows of the family are computed from tables of its cells, made once."""
         return family is not None and family.by_cell
 
+    # laws of columns that keep a row's value, nodes t times columns, that are tabulated together
+    laws_at_once = 1 << 12
+
     def account_seconds(self, family: ProductFamily) -> float:
         """About the seconds that contributions at a row take: next to none where rows share their laws."""
         return 0.0 if family.by_cell else 1e-3 * len(family.marginals)

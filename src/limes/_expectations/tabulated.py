@@ -390,6 +390,11 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
     # about the seconds of a row of 20 columns, from tables that rows share; None without such tables
     _row_of_20: float | None = None
 
+    @property
+    def laws_at_once(self) -> int:  # type: ignore[override]
+        # tables of the background's laws serve all rows
+        return 1 << (12 if self._row_of_20 is None else 14)
+
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: columns, nodes of the quadrature, and of t where all tables are made anew
         columns = len(family.marginals) / 20
