@@ -487,7 +487,7 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     why = f", because {reason}" if reason else ""
     if explanation.reason.endswith(_OF_FORM):
         advice = "; its margin is exact: output='margin'" if "output='margin'" in reason else why
-        return f"estimated from the model as it was read, no model calls{advice}"
+        return f"sampled from the model as it was read, no model calls{advice}"
     if not shared:
         return f"sampled with {spent}{why}"
     alone = f", and {spent}" if calls else ""
