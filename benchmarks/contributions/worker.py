@@ -32,7 +32,7 @@ def of_limes(task: Task, *, joint: bool) -> tuple[Callable[[Any], Any], Callable
 
     background = task.X[:BACKGROUND] if joint else task.X
     options = {"law": "joint", "bandwidth": np.inf} if joint else {}
-    explainer = limes.TabularExplainer(task.model, background, **options)
+    explainer = limes.TabularExplainer(task.model, background, contributions=False, **options)
     return lambda rows: explainer(rows, progress=False), lambda explanation: explanation.contributions.values
 
 

@@ -19,23 +19,23 @@ _OF_TREES = (
 
 def text(result: dict) -> str:
     """Markdown."""
+    lines = [*_beside_shap(result), ""] if result["cases"] else []
+    return "\n".join([f"Machine: {result['machine']}.", *lines, *_trees(result["trees"])])
+
+
+def _beside_shap(result: dict) -> Iterator[str]:
     cases = result["cases"]
-    what = f"{result['rows']} rows and {result['seeds']} seeds a case, {result['background']} background rows"
-    lines = [
-        f"Machine: {result['machine']}. {what}. Squared errors: shares of the exact values' mean square.",
-        "",
-        f"| {' | '.join(_HEAD)} |",
-        "|---" * len(_HEAD) + "|",
-        *map(_line, cases),
-        "",
-    ]
+    yield f"{result['rows']} rows and {result['seeds']} seeds a case, {result['background']} background rows."
+    yield "Squared errors: shares of the exact values' mean square."
+    yield ""
+    yield f"| {' | '.join(_HEAD)} |"
+    yield "|---" * len(_HEAD) + "|"
+    yield from map(_line, cases)
+    yield ""
     for way, name in zip(WAYS[1:], ("KernelExplainer", "PermutationExplainer"), strict=True):
         ratios = [case["squares"][way] / case["squares"]["limes"] for case in cases]
-        lines.append(
-            f"Below {name}: {np.median(ratios):.1f} times in the median, {min(ratios):.1f} at least."
-        )
-    lines.append(f"{np.mean([case['covered'] for case in cases]):.1%} of all intervals cover.")
-    return "\n".join([*lines, "", *_trees(result["trees"])])
+        yield f"Below {name}: {np.median(ratios):.1f} times in the median, {min(ratios):.1f} at least."
+    yield f"{np.mean([case['covered'] for case in cases]):.1%} of all intervals cover."
 
 
 def _trees(records: list[dict]) -> Iterator[str]:

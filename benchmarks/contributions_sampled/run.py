@@ -106,7 +106,14 @@ def _truth(answer: Callable[[np.ndarray], np.ndarray], background: np.ndarray, r
 def _limes(ask: Counter, background: np.ndarray, row: np.ndarray, budget: int, seed: int) -> tuple[Any, Any]:
     def explained(most: int) -> Any:
         return limes.TabularExplainer(
-            ask, background, law="joint", bandwidth=np.inf, max_calls=most, tolerance=1e-12, rng=seed
+            ask,
+            background,
+            law="joint",
+            bandwidth=np.inf,
+            max_calls=most,
+            tolerance=1e-12,
+            rng=seed,
+            contributions=False,
         )(row[None], progress=False)
 
     ask.rows = 0
