@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "bits.h"
 #include "kernels.h"
 #include "trees.h"
 
@@ -30,26 +31,6 @@ namespace {
 constexpr std::size_t kMost = 64;
 // Splits on a path: each is a call inside the one above.
 constexpr std::size_t kDeepest = 1024;
-
-std::size_t count_bits(std::uint64_t mask) {
-#if defined(__GNUC__)
-  return static_cast<std::size_t>(__builtin_popcountll(mask));
-#else
-  std::size_t count = 0;
-  for (; mask != 0; mask &= mask - 1) ++count;
-  return count;
-#endif
-}
-
-std::size_t lowest_bit(std::uint64_t mask) {
-#if defined(__GNUC__)
-  return static_cast<std::size_t>(__builtin_ctzll(mask));
-#else
-  std::size_t at = 0;
-  while (!(mask >> at & 1)) ++at;
-  return at;
-#endif
-}
 
 // Shares (x - 1)! y! / (x + y)! of columns of X, x > 0; those of columns of Y have x and y exchanged.
 struct Shares {

@@ -26,6 +26,8 @@
 #include <immintrin.h>
 #endif
 
+#include "bits.h"
+
 namespace limes {
 
 // Cells (columns, rows), and around `count` explained rows their cells (count, columns) and weights (count, columns + 1).
@@ -201,16 +203,6 @@ void sum_all(const PoolRows<Cell>& pool, const ValueSums& out) {
     first += 2;
   }
   if (first < out.size) sum_values<1>(pool, out, first);
-}
-
-inline std::size_t count_bits(std::uint64_t word) {
-#if defined(__GNUC__) || defined(__clang__)
-  return static_cast<std::size_t>(__builtin_popcountll(word));
-#else
-  std::size_t count = 0;
-  for (; word != 0; word &= word - 1) ++count;
-  return count;
-#endif
 }
 
 // One bit of each of 64 bytes, in an order that is the same for every bit.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bits.h"
+
 namespace limes {
 
 Thresholds::Thresholds(const Trees& trees) : starts(trees.columns() + 1, 0), of_node(trees.size(), 0) {
@@ -189,16 +191,6 @@ class Block {
   Mask all_;
 };
 
-std::size_t lowest(std::uint64_t word) {
-#if defined(__GNUC__)
-  return static_cast<std::size_t>(__builtin_ctzll(word));
-#else
-  std::size_t at = 0;
-  while (!(word >> at & 1)) ++at;
-  return at;
-#endif
-}
-
 template <std::size_t kWords>
 void add_block(const Trees& trees, const Thresholds& thresholds, const double* x, std::size_t count,
                std::size_t width, const double* value, std::size_t outputs, double* total) {
@@ -211,7 +203,7 @@ void add_block(const Trees& trees, const Thresholds& thresholds, const double* x
         const double* leaf = value + node * outputs;
         for (std::size_t w = 0; w < kWords; ++w) {
           for (std::uint64_t rest = rows[w]; rest != 0; rest &= rest - 1) {
-            double* sum = sums + (64 * w + lowest(rest)) * outputs;
+            double* sum = sums + (64 * w + lowest_bit(rest)) * outputs;
             for (std::size_t k = 0; k < outputs; ++k) sum[k] += leaf[k];
           }
         }

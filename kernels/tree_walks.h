@@ -17,6 +17,7 @@
 #include <immintrin.h>
 #endif
 
+#include "bits.h"
 #include "tree_masks.h"
 #include "trees.h"
 
@@ -124,16 +125,6 @@ class Walks {
     bool any_missing;
   };
 
-  static std::size_t lowest(std::uint64_t word) {
-#if defined(__GNUC__)
-    return static_cast<std::size_t>(__builtin_ctzll(word));
-#else
-    std::size_t at = 0;
-    while (!(word >> at & 1)) ++at;
-    return at;
-#endif
-  }
-
   void take(std::size_t start, std::size_t count) {
     for (std::size_t j = 0; j < columns_; ++j) {
       Column& column = taken_[j];
@@ -215,7 +206,7 @@ class Walks {
     const double* leaf = task_.value + at.node * task_.outputs;
     const auto [begin, end] = outputs_[at.node];
     for (std::uint64_t rest = at.reached; rest != 0; rest &= rest - 1) {
-      const std::size_t w = lowest(rest);
+      const std::size_t w = lowest_bit(rest);
       double* first = &sums_[w * stride_ + at.steps.first[w] * task_.outputs];
       double* past = &sums_[w * stride_ + at.steps.past[w] * task_.outputs];
       for (std::size_t k = begin; k < end; ++k) {
