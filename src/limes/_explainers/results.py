@@ -311,8 +311,8 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
     """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
     if predictions.ndim == 1 or predictions.shape[1] < 2:
         return {}
-    total = predictions.sum(axis=1)
-    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1) & (np.abs(total - 1) > _PROBABILITY)
+    are_shares, total = _shares(predictions)
+    odd = are_shares & (np.abs(total - 1) > _PROBABILITY)
     return {
         int(i): (
             f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
@@ -320,6 +320,12 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
         )
         for i in np.flatnonzero(odd)
     }
+
+
+def _shares(predictions: Floats) -> tuple[Bools, Floats]:
+    """Whether all numbers of a row (n, k) lie between 0 and 1, (n,), and their sums."""
+    between = (predictions >= 0) & (predictions <= 1)
+    return np.asarray(between.all(axis=1)), np.asarray(predictions.sum(axis=1))
 
 
 # Where a decision is made: probabilities by 0.5, margins by their sign
@@ -335,18 +341,19 @@ def misleading_surrogates(
     """
     n = len(predictions)
     f, g = predictions.reshape(n, -1), surrogates.reshape(n, -1)
-    shares = bool(
-        f.shape[1] > 1 and ((f >= 0) & (f <= 1)).all() and (np.abs(f.sum(axis=1) - 1) < _PROBABILITY).all()
-    )
-    threshold = _THRESHOLDS.get("predict_proba" if shares else method)
+    threshold, rows = _THRESHOLDS.get(method), np.ones(n, dtype=np.bool_)
+    if threshold is None and f.shape[1] > 1:
+        # of a function, whose rows may be probabilities: each row by itself, whatever the others are
+        are_shares, total = _shares(f)
+        threshold, rows = _THRESHOLDS["predict_proba"], are_shares & (np.abs(total - 1) < _PROBABILITY)
     if threshold is None:
         return {}
     are_probabilities = threshold > 0.0
     # one of two classes says it all
     shown = slice(1, 2) if are_probabilities and f.shape[1] == 2 else slice(None)
     f, g, names = f[:, shown], g[:, shown], list(outputs)[shown]
-    across = (f - threshold) * (g - threshold) < 0
-    beyond = are_probabilities & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
+    across = rows[:, None] & ((f - threshold) * (g - threshold) < 0)
+    beyond = rows[:, None] & are_probabilities & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
 
     def sentence(i: int, k: int) -> str:
         if not (across[i, k] or beyond[i, k]):
@@ -354,8 +361,8 @@ def misleading_surrogates(
         what = f"the other side of {threshold:g}" if across[i, k] else "no probability"
         return f"LIME's surrogate says {number(g[i, k], 3)} where the model says {number(f[i, k], 3)}: {what}"
 
-    rows = np.flatnonzero((across | beyond).any(axis=1)).tolist()
-    return {i: _by_output([sentence(i, k) for k in range(len(names))], names) for i in rows}
+    warned = np.flatnonzero((across | beyond).any(axis=1)).tolist()
+    return {i: _by_output([sentence(i, k) for k in range(len(names))], names) for i in warned}
 
 
 # -- samples -------------------------------------------------------------------------------------------------
