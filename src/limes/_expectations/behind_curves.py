@@ -7,7 +7,7 @@ contributions are exact, and its changes along the same walks are control variat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,6 @@ class BehindCurve:
 
     margin: Form
     curve: Callable[[Floats], Floats]
-    _expectation: list[Any] = field(default_factory=list, init=False, repr=False)  # once it was needed
 
     def __call__(self, x: Floats) -> Floats:
         return self.curve(self.margin.predict(x))
@@ -57,12 +56,15 @@ class BehindCurve:
 
     def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats | None:
         """Contributions to the margins at rows (n, d), (n, d, m); None where they have no closed form."""
-        if not self._expectation:
-            self._expectation.append(exact_expectation(self.margin))
+        expectation = self._expectation
         try:
-            return exact_contributions(self.margin, self._expectation[0], family, x, cells).values
+            return exact_contributions(self.margin, expectation, family, x, cells).values
         except REFUSED:
             return None
+
+    @cached_property
+    def _expectation(self) -> Any:
+        return exact_expectation(self.margin)
 
     def along(self, row: Floats, starts: Floats, orders: Ints) -> tuple[Floats, Floats]:
         """Answers (W, d + 1, k) and margins (W, d + 1, m) at the steps of W walks from rows (W, d)."""

@@ -37,6 +37,7 @@ from limes._expectations.tabulated import (
     NodeProducts,
     Numbers,
     TabulatedExpectation,
+    mixed_logs,
     product_rounding,
     waves_at,
 )
@@ -69,7 +70,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         self._smallest = smallest
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
-        self._row_of_20 = None if interactions else 0.0005
+        self._seconds_of_20 = None if interactions else 0.0005
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
@@ -253,6 +254,16 @@ class _Margin:
     def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
         return _Rule(factors, exponentials, self.constant, self.link.size(theta))
 
+    def _by_nodes(
+        self, lower: Floats, upper: Floats, theta: float, rows: Ints
+    ) -> list[tuple[ExponentialSum, Ints]]:
+        """The exponentials on one contour for ranges (n,) of the margin, and the rows that they are for."""
+        groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
+        for row in rows.tolist():
+            exponentials = self.link.sum(float(lower[row]), float(upper[row]), theta)
+            groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
+        return [(exponentials, np.array(members)) for exponentials, members in groups.values()]
+
     @property
     def _level(self) -> Floats:
         """Logs of what the constant adds to errors, (tilts,)."""
@@ -303,12 +314,7 @@ class _MarginAtRows(_Margin):
                 lower + factor.lower[index[:, factor.place]],
                 upper + factor.upper[index[:, factor.place]],
             )
-        groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
-        for row in rows.tolist():
-            exponentials = self.link.sum(float(lower[row]), float(upper[row]), theta)
-            groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
-        for exponentials, members in groups.values():
-            chosen = np.array(members)
+        for exponentials, chosen in self._by_nodes(lower, upper, theta, rows):
             factors = [factor.select(index[chosen, factor.place]) for factor in self.factors]
             # the rule's laws are its rows, numbered from 0
             numbers = np.repeat(np.arange(chosen.size)[:, None], index.shape[1], axis=1)
@@ -341,10 +347,7 @@ class _KeptMargin(_Margin):
         """
         kept = np.multiply.outer(self.values, exponents)
         drawn = np.reshape([log[law] for log, law in zip(log_means, self.laws, strict=True)], kept.shape)
-        top, point, t = np.maximum(kept, drawn), self.point[pairs], self.t[pairs, :, None]
-        kept, drawn = np.exp(kept - top)[:, point], np.exp(drawn - top)[:, point]
-        mean = t[:, 0] * kept + t[:, 1] * drawn
-        return np.log(mean) + top[:, point], (kept - drawn) / mean
+        return mixed_logs(kept, drawn, self.t[pairs], self.point[pairs])
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats]:
@@ -363,11 +366,9 @@ class _KeptMargin(_Margin):
         ends = np.reshape([[factor.lower[0], factor.upper[0]] for factor in self.factors], (-1, 2, 1))
         lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
         upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
-        sums = [self.link.sum(*each, theta) for each in zip(lower.tolist(), upper.tolist(), strict=True)]
-        which = np.array([id(each) for each in sums])[self.point[rows]]
-        for exponentials in {id(each): each for each in sums}.values():
-            chosen = rows[which == id(exponentials)]
-            rules = self._drawn.kept_rules
+        rules, point = self._drawn.kept_rules, self.point[rows]
+        for exponentials, points in self._by_nodes(lower, upper, theta, np.unique(point)):
+            chosen = rows[np.isin(point, points)]
             if id(exponentials) not in rules:
                 size = self.link.size(theta)
                 rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)

@@ -29,6 +29,7 @@ from limes._expectations.tabulated import (
     PlaneWaves,
     TabulatedExpectation,
     in_parts,
+    mixed_logs,
     product_rounding,
 )
 from limes.designs._column import RangedColumn
@@ -56,7 +57,7 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     """Moments of probabilities of three classes; refused where the error of a row is above 1e-9."""
 
     _form: Softmax
-    _row_of_20 = 0.4
+    _seconds_of_20 = 0.4
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""
@@ -225,29 +226,27 @@ class _KeptClasses(_Classes):
         self._drawn, self.margins, self.columns = drawn, drawn.margins, drawn.columns
         self.x = [rows.alone[column.place].x for column in self.columns]
         self.point, self.t = rows.point, rows.shares
-        # exponents of each column at each row (exponents, U), and the position of its law
-        values = [
-            column.loading.T @ column.function(x) for column, x in zip(self.columns, self.x, strict=True)
-        ]
         self.laws = [rows.alone[column.place].law for column in self.columns]
-        pairs = zip(values, self.laws, drawn.logs, strict=True)
-        # logs of E e^{θ·m_j}, (n, exponents) each, and (g - m) over it
-        both = [self._mixed(kept.T, log[law]) for kept, law, (log, _) in pairs]
-        self.levels, self.changes = [log for log, _ in both], [change for _, change in both]
+        shape = len(self.columns), rows.alone[0].x.size, len(_EXPONENTS)
+        pairs = zip(self.columns, self.x, strict=True)
+        kept = np.reshape([(column.loading.T @ column.function(x)).T for column, x in pairs], shape)
+        logs = zip(drawn.logs, self.laws, strict=True)
+        # logs of E e^{θ·m_j}, (F, n, exponents), and (g - m) over it
+        self.levels, self.changes = mixed_logs(
+            kept, np.reshape([log[law] for (log, _), law in logs], shape), self.t, self.point
+        )
 
-    def _mixed(self, kept: Floats, drawn: Floats) -> tuple[Floats, Floats]:
-        top, point = np.maximum(kept, drawn), self.point
-        kept, drawn = np.exp(kept - top)[point], np.exp(drawn - top)[point]
-        mean = self.t[:, :1] * kept + self.t[:, 1:] * drawn
-        return np.log(mean) + top[point], (kept - drawn) / mean
+    @property
+    def _mean(self) -> Floats:
+        """Logs of E e^{θ·m}, (n, exponents)."""
+        return np.asarray(_EXPONENTS @ self.margins + self.levels.sum(axis=0))
 
-    def _levels(self, index: Ints) -> Floats:
-        level = _EXPONENTS @ self.margins + np.zeros((len(index), 1)) + sum(self.levels)
-        return np.asarray(level + np.log1p(np.abs(self.changes)).max(axis=0))
+    def _levels(self, index: Ints) -> Floats:  # noqa: ARG002 - all rows
+        return np.asarray(self._mean + np.log1p(np.abs(self.changes)).max(axis=0, initial=0.0))
 
     def _periods(self, levels: Floats) -> Floats:
         """P of each row in steps, so that rows share their nodes."""
-        mean = _EXPONENTS @ self.margins + sum(self.levels)
+        mean = self._mean
         periods = np.empty((len(levels), CLASSES, CLASSES))
         for c, r in np.ndindex(CLASSES, CLASSES):
             copies = _copies(c, r)
@@ -341,7 +340,7 @@ class _Rule:
         """The same of rows whose values may be kept, (n,) and (n, F)."""
         point = classes.point[rows]
         laws = np.reshape([law[point] for law in classes.laws], (len(self._logs), rows.size))
-        means = np.reshape([log[rows, self._tilt] for log in classes.levels], laws.shape)
+        means = classes.levels[:, rows, self._tilt]
         scales = np.reshape([log[law] for log, law in zip(self._logs, laws, strict=True)], laws.shape)
         shares = classes.t[rows] * np.exp(scales - means)[:, :, None]
 

@@ -78,7 +78,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         self.needs_densities = isinstance(form.curve, Rectifier)
         # a column whose value may be kept has no density, and a group's values are not of one column
         if not self.needs_densities and not form.margins.interactions:
-            self._row_of_20 = 0.0005 * len(form.margins.terms.intercept)
+            self._seconds_of_20 = 0.0005 * len(form.margins.terms.intercept)
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and are few."""
@@ -93,7 +93,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         return _Network.of(self._form, columns) if halves is None else halves
 
     def _kept(self, rows: KeptRows) -> _Network | Halves:
-        drawn = None if self._row_of_20 is None else self._drawn(rows)
+        drawn = None if self._seconds_of_20 is None else self._drawn(rows)
         return _KeptNetwork.of_rows(drawn, rows) if isinstance(drawn, _Network) else super()._kept(rows)
 
     def _moments(self, tables: _Network | Halves, index: Ints, variance: Floats) -> Moments:

@@ -67,6 +67,18 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
     return waves
 
 
+def mixed_logs(kept: Floats, drawn: Floats, t: Floats, point: Ints) -> tuple[Floats, Floats]:
+    """Logs of q = t e^kept + (1 - t) e^drawn, and (e^kept - e^drawn) / q, (..., n, E) each.
+
+    ``kept`` and ``drawn`` (..., U, E) are those of points, ``point`` (n,) each row's, and ``t`` (n, 2) its t
+    and 1 - t.
+    """
+    top = np.maximum(kept, drawn)
+    kept, drawn, top = (each[..., point, :] for each in (np.exp(kept - top), np.exp(drawn - top), top))
+    mean = t[:, :1] * kept + t[:, 1:] * drawn
+    return np.log(mean) + top, (kept - drawn) / mean
+
+
 @dataclass(frozen=True, eq=False)
 class Waves:
     """e^{z_n f(x) - offset_n} for N nodes z, f = loading · functions."""
@@ -388,17 +400,17 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
 
     # about the seconds of a row of 20 columns, from tables that rows share; None without such tables
-    _row_of_20: float | None = None
+    _seconds_of_20: float | None = None
 
     @property
     def laws_at_once(self) -> int:  # type: ignore[override]
         # tables of the background's laws serve all rows
-        return 1 << (12 if self._row_of_20 is None else 14)
+        return 1 << (12 if self._seconds_of_20 is None else 14)
 
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: columns, nodes of the quadrature, and of t where all tables are made anew
         columns = len(family.marginals) / 20
-        shared = self._row_of_20
+        shared = self._seconds_of_20
         if shared is None:
             return float(0.02 * columns**3.5)
         return shared * columns**2 + (0.0 if self.shares_tables(family) else 0.05 * columns)

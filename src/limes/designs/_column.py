@@ -57,8 +57,8 @@ from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 SMALLEST_MASS = 1e-100
 # If all values but one have less probability than this, 1 less the probability of that one has too few digits
 _FIXED = 1e-6
-# Cells from which on a shared law has no table of the others' probabilities; a row's cell is heavy if it has
-# more than this multiple of the probability of all others
+# Cells from which on a shared law has no table of the others' probabilities; a row's cell is heavy if all
+# others together have less than this share of its probability
 _MANY, _HEAVY = 256, 1e-3
 # Values that are multiplied by probabilities at once
 _NUMBERS = 1 << 22

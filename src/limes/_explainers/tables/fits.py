@@ -9,7 +9,7 @@ contributions alone (``_expectations/walks.py``).
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -242,7 +242,7 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
-class _Accounts:
+class _Accounts(ABC):
     """Contributions of rows, exact or by walks."""
 
     walks: Walks | None  # None with method="exact"
