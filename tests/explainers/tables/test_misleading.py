@@ -63,3 +63,18 @@ def test_all_channels_say_it():
 def test_regressions_have_no_threshold():
     explanation = limes.TabularExplainer(lambda rows: rows[:, 0] * rows[:, 1], X)(X[:50], progress=False)
     assert not warned(explanation).any()
+
+
+def test_what_is_warned_of_does_not_depend_on_the_other_rows():
+    """A function whose answers are probabilities at some rows only."""
+
+    def model(rows):
+        second = np.where(rows[:, 1] > 0, 0.3, 0.6)
+        answers = np.column_stack([1.0 - second, second])
+        return np.where(rows[:, [0]] > 1.0, [3.0, 4.0], answers)
+
+    explainer = limes.TabularExplainer(model, X, rng=0)
+    together = warned(explainer(X[:30], progress=False))
+    alone = [warned(explainer(X[[i]], progress=False))[0] for i in range(30)]
+    assert together.tolist() == alone
+    assert together.any()
