@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
+from limes._explainers.results import repetitions
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
@@ -31,7 +32,6 @@ from limes.models._calling.caller import (
     ModelCaller,
     OneOutput,
     few_inputs,
-    repetition_warnings,
     spread_of_answers,
 )
 from limes.models._calling.outputs import behind_method, resolve
@@ -141,7 +141,7 @@ class MapleExplainer(Described):
         self._train, self._rows, self._targets = train, matrix[train], predictions[train]
         self._forest = _forest(self._rows, self._targets, self._trees, self._leaf, self._seed)
         self._leaves = self._forest.apply(self._rows)
-        self._warnings = repetition_warnings(spread_of_answers(self._predict, few_inputs(matrix)))
+        self._warnings = repetitions(spread_of_answers(self._predict, few_inputs(matrix)))
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 

@@ -262,7 +262,8 @@ def test_ties_are_named():
 
     Fitted.surrogate = surrogate
     result = sampling_warnings(Fitted, ["a", "b", "c", "e"], ["y"], sampling=Sampling(64))
-    assert result[0] == ("the order is not certain, coefficients are equal within their errors: a and b",)
+    text = "the order of LIME's coefficients is not certain, they are equal within their errors: a and b"
+    assert result[0] == (text,)
 
 
 @pytest.mark.parametrize(("tied", "named"), [(3, True), (4, True), (5, False)])

@@ -123,7 +123,10 @@ def test_totals_over_rows():
     e = explanation(3, calls=[1, 2, 3], row_converged=[True, False, True], row_warnings=warnings)
     assert e.model_calls == 6
     assert not e.converged
-    assert e.warnings == ("a", "b", "c")
+    (short,) = e.row_warnings[1]
+    assert e.warnings == ("a", "b", short, "c")
+    assert short.code == "tolerance"
+    assert "with 2 model calls" in short
     assert e[[0, 2]].converged
 
 

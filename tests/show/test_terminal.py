@@ -59,7 +59,7 @@ def test_header_and_remarks():
     e = explanation(3, sampled=True, d=12, row_converged=[False, True, True], row_warnings=[["odd"], [], []])
     text = " ".join(printed(e, 120).split())
     assert "progression: prediction" in text
-    assert ", R² 0.875" in text
+    assert ", R² 0.88" in text
     assert "sampled with 64 model calls, because the model is a function" in text
     assert "! odd" in text
     assert "Standard errors did not" not in text

@@ -34,7 +34,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Floats, Ints
 from limes._explanation import Explanation
-from limes._explanation.view import PARTIAL_FIT, POOR_FIT, output_position, output_title, row_label
+from limes._explanation.view import PARTIAL_FIT, output_position, output_title, row_label
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,7 +123,7 @@ EDGE: Levels = {"warning": 1e-3, "note": 2e-3}
 # Change of a coefficient beyond the edge, as a share of the largest one
 CHANGES: Levels = {"warning": 0.25, "note": 0.5}
 # R² below this; where whole effects of single columns capture half, only the cells make R² low
-POOR: Levels = {"warning": POOR_FIT, "note": PARTIAL_FIT}
+POOR: Levels = {"warning": 0.25, "note": PARTIAL_FIT}
 ADDITIVE = 0.5
 # Local error above this, in standard deviations of the model under w
 FAR: Levels = {"warning": 2.0, "note": 1.5}

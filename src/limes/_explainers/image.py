@@ -34,6 +34,7 @@ from limes._explanation import Explanation
 from limes._explanation.contributions import Contributions
 from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
+from limes._explanation.row_warning import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
@@ -120,7 +121,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
         Images in one call of the model; memory grows with it, not with ``max_calls``.
-    method, tolerance, max_calls, rng, retry, contributions
+    method, tolerance, max_calls, rng, retry, contributions, threshold
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
         explained exactly, where they are no more than ``max_calls``.
     control
@@ -363,21 +364,21 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
     return best.reshape(shape), np.sqrt(((np.stack(moved) - best) ** 2).sum(axis=0)).reshape(shape)
 
 
-def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) -> tuple[str, ...]:
+def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) -> tuple[RowWarning, ...]:
     """What the fills warn of, and superpixels about which they do not agree, largest first."""
-    texts = [f"{text} (fill {name})" for name, one in parts.items() for text in one.row_warnings[0]]
+    warnings = [w.extended(f" (fill {name})") for name, one in parts.items() for w in one.row_warnings[0]]
     first = next(iter(parts.values()))
     answers = np.max([np.abs([one.predictions, one.intercepts]) for one in parts.values()], axis=(0, 1))
     certain = np.abs(values) > np.maximum(_CERTAIN * errors, ROUNDING * answers[:, None])
     opposed = (certain & (values > 0)).any(axis=0) & (certain & (values < 0)).any(axis=0)
     sizes = np.where(opposed, np.abs(values).max(axis=0), 0.0)[0].reshape(len(first.feature_names), -1)
-    for k, name in enumerate(first.output_names):
+    sentences = [""] * len(first.output_names)
+    for k in range(len(sentences)):
         worst = [j for j in np.argsort(-sizes[:, k], kind="stable")[:_MOST_NAMED] if sizes[j, k] > 0]
         if worst:
-            of = f" (output {name})" if len(first.output_names) > 1 else ""
             named = ", ".join(first.feature_names[j] for j in worst)
-            texts.append(f"the fills do not agree whether these raise or lower the answer: {named}{of}")
-    return tuple(texts)
+            sentences[k] = f"the fills do not agree whether these raise or lower the answer: {named}"
+    return (*warnings, *by_output(sentences, first.output_names, "fills"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,7 @@ from limes._explainers.results import (
     examined,
     misleading_surrogates,
     odd_probabilities,
+    repetitions,
     sampling_warnings,
     unchanged_answers,
     with_account,
@@ -57,6 +58,7 @@ from limes._explainers.subset_fits import SubsetFits, fields_of_all, identificat
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
+from limes._explanation.row_warning import RowWarning
 from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
@@ -592,7 +594,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         sampling, exact = self._options.sampling, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
         method = model.output.method or "call"
-        warnings = misleading_surrogates(predictions, surrogates, method, model.outputs).get(0, ())
+        remarks = [RowWarning(text, "input") for text in self._remarks(item)]
+        threshold = self._options.threshold
+        misleading = misleading_surrogates(
+            predictions, surrogates, method, model.outputs, threshold=threshold
+        )
+        warnings = misleading.get(0, ())
         warnings += odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
         kind = replace(PERTURBED, rows=f"perturbed {self._several}")
         if not exact:
@@ -624,7 +631,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             data=item.data[None],
             method="exact" if exact else "sampled",
             reason=(enumerated if fitted.moments.calls.any() else "") if exact else model.why_sampled,
-            row_warnings=(repetition_warnings(model.spread) + warnings + self._remarks(item),),
+            row_warnings=((*repetitions(model.spread), *warnings, *remarks),),
             provenance={
                 **self._provenance,
                 "seed": None if exact else sampling.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -10,7 +11,15 @@ from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
-from limes._checks import check_choice, check_count, check_seed, check_size, refuse_unknown, with_options
+from limes._checks import (
+    as_number,
+    check_choice,
+    check_count,
+    check_seed,
+    check_size,
+    refuse_unknown,
+    with_options,
+)
 from limes._expectations.controls import Control
 from limes._expectations.least_squares import Tolerance
 from limes._expectations.sampled import Sampling
@@ -58,6 +67,10 @@ class SamplingOptions:
     contributions
         "auto", True or False: when ``explanation.contributions`` are computed, see
         :class:`limes.TabularExplainer`.
+    threshold
+        Where a decision is made, in the output's units: a row is warned of if the surrogate lies on the
+        other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0
+        for margins.
     controls
         Names that ``control`` may take, beside "auto".
 
@@ -75,6 +88,7 @@ class SamplingOptions:
     batch_size: int = 4096
     retry: Retry | None = None
     contributions: str | bool = "auto"
+    threshold: float | None = None
     controls: Sequence[str] = ()
     sampling: Sampling = field(init=False)  # these options as the sampler takes them
 
@@ -88,6 +102,8 @@ class SamplingOptions:
             )
         if not (isinstance(self.contributions, bool) or self.contributions == "auto"):
             raise InputError(f"contributions={self.contributions!r} is not known; use 'auto', True or False")
+        if self.threshold is not None and not math.isfinite(as_number(self.threshold)):
+            raise InputError(f"threshold must be a finite number, or None, got {self.threshold!r}")
         most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
         sampling = Sampling(
             max_calls=MAX_CALLS if most is None else most,
@@ -126,6 +142,7 @@ class SamplingKeywords(TypedDict, total=False):
     batch_size: int
     retry: Retry | None
     contributions: str | bool
+    threshold: float | None
 
 
 class MaskedKeywords(SamplingKeywords, total=False):

@@ -23,11 +23,13 @@ from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
 from limes._explanation import Explanation
 from limes._explanation.fit import MOST_ESTIMATED
+from limes._explanation.row_warning import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
 from limes.designs._marginals import Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
+from limes.models._calling.caller import repetition_warnings
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table
@@ -111,7 +113,8 @@ def with_account(
             explanation,
         ) from error
     text = f"there are no contributions: {error}; reading explanation.contributions tries again"
-    return replace(explanation, row_warnings=tuple((*row, text) for row in explanation.row_warnings))
+    warning = RowWarning(text, "contributions")
+    return replace(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:
@@ -154,6 +157,12 @@ def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> 
 # Start of the warning about a row of a read model that was sampled
 SAMPLED_ALONE = "sampled, as its expectation is not exact"
 
+
+def repetitions(spread: float) -> tuple[RowWarning, ...]:
+    """Warn of a model whose answers to one input differ by this ``spread``."""
+    return tuple(RowWarning(text, "inconsistent") for text in repetition_warnings(spread))
+
+
 # -- rows of a table -----------------------------------------------------------------------------------------
 
 # Standard deviations: a row so near to an edge is on it
@@ -164,8 +173,6 @@ _LARGE = 0.2
 _LISTED = 3
 # Rows looked at together: their distances fit the processor's memory
 _BLOCK = 10_000
-# An R² below the first, by the second number of standard errors, is poor
-POOR, _SURE = 0.1, 2.0
 
 _ON_EDGE = (
     "{} = {:.6g} lies on an edge of its bin: an arbitrarily small change of the value gives another "
@@ -174,10 +181,6 @@ _ON_EDGE = (
 _FAR = (
     "the surrogate misses the prediction by more than all its coefficients together: do not derive the "
     "prediction from them; limes.diagnose says more"
-)
-_POOR = (
-    "the surrogate explains less than a tenth of the model's variance around the row (R² below 0.1): its "
-    "coefficients are averages and do not describe the model there; limes.diagnose says more"
 )
 
 
@@ -190,10 +193,11 @@ class RowWarnings:
     low: Floats  # (d,) smallest background value
     high: Floats
     crossings: Crossings  # distances of values from the edges of their bins
-    fixed: tuple[str, ...]  # warnings about every row
+    fixed: tuple[RowWarning, ...]  # about every row
     adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
     method: str  # of the model, that answers
     outputs: Sequence[str]
+    threshold: float | None  # of a decision, in the place of the usual one
 
     @classmethod
     def from_background(
@@ -205,6 +209,7 @@ class RowWarnings:
         adds_up: bool,
         method: str,
         outputs: Sequence[str],
+        threshold: float | None,
     ) -> RowWarnings:
         values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
         laws = family.marginals
@@ -220,13 +225,17 @@ class RowWarnings:
             high=values.max(axis=0).filled(np.nan),
             crossings=Crossings.learn(laws, table.matrix, binned, units),
             fixed=tuple(
-                f"{name} does not vary in the background (it has one cell): its coefficient is 0"
+                RowWarning(
+                    f"{name} does not vary in the background (it has one cell): its coefficient is 0",
+                    "does not vary",
+                )
                 for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
                 if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
             adds_up=adds_up,
             method=method,
             outputs=outputs,
+            threshold=threshold,
         )
 
     def of_rows(
@@ -235,8 +244,8 @@ class RowWarnings:
         cells: Ints,
         fitted: Fitted,
         predictions: Floats,
-        sampling: Mapping[int, tuple[str, ...]],
-    ) -> tuple[tuple[str, ...], ...]:
+        sampling: Mapping[int, tuple[RowWarning, ...]],
+    ) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings of rows (n, d) with their cells, those of ``sampling`` among them."""
         outside = self.numeric & ((rows < self.low) | (rows > self.high))
         near = np.concatenate(
@@ -247,19 +256,23 @@ class RowWarnings:
             coef = np.abs(fitted.surrogate.coef)
             size = coef.reshape(*coef.shape[:2], -1).max(axis=2)
             near &= size >= _LARGE * size.max(axis=1, keepdims=True)
-        far, poor = _far(fitted, predictions), _poor(fitted)
+        far = _far(fitted, predictions)
         warnings = [self.fixed] * len(rows)
-        remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far | poor)
+        remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far.any(axis=1))
         odd = odd_probabilities(predictions) if self.adds_up else {}
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        misleading = misleading_surrogates(predictions, surrogates, self.method, self.outputs)
+        misleading = misleading_surrogates(
+            predictions, surrogates, self.method, self.outputs, threshold=self.threshold
+        )
         for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
             warnings[i] = (
                 *misleading.get(i, ()),
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
-                *(_ON_EDGE.format(self.names[j], rows[i, j]) for j in np.flatnonzero(near[i])),
-                *((_FAR,) if far[i] else ()),
-                *((_POOR,) if poor[i] else ()),
+                *(
+                    RowWarning(_ON_EDGE.format(self.names[j], rows[i, j]), "on an edge")
+                    for j in np.flatnonzero(near[i])
+                ),
+                *by_output([_FAR if missed else "" for missed in far[i].tolist()], self.outputs, "far"),
                 *odd.get(i, ()),
                 *sampling.get(i, ()),
                 *self.fixed,
@@ -270,35 +283,28 @@ class RowWarnings:
         down, up = self.crossings.distances(rows, cells)
         return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
 
-    def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[str]:
+    def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[RowWarning]:
         for j in columns[:_LISTED]:
             value, low, high = number_texts([row[j], self.low[j], self.high[j]])
-            yield (
+            yield RowWarning(
                 f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
-                "it is explained as if it lay in the outermost bin"
+                "it is explained as if it lay in the outermost bin",
+                "outside",
             )
         if len(columns) > _LISTED:
             others = ", ".join(self.names[j] for j in columns[_LISTED:])
-            yield f"{len(columns) - _LISTED} more columns lie outside the background's range: {others}"
+            more = len(columns) - _LISTED
+            yield RowWarning(f"{more} more columns lie outside the background's range: {others}", "outside")
 
 
 def _far(fitted: Fitted, predictions: Floats) -> Bools:
-    """Rows (n,) where the surrogate misses the prediction by more than its coefficients together."""
+    """Where the surrogate misses the prediction by more than its coefficients together, (n, k)."""
     n = len(predictions)
     missed = np.abs(predictions - fitted.at_instance).reshape(n, -1)
     reach = np.abs(fitted.surrogate.coef).reshape(n, fitted.surrogate.coef.shape[1], -1).sum(axis=1)
     size = np.maximum(np.abs(predictions), np.abs(fitted.at_instance)).reshape(n, -1)
-    far = (missed > reach) & (missed > ROUNDING * size)  # a model that does not vary is met but for rounding
-    return np.asarray(far.any(axis=1) & (reach > 0).any(axis=1))
-
-
-def _poor(fitted: Fitted) -> Bools:
-    """Rows (n,) whose R² was estimated, and is poor in every output."""
-    n = len(fitted.moments.calls)
-    if fitted.sampled is None:
-        return np.zeros(n, dtype=np.bool_)
-    upper = fitted.surrogate.fidelity + _SURE * fitted.sampled.fidelity_errors
-    return np.asarray((upper.reshape(n, -1) < POOR).all(axis=1))
+    # a model that does not vary is met but for rounding
+    return np.asarray((missed > reach) & (missed > ROUNDING * size) & (reach > 0))
 
 
 # -- predictions --------------------------------------------------------------------------------------------
@@ -307,16 +313,19 @@ def _poor(fitted: Fitted) -> Bools:
 _PROBABILITY = 1e-3
 
 
-def odd_probabilities(predictions: Floats) -> dict[int, tuple[str, ...]]:
+def odd_probabilities(predictions: Floats) -> dict[int, tuple[RowWarning, ...]]:
     """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
     if predictions.ndim == 1 or predictions.shape[1] < 2:
         return {}
     are_shares, total = _shares(predictions)
-    odd = are_shares & (np.abs(total - 1) > _PROBABILITY)
+    odd, count = are_shares & (np.abs(total - 1) > _PROBABILITY), predictions.shape[1]
     return {
         int(i): (
-            f"the model's {predictions.shape[1]} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
-            "probabilities of classes would add up to 1. They are explained as they are; check the model",
+            RowWarning(
+                f"the model's {count} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
+                "probabilities of classes would add up to 1. They are explained as they are; check the model",
+                "probabilities",
+            ),
         )
         for i in np.flatnonzero(odd)
     }
@@ -333,36 +342,48 @@ _THRESHOLDS = {"predict_proba": 0.5, "decision_function": 0.0}
 
 
 def misleading_surrogates(
-    predictions: Floats, surrogates: Floats, method: str, outputs: Sequence[str]
-) -> dict[int, tuple[str, ...]]:
+    predictions: Floats,
+    surrogates: Floats,
+    method: str,
+    outputs: Sequence[str],
+    *,
+    threshold: float | None = None,
+) -> dict[int, tuple[RowWarning, ...]]:
     """Warn of rows where the surrogate is on the other side of a decision, or is no probability.
 
-    Predictions and surrogates are (n,) or (n, k), ``method`` is the model's that answered.
+    Predictions and surrogates are (n,) or (n, k), ``method`` is the model's that answered. Its answers have a
+    usual threshold, if none is given.
     """
     n = len(predictions)
     f, g = predictions.reshape(n, -1), surrogates.reshape(n, -1)
-    threshold, rows = _THRESHOLDS.get(method), np.ones(n, dtype=np.bool_)
-    if threshold is None and f.shape[1] > 1:
+    are_probabilities = np.full(n, method == "predict_proba")
+    if method not in _THRESHOLDS and f.shape[1] > 1:
         # of a function, whose rows may be probabilities: each row by itself, whatever the others are
         are_shares, total = _shares(f)
-        threshold, rows = _THRESHOLDS["predict_proba"], are_shares & (np.abs(total - 1) < _PROBABILITY)
-    if threshold is None:
-        return {}
-    are_probabilities = threshold > 0.0
-    # one of two classes says it all
-    shown = slice(1, 2) if are_probabilities and f.shape[1] == 2 else slice(None)
-    f, g, names = f[:, shown], g[:, shown], list(outputs)[shown]
-    across = rows[:, None] & ((f - threshold) * (g - threshold) < 0)
-    beyond = rows[:, None] & are_probabilities & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
+        are_probabilities = are_shares & (np.abs(total - 1) < _PROBABILITY)
+    usual = np.where(are_probabilities, _THRESHOLDS["predict_proba"], _THRESHOLDS.get(method, np.nan))
+    limits = usual if threshold is None else np.full(n, threshold)
+    across = (f - limits[:, None]) * (g - limits[:, None]) < 0
+    beyond = are_probabilities[:, None] & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
+    if is_pair := f.shape[1] == 2:
+        # one of two classes says it all
+        across[are_probabilities, 0] = beyond[are_probabilities, 0] = False
 
-    def sentence(i: int, k: int) -> str:
-        if not (across[i, k] or beyond[i, k]):
-            return ""
-        what = f"the other side of {threshold:g}" if across[i, k] else "no probability"
-        return f"LIME's surrogate says {number(g[i, k], 3)} where the model says {number(f[i, k], 3)}: {what}"
+    def warnings(i: int) -> Iterator[RowWarning]:
+        first = 1 if is_pair and are_probabilities[i] else 0
+        says = [
+            f"LIME's surrogate says {number(surrogate, 3)} where the model says {number(prediction, 3)}"
+            for surrogate, prediction in zip(g[i].tolist(), f[i].tolist(), strict=True)
+        ]
+        for wrong, what, code in (
+            (across[i], f"the other side of {limits[i]:g}", "other side"),
+            (beyond[i] & ~across[i], "no probability", "no probability"),
+        ):
+            sentences = [f"{said}: {what}" if is_so else "" for said, is_so in zip(says, wrong, strict=True)]
+            yield from by_output(sentences[first:], outputs[first:], code)
 
     warned = np.flatnonzero((across | beyond).any(axis=1)).tolist()
-    return {i: _by_output([sentence(i, k) for k in range(len(names))], names) for i in warned}
+    return {i: tuple(warnings(i)) for i in warned}
 
 
 # -- samples -------------------------------------------------------------------------------------------------
@@ -393,7 +414,7 @@ def sampling_warnings(
     *,
     sampling: Sampling,
     kind: SampleKind = PERTURBED,
-) -> dict[int, tuple[str, ...]]:
+) -> dict[int, tuple[RowWarning, ...]]:
     rows = (_SampledRow(fitted, i, names, outputs, sampling, kind) for i in range(len(fitted.moments.calls)))
     warnings = {i: tuple(row.warnings()) for i, row in enumerate(rows)}
     return {i: texts for i, texts in warnings.items() if texts}
@@ -401,8 +422,8 @@ def sampling_warnings(
 
 def unchanged_answers(
     fitted: Fitted, unlike: Ints, predictions: Floats, outputs: Sequence[str], kind: SampleKind
-) -> tuple[str, ...]:
-    """A sentence for outputs of one input (1, ...) that are alike in all rows that were enumerated.
+) -> tuple[RowWarning, ...]:
+    """Warnings about outputs of one input (1, ...) that are alike in all rows that were enumerated.
 
     ``unlike`` rows have another answer than most.
     """
@@ -418,24 +439,13 @@ def unchanged_answers(
         f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
         "so that all coefficients are 0: take fewer, larger features"
     )
-    return _by_output(
+    return by_output(
         [
             everywhere if rows == 0 else elsewhere if rows == 1 and alone else ""
             for rows, alone in zip(unlike.ravel().tolist(), weightless.tolist(), strict=True)
         ],
         outputs,
-    )
-
-
-def _by_output(sentences: Sequence[str], outputs: Sequence[str]) -> tuple[str, ...]:
-    """Sentences about outputs, "" for none; outputs with the same one share it."""
-    owners: dict[str, list[str]] = {}
-    for sentence, output in zip(sentences, outputs, strict=True):
-        if sentence:
-            owners.setdefault(sentence, []).append(output)
-    return tuple(
-        f"{sentence} (output {', '.join(its)})" if len(outputs) > 1 else sentence
-        for sentence, its in owners.items()
+        "unchanged",
     )
 
 
@@ -448,10 +458,10 @@ class _SampledRow:
     sampling: Sampling
     kind: SampleKind
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[RowWarning]:
         refusal = self.fitted.refusals.get(self.row, "")
         if refusal:
-            yield f"{SAMPLED_ALONE}: {refusal}"
+            yield RowWarning(f"{SAMPLED_ALONE}: {refusal}", "sampled")
         yield from self._shortfall()
         yield from self._few_rows()
         yield from self._rare()
@@ -468,48 +478,55 @@ class _SampledRow:
         """Answers of the model that the row rests on, shared with other rows or its own."""
         return int(self.fitted.moments.calls[self.row] + self.fitted.moments.shared[self.row])
 
-    def _shortfall(self) -> Iterator[str]:
+    def _shortfall(self) -> Iterator[RowWarning]:
         calls, sampling, excess = self._answers, self.sampling, float(self._sample.excess[self.row])
         if sampling.tolerance is not None and excess > 1:
             needed = f"; about {calls * excess**2:,.0f} would be needed: {self.kind.more}"
-            yield (
+            yield RowWarning(
                 f"the tolerance is not met: after the model's answers to {calls:,} {self.kind.rows} the "
-                f"largest error is {excess:.3g} times what is allowed{needed if np.isfinite(excess) else ''}"
+                f"largest error is {excess:.3g} times what is allowed{needed if np.isfinite(excess) else ''}",
+                "tolerance",
             )
         elif self.fitted.moments.cut_short[self.row]:
             most = sampling.max_shared if self.fitted.moments.shared[self.row] else sampling.max_calls
-            yield f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on"
+            yield RowWarning(
+                f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",
+                "cut short",
+            )
 
-    def _few_rows(self) -> Iterator[str]:
+    def _few_rows(self) -> Iterator[RowWarning]:
         """Hardly any row of the sample counts, or features change together in all that do."""
         effective = float(self._sample.effective[self.row])
         if effective < FEW_ROWS * (len(self.names) + 1):
-            yield (
+            yield RowWarning(
                 f"only about {effective:.0f} {self.kind.rows} count around this row, for {len(self.names)} "
-                f"coefficients: {self.kind.more}, or widen the bandwidth"
+                f"coefficients: {self.kind.more}, or widen the bandwidth",
+                "few rows",
             )
         together = np.flatnonzero(self._sample.collinear[self.row]).tolist()
         if together:
-            yield (
+            yield RowWarning(
                 f"{', '.join(self.names[j] for j in together)}: collinear, their conditions change together "
-                "in all rows that count; the coefficients of least norm are shown, and others fit as well"
+                "in all rows that count; the coefficients of least norm are shown, and others fit as well",
+                "collinear",
             )
 
-    def _rare(self) -> Iterator[str]:
+    def _rare(self) -> Iterator[RowWarning]:
         sample, i = self._sample, self.row
         numbers = zip(sample.unlike[i].ravel(), sample.carriers[i].ravel(), strict=True)
         few = [_few(int(unlike), float(carriers), self._answers, self.kind) for unlike, carriers in numbers]
-        yield from _by_output(few, self.outputs)
+        yield from by_output(few, self.outputs, "errors")
 
-    def _unseen(self) -> Iterator[str]:
+    def _unseen(self) -> Iterator[RowWarning]:
         """Features hardly changed in the sample of outputs whose answers differ."""
         errors = self.fitted.surrogate.standard_errors[self.row].reshape(len(self.names), -1)
         blind = np.isinf(errors)[:, self._differ].any(axis=1)
         if blind.any():
             unchanged = ", ".join(self.names[j] for j in np.flatnonzero(blind).tolist())
-            yield (
+            yield RowWarning(
                 f"{unchanged}: hardly changed in the sample; the coefficient is {self.kind.undetermined}, "
-                f"and its error cannot be estimated: {self.kind.more}"
+                f"and its error cannot be estimated: {self.kind.more}",
+                "hardly changed",
             )
 
     @property
@@ -517,7 +534,7 @@ class _SampledRow:
         """Which outputs had answers that differ, (k,)."""
         return np.asarray(self._sample.unlike[self.row].reshape(-1) > 0)
 
-    def _ties(self) -> Iterator[str]:
+    def _ties(self) -> Iterator[RowWarning]:
         values, errors = (
             numbers[self.row].reshape(len(self.names), -1)
             for numbers in (self.fitted.surrogate.coef, self.fitted.surrogate.standard_errors)
@@ -527,9 +544,10 @@ class _SampledRow:
             if tied := _tied(values[:, k], errors[:, k]):
                 pairs = "; ".join(f"{self.names[a]} and {self.names[b]}" for a, b in tied)
                 sentences[k] = (
-                    f"the order is not certain, coefficients are equal within their errors: {pairs}"
+                    "the order of LIME's coefficients is not certain, they are equal within their errors: "
+                    f"{pairs}"
                 )
-        yield from _by_output(sentences, self.outputs)
+        yield from by_output(sentences, self.outputs, "order")
 
 
 def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:

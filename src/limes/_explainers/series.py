@@ -72,7 +72,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         ν > 0, infinity allowed.
     output, top, labels, link
         As for :class:`limes.ImageExplainer`.
-    ridge, method, tolerance, max_calls, control, rng, batch_size, retry, contributions
+    ridge, method, tolerance, max_calls, control, rng, batch_size, retry, contributions, threshold
         As for :class:`limes.TextExplainer`.
 
     Raises

@@ -31,6 +31,7 @@ from limes._expectations.sampled import RepeatedExpectation, SampledExpectation
 from limes._expectations.variance import link_variance
 from limes._expectations.weighted_rows import PairEffect, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
+from limes._explanation.row_warning import RowWarning
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import Form, Reducible, Sum
@@ -75,17 +76,18 @@ def fields_of_all(fields: Mapping[str, Any], changes: Bools) -> dict[str, Any]:
     return {**fields, **merged}
 
 
-def identification_warning(names: Sequence[str], changes: Bools, advice: str) -> tuple[str, ...]:
+def identification_warning(names: Sequence[str], changes: Bools, advice: str) -> tuple[RowWarning, ...]:
     """Warn of features that are the same hidden as shown."""
     same = [names[j] for j in np.flatnonzero(~changes).tolist()]
     if not same:
         return ()
     one = len(same) == 1
-    return (
+    text = (
         f"{enumerate_names(same, _MOST_NAMED)}: the input stays the same when "
         f"{'this feature is' if one else 'these features are'} hidden, so that the "
-        f"{'coefficient is' if one else 'coefficients are'} unknown; {advice}",
+        f"{'coefficient is' if one else 'coefficients are'} unknown; {advice}"
     )
+    return (RowWarning(text, "hidden alike"),)
 
 
 class SubsetFits:

@@ -102,6 +102,10 @@ class TabularExplainer(Described):
         those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
         once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
         up to ``max_calls`` times a row, beside the calls for coefficients.
+    threshold
+        Where a decision is made, in the output's units: rows are warned of where the surrogate lies on the
+        other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0 for
+        margins.
     control
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"

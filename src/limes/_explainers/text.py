@@ -82,7 +82,7 @@ class TextExplainer(MaskedExplainer[Document]):
         label, or a list of labels.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
-    method, tolerance, max_calls, rng, batch_size, retry, contributions
+    method, tolerance, max_calls, rng, batch_size, retry, contributions, threshold
         As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
         and explained exactly, where they are no more than ``max_calls``.
     control

@@ -21,6 +21,8 @@ from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fit import Fit, account_at, left_to_fit
 from limes._explanation.plain import PLAIN, plain_cell, plain_cells, plain_fact
+from limes._explanation.record import record_of_warnings
+from limes._explanation.row_warning import RowWarning, of_outputs
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     by_size,
@@ -73,8 +75,12 @@ class Explanation(Page):
     method : "exact" or "sampled"
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
-    calls, row_converged, row_warnings : (n,), (n,), n tuples of texts
-        Model calls for this row alone; whether it is exact or accurate, see ``converged``; its warnings.
+    calls, row_converged : (n,)
+        Model calls for this row alone; whether it is exact or accurate, see ``converged``.
+    row_warnings : n tuples of texts
+        Warnings about each row, which all media show. A warning has a ``code``, one of
+        ``limes._explanation.row_warning.CODES``, and the names of the ``outputs`` that it is about, none for
+        all. Those that need R² are added when they are first read.
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
@@ -156,7 +162,7 @@ class Explanation(Page):
     reason: str = ""
     calls: Ints
     row_converged: Bools
-    row_warnings: tuple[tuple[str, ...], ...]
+    row_warnings: tuple[tuple[RowWarning, ...], ...] = record_of_warnings()
     shares: Floats | None = None
     surrogate_errors: Floats | None = None
     fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
@@ -347,6 +353,9 @@ class Explanation(Page):
                 stored[name] = _entries_at(stored[name], [positions[letter] for letter in axes])
         if stored["controls"] and not any(stored["controls"]):  # the exact rows among sampled ones
             stored |= {**dict.fromkeys(_OF_SAMPLES), "method": "exact", "reason": ""}
+        if several:
+            names = set(stored["output_names"])
+            stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
         return type(self)(**stored, explainer=self.explainer, fit=fit)
 
@@ -681,7 +690,7 @@ def _validated(stored: Mapping[str, Any]) -> dict[str, Any]:
         "feature_names": _texts("feature_names", stored["feature_names"], d),
         "output_names": outputs,
         "conditions": _text_rows("conditions", stored["conditions"], n, d),
-        "row_warnings": _text_rows("row_warnings", stored["row_warnings"], n, None),
+        "row_warnings": _warning_rows(stored["row_warnings"], n),
         "controls": None if controls is None else _texts("controls", controls, n),
         "provenance": facts,
     }
@@ -745,6 +754,18 @@ def _text_rows(name: str, value: Any, n: int, length: int | None) -> tuple[tuple
         row: _texts(f"{name}[{i}]", rows[i], length) for row, i in sorted(first.items(), key=itemgetter(1))
     }
     return tuple(map(texts.__getitem__, identities))
+
+
+def _warning_rows(value: Any, n: int) -> tuple[tuple[RowWarning, ...], ...]:
+    rows = _entries("row_warnings", value, n)
+    if all(type(row) is tuple and set(map(type, row)) <= {RowWarning} for row in rows):
+        return rows
+    # texts of no known kind
+    texts = _text_rows("row_warnings", rows, n, None)
+    return tuple(
+        tuple(w if isinstance(w, RowWarning) else RowWarning(text) for w, text in zip(row, its, strict=True))
+        for row, its in zip(rows, texts, strict=True)
+    )
 
 
 def _texts(name: str, value: Any, length: int | None) -> tuple[str, ...]:

@@ -338,6 +338,14 @@ class Fit:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
         return self._stacked([fit.r_squared for fit in self.make().additive(self.rows.tolist())])
 
+    def additive_at(self, places: Sequence[int]) -> Iterator[tuple[Floats, Floats]]:
+        """The same of some rows and the chosen outputs, (k,) each."""
+        for start in range(0, len(places), ROWS_TOGETHER):
+            rows = self.rows[list(places[start : start + ROWS_TOGETHER])].tolist()
+            for fit in self.make().additive(rows):
+                value, error = fit.r_squared
+                yield value[self.outputs], error[self.outputs]
+
     def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.
 
@@ -495,8 +503,8 @@ def additive_at(explanation: Any, row: int, output: int) -> float:
     fit = explanation.fit
     if fit is None or not (fit.has_curves and fit.is_quick):
         return float("nan")
-    ((values, _),) = (each.r_squared for each in fit.make().additive([int(fit.rows[row])]))
-    return float(values[fit.outputs[output]])
+    ((values, _),) = fit.additive_at([row])
+    return float(values[output])
 
 
 def left_to_fit() -> Any:

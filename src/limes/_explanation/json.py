@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from limes._explanation.row_warning import RowWarning
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -36,12 +37,15 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _HEAD = ("format", "version", "shape")
 # Fields that files of earlier versions of limes do not have
 _LATER = {"shared_calls", "effective_rows", "account"}
+# Codes and outputs of the texts in "row_warnings", row by row; earlier versions have none
+_KINDS = "row_warning_kinds"
 _DEEPEST = 50
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
     head = {"format": FORMAT, "version": VERSION, "shape": list(fields["values"].shape)}
     body = {name: jsonable(value) for name, value in fields.items()}
+    body[_KINDS] = [[[w.code, *w.outputs] for w in row] for row in fields["row_warnings"]]
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
@@ -56,7 +60,7 @@ def loads(text_or_path: str | Path, names: tuple[str, ...], axes: Mapping[str, s
             f"{where} has version {content.get('version')!r} of its format, this limes reads "
             f"version {VERSION}; use the limes that wrote it, or write it again"
         )
-    present, required = {*content, *_LATER}, {*_HEAD, *names}
+    present, required = {*content, *_LATER} - {_KINDS}, {*_HEAD, *names}
     if present != required:
         raise InputError(
             f"{where} lacks the fields {sorted(required - present)} and has the unknown fields "
@@ -67,11 +71,22 @@ def loads(text_or_path: str | Path, names: tuple[str, ...], axes: Mapping[str, s
         raise InputError(f"{where} is damaged: its shape is {shape!r}; write it again")
     try:
         _check_depth(content)
+        content["row_warnings"] = _warnings(content["row_warnings"], content.get(_KINDS))
         return {
             name: _shaped(name, content[name], shape, axes.get(name, "")) for name in names if name in content
         }
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
+
+
+def _warnings(texts: list[list[str]], kinds: list[list[list[str]]] | None) -> Any:
+    """Texts with the code and the outputs of each, row by row, if they are known."""
+    if kinds is None:
+        return texts
+    return [
+        tuple(RowWarning(text, code, outputs) for text, (code, *outputs) in zip(row, its, strict=True))
+        for row, its in zip(texts, kinds, strict=True)
+    ]
 
 
 def jsonable(value: Any) -> Any:

@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from limes._arrays import Floats
     from limes._explanation import Explanation
     from limes._explanation.contributions import Contributions
+    from limes._explanation.row_warning import RowWarning
 
 # Where the model has the base, to which contributions are added
 AROUND = "on average around the row"
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
-# R² below the first is a warning, below the second a sentence
-POOR_FIT, PARTIAL_FIT = 0.25, 0.5
+# R² below it is worth a sentence
+PARTIAL_FIT = 0.5
 # Standard errors by which a sampled number must pass a threshold
 SURE = 2.0
 # Smaller shares would be written as 0 %
@@ -127,7 +128,7 @@ class OutputView:
     lines: tuple[Line, ...]
     omitted: int  # features without a line
     sampled: bool
-    is_rule: bool  # a rule has no diagnosis
+    is_rule: bool  # whose certificate says how well it fits
     base: float | None  # to which the contributions are added; None without an account
     is_whole: bool  # whether contributions of all features are there
     additive: Callable[[], float]  # R² of whole effects; it may take a while
@@ -142,16 +143,12 @@ class OutputView:
 
     @property
     def r2(self) -> str:
-        """R², with its error if it is sampled; "" where it was not computed."""
-        return estimate_text(*self._fit) if np.isfinite(self.fidelity) else ""
+        """R² with two digits; "" where it was not computed."""
+        return f"{self.fidelity:.2f}" if np.isfinite(self.fidelity) else ""
 
     @property
     def remark(self) -> str:
-        return fit_remark(*self._fit, can_diagnose=not self.is_rule)
-
-    @property
-    def fits_poorly(self) -> bool:
-        return is_poor(*self._fit)
+        return "" if self.is_rule else fit_remark(*self._fit)
 
     @property
     def headline(self) -> str:
@@ -177,7 +174,7 @@ class OutputView:
         return [
             ("prediction", number(self.prediction)),
             ("surrogate", number(self.surrogate)),
-            *([("R²", self.r2)] if self.r2 else []),
+            *([("R²", estimate_text(*self._fit))] if self.r2 else []),
             ("not captured at the row", difference(self.prediction - self.surrogate)),
             ("intercept", number(self.intercept)),
         ]
@@ -276,7 +273,8 @@ def view_row(
         outputs=tuple(
             _view_output(explanation, row, k, max_features, account) for k in shown_outputs(explanation, row)
         ),
-        warnings=row_warnings(explanation, row),
+        # no other row's are completed
+        warnings=warnings_of(explanation, row, explanation[row].row_warnings[0]),
         rule=headlined_rule(facts) if facts else "",
         certificate=tuple(certificate_sentences(facts)) if facts else (),
         account=account,
@@ -444,17 +442,12 @@ def _is_bare(name: str) -> bool:
     return True
 
 
-def row_warnings(explanation: Explanation, row: int) -> tuple[str, ...]:
-    """Return the warnings of a row, with one that errors are larger than agreed where no other states it."""
-    warnings = tuple(one_line(warning) for warning in explanation.row_warnings[row])
-    if warnings or explanation.row_converged[row] or np.isnan(explanation.standard_errors[row]).all():
-        return warnings
-    shared = 0 if explanation.shared_calls is None else explanation.shared_calls[row]
-    calls = int(explanation.calls[row] + shared)
-    spent = f" with {count(calls, 'model call')}" if calls else ""
-    joint = explanation.provenance.get("law") == "joint"
-    more = "use a larger background" if joint else "pass a larger max_calls"
-    return (f"Standard errors did not reach {accuracy(explanation)}{spent}: {more}.",)
+def warnings_of(explanation: Explanation, row: int, record: Sequence[RowWarning]) -> tuple[str, ...]:
+    """Return the texts of a row's record, without the name of the output where only one is shown."""
+    shown = [explanation.output_names[k] for k in shown_outputs(explanation, row)]
+    return tuple(
+        one_line(w.sentence if len(shown) == 1 and shown[0] in w.outputs else w) for w in record
+    )
 
 
 def accuracy(explanation: Explanation) -> str:
@@ -522,23 +515,15 @@ def meaning(explanation: Explanation) -> str:
     return one_line(str(explanation.provenance.get("meaning", MEANING)))
 
 
-def fit_remark(fidelity: float, error: float = 0.0, *, can_diagnose: bool = True) -> str:
+def fit_remark(fidelity: float, error: float = 0.0) -> str:
     """Return how much the surrogate captures, as a sentence, where that is surely less than half."""
     if not fidelity + SURE * error < PARTIAL_FIT:
         return ""
     share = f"{max(fidelity, 0.0):.0%}" if fidelity >= _LEAST else "nothing"
-    captured = f"The surrogate captures {share} of how the model varies around this row"
-    if not is_poor(fidelity, error):
-        return f"{captured}; the rest is in none of its coefficients."
-    advice = " limes.diagnose(explanation) shows what they miss." if can_diagnose else ""
     return (
-        f"{captured}: its coefficients are averages over the neighbourhood, and do not describe the model "
-        f"there.{advice}"
+        f"The surrogate captures {share} of how the model varies around this row: a coefficient compares "
+        "what the row has with all else, one number for a whole curve."
     )
-
-
-def is_poor(fidelity: float, error: float = 0.0) -> bool:
-    return fidelity + SURE * error < POOR_FIT
 
 
 def one_line_summary(explanation: Explanation) -> str:

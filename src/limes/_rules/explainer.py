@@ -12,7 +12,7 @@ from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._checks import check_choice, check_count, check_probability, check_size, refuse_unknown
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import compute_each, interrupted, reason_of
+from limes._explainers.results import compute_each, interrupted, reason_of, repetitions
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
@@ -46,7 +46,6 @@ from limes.models._calling.caller import (
     OneOutput,
     Retry,
     few_inputs,
-    repetition_warnings,
     spread_of_answers,
 )
 from limes.models._calling.outputs import behind_method, resolve
@@ -426,7 +425,7 @@ class SparseExplainer(Described):
         ]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
-        repetition = repetition_warnings(self._spread_of_answers(model, rows.shape[1]))
+        repetition = repetitions(self._spread_of_answers(model, rows.shape[1]))
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         return Explanation(
             values=values,

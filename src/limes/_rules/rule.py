@@ -21,7 +21,8 @@ import numpy as np
 from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.moments import REFUSED
-from limes._explainers.results import POOR, SAMPLED_ALONE
+from limes._explainers.results import SAMPLED_ALONE
+from limes._explanation.row_warning import RowWarning
 from limes._explanation.rules import Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood
@@ -44,6 +45,8 @@ from limes._rules.solvers import SOLVERS
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1
+# An R² below it says little
+_POOR = 0.1
 # How often Γ is estimated, the last time with the explanation so far as its control
 _ROUNDS = 2
 
@@ -448,9 +451,9 @@ def _r2(error: float, answers: Floats) -> float:
     return float(r_squared(variance - error, variance, size)[0])
 
 
-def rule_warnings(rule: EvaluatedRule) -> tuple[str, ...]:
+def rule_warnings(rule: EvaluatedRule) -> tuple[RowWarning, ...]:
     config = rule.problem.config
-    warnings, span = list(_rule_sample_warnings(rule)), rule.problem.span
+    warnings, span = list[str](), rule.problem.span
     if rule.excess > 0.0:
         warnings.append(
             f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
@@ -489,20 +492,21 @@ def rule_warnings(rule: EvaluatedRule) -> tuple[str, ...]:
             f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
             "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
         )
-    if 0.0 <= rule.r2 < POOR:
+    if 0.0 <= rule.r2 < _POOR:
         warnings.append(
             f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around a row; "
             "raise k"
         )
-    return tuple(warnings)
+    return (*_rule_sample_warnings(rule), *(RowWarning(text, "rule") for text in warnings))
 
 
-def _rule_sample_warnings(rule: EvaluatedRule) -> Iterator[str]:
+def _rule_sample_warnings(rule: EvaluatedRule) -> Iterator[RowWarning]:
     if rule.refusal:
-        yield f"{SAMPLED_ALONE}: {rule.refusal}"
+        yield RowWarning(f"{SAMPLED_ALONE}: {rule.refusal}", "sampled")
     fresh = rule.problem.fresh.values
     if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
-        yield (
+        yield RowWarning(
             f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
-            "it receives what is explained"
+            "it receives what is explained",
+            "unchanged",
         )

@@ -198,7 +198,6 @@ def _row(explanation: Explanation, row: int, account: Contributions | None) -> d
     reason = f"; largest: {line.condition if largest.base is None else line.holds}" if line else ""
     return {
         "view": view,
-        "poor": any(output.base is None and output.fits_poorly for output in view.outputs),
         "summary": f"prediction {number(largest.prediction)}{named}{fit}{reason}",
         "outputs": [
             {

@@ -46,16 +46,15 @@ from limes._explanation.view import (
     fit_remark,
     headlined_rule,
     in_differences,
-    is_poor,
     meaning,
     method_line,
     output_title,
     row_label,
-    row_warnings,
     shown_outputs,
     slope_deviations,
     slope_facts,
     view_row,
+    warnings_of,
     what_holds,
     where_base_is,
     with_outputs,
@@ -224,7 +223,9 @@ class _Content:
             **self._slopes(),
             "remarks": self._remarks(outputs),
             "account": self._account(outputs, few),
-            "warnings": self.packer.coded_lists([row_warnings(e, i) for i in range(len(e))]),
+            "warnings": self.packer.coded_lists(
+                [warnings_of(e, i, record) for i, record in enumerate(e.row_warnings)]
+            ),
             "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
             "data": [self._column(j) for j in range(len(e.feature_names))],
             "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None),
@@ -311,10 +312,7 @@ class _Content:
         fidelity, errors = (
             with_outputs(array, e)[:, outputs].T.ravel().tolist() for array in (e.fidelity, e.fidelity_errors)
         )
-        return self.packer.coded(
-            (fit_remark(r2, error, can_diagnose=False), is_poor(r2, error))
-            for r2, error in zip(fidelity, errors, strict=True)
-        )
+        return self.packer.coded(fit_remark(r2, error) for r2, error in zip(fidelity, errors, strict=True))
 
     def _column(self, j: int) -> dict[str, Any]:
         """Return the values of a column: as numbers, or as texts, each once."""

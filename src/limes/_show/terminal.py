@@ -337,10 +337,8 @@ def _what_it_is(outputs: list[OutputView]) -> str:
 def _fit_line(output: OutputView, named: str) -> Iterator[Text]:
     if output.base is not None:
         yield Text(f"{named}{output.surrogate_line}", style="dim")
-    elif output.fits_poorly:
-        yield Text(f"! {named}{output.remark}", style="bold yellow")
     elif output.remark:
-        yield Text(f"{named}{output.remark}")
+        yield Text(f"{named}{output.remark}", style="dim")
 
 
 # -- whole effects -------------------------------------------------------------------------------------------

@@ -39,11 +39,12 @@ from limes._explainers.reading import (
     product_rows,
     shuffled,
 )
-from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, sampling_warnings
+from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
+from limes._explanation.row_warning import RowWarning
 from limes._explanation.wording import cell
 from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of
@@ -58,7 +59,6 @@ from limes.models._calling.caller import (
     ModelCaller,
     RowwisePredictions,
     few_inputs,
-    repetition_warnings,
     spread_of_answers,
 )
 from limes.models._calling.outputs import (
@@ -343,8 +343,9 @@ class TabularModel:
             adds_up=add_up_to_one(self.model, resolve(self.model, self.options.output)),
             method=reading.output.method or "call",
             outputs=reading.outputs,
+            threshold=self.options.sampling.threshold,
         )
-        return replace(learnt, fixed=repetition_warnings(self.bound.reading.spread) + learnt.fixed)
+        return replace(learnt, fixed=repetitions(self.bound.reading.spread) + learnt.fixed)
 
     def warnings_of(
         self,
@@ -352,7 +353,7 @@ class TabularModel:
         cells: Ints,
         fitted: Fitted,
         predictions: Floats,
-    ) -> tuple[tuple[str, ...], ...]:
+    ) -> tuple[tuple[RowWarning, ...], ...]:
         if not self.warns:
             return ((),) * len(rows)
         of_samples = {}
@@ -362,8 +363,9 @@ class TabularModel:
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
-        remark = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
-        return tuple((remark, *texts) for texts in warnings) if remark else warnings
+        text = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
+        remark = RowWarning(text, "labels")
+        return tuple((remark, *others) for others in warnings) if text else warnings
 
     @cached_property
     def _replaced(self) -> str:
@@ -496,9 +498,15 @@ class BoundModel:
             raise InputError("the model was fitted again since this explanation: explain the rows again")
 
     def predict_all(self, rows: Floats) -> Floats:
-        if len(rows) <= _BATCH:
-            return self.predict(rows)
-        return np.concatenate([self.predict(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)])
+        batches = [self.predict(rows[i : i + _BATCH]) for i in range(0, max(len(rows), 1), _BATCH)]
+        answers = batches[0] if len(batches) == 1 else np.concatenate(batches)
+        bad = np.flatnonzero(~np.isfinite(answers.reshape(len(rows), -1)).all(axis=1))
+        if bad.size:  # a form's: the model itself may refuse the row
+            raise ModelError(
+                f"the model has no finite answer at row {bad[0]}, but {answers[bad[0]]}: a value there may be "
+                "one that it does not take"
+            )
+        return answers
 
 
 def _read(model: Any, output: Any, table: Table) -> Reading:

@@ -15,11 +15,8 @@ function comparison(a, b, state) {
   return [
     el('h2', { tabindex: -1 }, same ? a.model.label(a.i) : 'Two rows', el('small', {}, a.model.outputs[a.k])),
     comparedFacts(sides, names),
-    ...sides.flatMap(({ model, i, k }, side) => {
-      const [remark, poor] = model.remark(i, k);
-      const texts = [...(poor ? [remark] : []), ...model.warningsOf(i)];
-      return texts.map((text) => el('p', { class: 'warning' }, `${names[side]}: ${text}`));
-    }),
+    ...sides.flatMap(({ model, i }, side) => (
+      model.warningsOf(i).map((text) => el('p', { class: 'warning' }, `${names[side]}: ${text}`)))),
     new ComparedCoefficients(sides, names, state).element,
     ...sides.map(({ model, i }, side) => (model.rules.length
       ? el('p', { class: 'rule' }, `${names[side]}: ${model.rules[i][0]}`) : null)),

@@ -124,9 +124,9 @@ class LocalExplanation {
   findingsOf(i) { return this.findings ? this.entriesOf(this.findings.found, i) : []; }
   verdictOf(i) { return this.findings.verdicts.entries[this.array(this.findings.verdicts.codes)[i]]; }
 
-  alarms(i, k) {
+  alarms(i) {
     const found = this.findingsOf(i).filter(([severity]) => severity === 'warning').length;
-    return this.warningsOf(i).length + (this.remark(i, k)[1] && !this.account ? 1 : 0) + found;
+    return this.warningsOf(i).length + found;
   }
 
   /* Coefficients, as bars are long; at a stop of the bandwidths, or those of the explanation for null. */

@@ -26,12 +26,12 @@ class RowList {
         { key: 'change', name: 'change', of: (i) => other.prediction(i, k(i)) - model.prediction(i, k(i)), number: true, sign: true },
       ] : []),
       { key: 'r2', name: 'R²', of: (i) => model.r2(i, k(i)), number: true, text: (i) => model.r2(i, k(i)).toFixed(2) },
-      { key: 'alarms', name: 'warnings', of: (i) => model.alarms(i, k(i)), number: true, text: (i) => this.alarmText(i) },
+      { key: 'alarms', name: 'warnings', of: (i) => model.alarms(i), number: true, text: (i) => this.alarmText(i) },
     ];
   }
 
   alarmText(i) {
-    const alarms = this.model.alarms(i, this.outputAt(i));
+    const alarms = this.model.alarms(i);
     return alarms ? el('span', { class: 'alarm' }, String(alarms)) : '';
   }
 
@@ -76,7 +76,7 @@ class RowList {
     return (!text || model.label(i).toLowerCase().includes(text))
       && within(model.prediction(i, k), low, high)
       && within(model.r2(i, k), r2Low, r2High)
-      && (!alarmed || model.alarms(i, k) > 0);
+      && (!alarmed || model.alarms(i) > 0);
   }
 
   /* Filter and sort again, and show the page. */

@@ -53,8 +53,8 @@ function factsOf(model, i, k) {
 }
 
 function fitRemark(model, i, k) {
-  const [remark, poor] = model.remark(i, k);
-  return remark ? el('p', { class: poor && !model.account ? 'warning' : 'soft' }, remark) : null;
+  const remark = model.remark(i, k);
+  return remark ? el('p', { class: 'soft' }, remark) : null;
 }
 
 /* -- the account of the prediction ------------------------------------------------------------------------- */

@@ -1,0 +1,92 @@
+"""The record of warnings of every row, ``Explanation.row_warnings``, which all media show.
+
+Explainers write it. What follows from the finished explanation is added when the record is first read: that
+errors are larger than agreed, and that single columns say little where the surrogate misses the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from limes._explanation.row_warning import RowWarning, by_output
+from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
+from limes._explanation.wording import count
+
+if TYPE_CHECKING:
+    from limes._explanation import Explanation
+
+Record: TypeAlias = tuple[tuple[RowWarning, ...], ...]
+# Share of the largest bar that a miss of the prediction exceeds where it matters what single columns capture
+_QUARTER = 0.25
+
+
+def completed(explanation: Explanation, record: Record) -> Record:
+    """The record of every row with what the finished explanation adds to it."""
+    combinations = _combinations(explanation)
+    short = [i for i in np.flatnonzero(~explanation.row_converged).tolist() if not record[i]]
+    rows = [*record]
+    for i in {*combinations, *short}:
+        found = combinations.get(i) or _inaccurate(explanation, i)
+        # a selection of rows may have them already
+        rows[i] = tuple({str(w): w for w in (*found, *record[i])}.values())
+    return tuple(rows)
+
+
+def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
+    """Warn that errors are larger than agreed; nothing where there are no errors."""
+    if np.isnan(explanation.standard_errors[row]).all():
+        return ()
+    shared = 0 if explanation.shared_calls is None else explanation.shared_calls[row]
+    calls = int(explanation.calls[row] + shared)
+    spent = f" with {count(calls, 'model call')}" if calls else ""
+    is_joint = explanation.provenance.get("law") == "joint"
+    more = "use a larger background" if is_joint else "pass a larger max_calls"
+    text = f"standard errors did not reach {accuracy(explanation)}{spent}: {more}"
+    return (RowWarning(text, "tolerance"),)
+
+
+def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]:
+    """Warn where whole effects capture little, of models whose effects have a closed form."""
+    fit, n = explanation.fit, len(explanation)
+    if fit is None or not (n and fit.has_curves and fit.is_quick):
+        return {}
+    bars = np.abs(with_outputs(explanation.values, explanation) * bar_units(explanation)[..., None])
+    largest = bars.max(axis=1, initial=0.0)
+    misses = np.abs(with_outputs(explanation.local_errors, explanation)) > _QUARTER * largest
+    rows = np.flatnonzero(misses.any(axis=1)).tolist()
+    found = {}
+    for i, (captured, errors) in zip(rows, fit.additive_at(rows), strict=True):
+        sentences = [""] * len(explanation.output_names)
+        for k in shown_outputs(explanation, i):
+            if misses[i, k] and captured[k] + SURE * errors[k] < PARTIAL_FIT:
+                sentences[k] = (
+                    f"single columns account for {max(captured[k], 0.0):.0%} of how the model varies around "
+                    "the row; the rest is in combinations of columns, which limes.diagnose names"
+                )
+        if any(sentences):
+            found[i] = by_output(sentences, explanation.output_names, "combinations")
+    return found
+
+
+class _RecordOfWarnings:
+    """The field of an explanation that is ``completed`` when it is first read."""
+
+    def __get__(self, explanation: Any, owner: type) -> Any:
+        if explanation is None:
+            return MISSING  # it has no default
+        state = vars(explanation)
+        if not state.get("_is_complete", False):
+            state["row_warnings"] = completed(explanation, state["row_warnings"])
+            state["_is_complete"] = True
+        return state["row_warnings"]
+
+    def __set__(self, explanation: Any, value: Any) -> None:
+        vars(explanation)["row_warnings"] = value
+
+
+def record_of_warnings() -> Any:
+    """A required field of an explanation, which is completed when it is first read."""
+    return _RecordOfWarnings()
