@@ -194,7 +194,7 @@ def test_long_tables_keep_one_thread_in_models_too():
     frame = pd.DataFrame(X, columns=list("abcdef"))
     explainer = limes.TabularExplainer(model, frame, bins=None, max_calls=128, control="none")
     seen.clear()
-    limes.scale.explain_frame(frame[:2], explainer)
+    limes.scale.explain_frame(explainer, frame[:2])
     assert seen == {1}
     assert blas_threads() == {2}
 

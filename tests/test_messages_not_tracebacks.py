@@ -29,13 +29,13 @@ def explainer():
 def test_keys_are_columns_once(explainer):
     for keys, said in (("ab", "pass a list of columns"), (["a", "a"], "name each column once")):
         with pytest.raises(InputError, match=said):
-            explain_frame(FRAME, explainer, keys=keys)
+            explain_frame(explainer, FRAME, keys=keys)
 
 
 def test_columns_named_by_tuples_are_a_message(explainer):
     wide = FRAME.set_axis(pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]), axis=1)
     with pytest.raises(LimesError, match="column"):
-        explain_frame(wide, explainer)
+        explain_frame(explainer, wide)
 
 
 def of_json(explainer, **changes):

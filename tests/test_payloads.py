@@ -145,7 +145,7 @@ def json_again(explanation):
 
 
 def parquet(explainer, X):
-    lines = explain_frame(pa.Table.from_pandas(X.iloc[:2]), explainer, "long")
+    lines = explain_frame(explainer, pa.Table.from_pandas(X.iloc[:2]), "long")
     out = pa.BufferOutputStream()
     pq.write_table(lines, out)
     again = pq.read_table(pa.BufferReader(out.getvalue()))
@@ -158,7 +158,7 @@ def error_lines(names):
     """What long tables, Dask and Spark say of rows that cannot be explained, and pandas' page of it."""
     calm = pd.DataFrame({"a": np.arange(20.0)})
     explainer = limes.TabularExplainer(DecisionTreeRegressor(max_depth=2).fit(calm, calm["a"]), calm)
-    lines = explain_frame(pd.DataFrame({"a": names}, dtype=object), explainer)
+    lines = explain_frame(explainer, pd.DataFrame({"a": names}, dtype=object))
     assert lines["error"].notna().all()
     return terminal("\n".join(lines["error"])) | page(lines[["row", "error"]].to_html())
 
@@ -170,7 +170,7 @@ def messages(explainer, X):
     seen = set()
     for name in X.columns[:: repeats(1, 7)]:
         try:
-            explain_frame(X.drop(columns=name), explainer)
+            explain_frame(explainer, X.drop(columns=name))
         except limes.exceptions.InputError as error:
             seen |= terminal(one_line(str(error)))
     return seen

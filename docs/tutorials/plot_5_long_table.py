@@ -56,7 +56,7 @@ explanation[:2000].plot.beeswarm(max_features=6)
 # ``explain_frame`` returns one line a row, under the row's own name: the prediction, its account, and the
 # coefficients. A row that fails has an error message in its line, and costs no other row.
 rows.iloc[1, 0] = np.inf
-result = limes.scale.explain_frame(rows.iloc[:4], explainer)
+result = limes.scale.explain_frame(explainer, rows.iloc[:4])
 result[["row", "prediction", "base", "contribution_alcohol", "value_alcohol", "error"]]
 
 # %%

@@ -259,7 +259,7 @@ def test_tables_and_categories():
     explainer = limes.TabularExplainer(
         lambda t: (t["city"] == "Oslo") + t["age"].fillna(0) ** 2, X, law="joint"
     )
-    frame = explain_frame(X.iloc[:20], explainer)
+    frame = explain_frame(explainer, X.iloc[:20])
     explanation = explainer(X.iloc[:20])
     np.testing.assert_array_equal(frame["value_age"], explanation.values[:, 1])
     assert frame["error"].isna().all()

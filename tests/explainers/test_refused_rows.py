@@ -5,7 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer
 from tests.oracle import EXACT
 
 import limes
@@ -131,7 +133,7 @@ def test_each_row_keeps_its_method(mixed):
 @pytest.mark.parametrize("layout", ["wide", "long"])
 def test_a_long_table_tells_each_rows_method(mixed, layout):
     explainer, explanation = mixed
-    frame = limes.scale.explain_frame(X, explainer, layout=layout)
+    frame = limes.scale.explain_frame(explainer, X, layout=layout)
     assert frame["error"].isna().all()
     each = len(frame) // len(X)
     assert frame["method"].tolist() == [method for method in explanation.row_methods for _ in range(each)]
@@ -187,3 +189,15 @@ def test_a_rule_is_sampled_around_a_row_that_is_refused(monkeypatch):
     assert explanation.standard_errors[1].any()
     with pytest.raises(ModelError, match="row 3 has no exact expectation: known to 1e-3 only"):
         explainers["exact"](X.iloc[2:5])
+
+
+def test_a_row_that_the_form_has_no_number_for_is_an_error():
+    """The model itself refuses it: Box-Cox takes positive numbers only."""
+    X = np.random.default_rng(0).lognormal(size=(60, 2))
+    model = make_pipeline(PowerTransformer("box-cox"), Ridge()).fit(X, X.sum(axis=1))
+    explainer = limes.TabularExplainer(model, X, law="empirical")
+    assert explainer.method == "exact"
+    with pytest.raises(ModelError, match=r"no finite answer at row 1, but"):
+        explainer([[1.0, 2.0], [0.0, 1.0]])
+    lines = limes.scale.explain_frame(explainer, pd.DataFrame([[1.0, 2.0], [0.0, 1.0]], columns=["x0", "x1"]))
+    assert lines["error"].isna().tolist() == [True, False]

@@ -63,7 +63,7 @@ def test_a_table_of_rules(layout):
     explainer = limes.SparseExplainer(MODEL, k=2, literals=LITERALS)
     frame = X.iloc[:3].copy()
     frame.loc[1, "bmi"] = np.inf
-    result = limes.scale.explain_frame(frame, explainer, layout)
+    result = limes.scale.explain_frame(explainer, frame, layout)
     alone = explainer(X.iloc[[0, 2]])
     by_row = result.groupby("row").first()
     assert by_row["rule"].isna().tolist() == by_row["error"].notna().tolist() == [False, True, False]
@@ -76,4 +76,4 @@ def test_a_table_of_rules(layout):
 def test_a_table_of_rules_about_literals_that_flip_is_refused():
     explainer = limes.SparseExplainer(lambda z: z[:, 0], k=1, literals=LITERALS, neighbourhood="flips")
     with pytest.raises(InputError, match="features are literals"):
-        limes.scale.explain_frame(X, explainer)
+        limes.scale.explain_frame(explainer, X)

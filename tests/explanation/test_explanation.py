@@ -223,6 +223,16 @@ def test_unknown_names_are_told_with_the_nearest(kind):
         explanation(1, 3)[..., "rosa"]
 
 
+def test_rows_have_names():
+    e = explanation(3, ids=["a", "b", 7])
+    assert e["b"].ids == ("b",)
+    assert e[["b", "a"], "bmi"].ids == ("b", "a")
+    assert e[2].ids == (7,)
+    with pytest.raises(UnknownNameError, match=r"no row 'c'.*The rows are 'a', 'b'"):
+        e["c"]
+    assert e.plot.bar("b") is not None
+
+
 @pytest.mark.parametrize(
     ("key", "kind", "message"),
     [
@@ -234,7 +244,7 @@ def test_unknown_names_are_told_with_the_nearest(kind):
         ((0, 0, 0, 0), IndexError, "at most one entry"),
         ((..., ...), IndexError, "at most one"),
         ("bmi", InputError, r"explanation\[:, 'bmi'\]"),
-        (["bmi"], InputError, "Rows have positions"),
+        (["bmi"], UnknownNameError, "rows have positions"),
         (1.5, InputError, "1.5 selects no row"),
         (True, InputError, "True selects no row"),
         ([1.0], InputError, "no position of a row"),

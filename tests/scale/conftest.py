@@ -32,6 +32,6 @@ def explainer(table):
 
 @pytest.fixture(scope="module")
 def whole(table, explainer):
-    result = limes.scale.explain_frame(table[0], explainer)
+    result = limes.scale.explain_frame(explainer, table[0])
     result.insert(1, "id", table[0]["id"].to_numpy())
     return result

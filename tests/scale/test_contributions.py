@@ -42,7 +42,7 @@ def sampled(patients, **options):
 
 
 def by_parts(X, explainer, cuts, **options):
-    frames = [explain_frame(X.iloc[a:b], explainer, **options) for a, b in pairwise([0, *cuts, len(X)])]
+    frames = [explain_frame(explainer, X.iloc[a:b], **options) for a, b in pairwise([0, *cuts, len(X)])]
     return pd.concat(frames, ignore_index=True).drop(columns="row")
 
 
@@ -108,7 +108,7 @@ def test_they_are_those_of_all_coalitions():
     X = X[[*COLUMNS]].round(1)  # few values, which the law enumerates
     tree = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X.to_numpy(), y)
     explainer = limes.TabularExplainer(tree, X.to_numpy(), law="empirical")
-    table = explain_frame(X.iloc[:3].set_axis(explainer.feature_names, axis=1), explainer)
+    table = explain_frame(explainer, X.iloc[:3].set_axis(explainer.feature_names, axis=1))
     for i in range(3):
         row = X.iloc[i].to_numpy()
         expected, _, _ = shapley(game(tree, explainer, row))
@@ -120,7 +120,7 @@ def test_several_outputs_have_a_base_each(layout):
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = X.iloc[:, :3]
     explainer = limes.TabularExplainer(RandomForestClassifier(5, random_state=0).fit(X, y), X)
-    table, said = explain_frame(X, explainer, layout), explainer(X).contributions
+    table, said = explain_frame(explainer, X, layout), explainer(X).contributions
     assert missed(table, layout) < 1e-9
     bases = table["base"].to_numpy().reshape(178, 3, -1)[:, :, 0]
     assert np.allclose(bases, said.base_values, rtol=1e-12)
@@ -136,7 +136,7 @@ def test_a_row_without_an_explanation_has_none(patients):
     broken = X.iloc[:9].astype(object)
     broken.iloc[4, 2] = "heavy"
     for layout in ("wide", "long"):
-        table = explain_frame(broken, explainer, layout, contributions=True)
+        table = explain_frame(explainer, broken, layout, contributions=True)
         bad = table["error"].notna()
         assert table.loc[bad, "row"].tolist() == [4]
         numbers = table.filter(regex="contribution|base")
@@ -155,10 +155,10 @@ def test_rows_without_exact_ones_have_none_unless_they_are_asked_for(patients, m
         return exact(form, expectation, family, x, cells)
 
     monkeypatch.setattr(fits, "exact_contributions", refusing)
-    table = explain_frame(some, explainer)
+    table = explain_frame(explainer, some)
     assert table["error"].isna().all()
     assert np.flatnonzero(table[["base", *SAID]].isna().any(axis=1)).tolist() == [3]
-    table = explain_frame(some, explainer, contributions=True)
+    table = explain_frame(explainer, some, contributions=True)
     assert missed(table) < 1e-9
     assert np.flatnonzero((table[ERRORS] > 0).any(axis=1)).tolist() == [3]
 
@@ -166,19 +166,19 @@ def test_rows_without_exact_ones_have_none_unless_they_are_asked_for(patients, m
 def test_a_budget_that_is_too_small_is_the_error_of_every_row():
     X = load_diabetes(as_frame=True).data
     explainer = limes.TabularExplainer(lambda rows: rows["bmi"], X, max_calls=64)
-    table = explain_frame(X.iloc[:3], explainer, contributions=True)
+    table = explain_frame(explainer, X.iloc[:3], contributions=True)
     assert table["error"].str.contains("max_calls=64 is too few for contributions of 10 columns").all()
-    assert explain_frame(X.iloc[:3], explainer)["error"].isna().all()
+    assert explain_frame(explainer, X.iloc[:3])["error"].isna().all()
 
 
 def test_what_cannot_be_is_refused(patients):
     literals = limes.Literals.fit(patients[0], bins=2)
     rules = limes.SparseExplainer(Ridge().fit(*patients), k=1, literals=literals)
-    assert "base" not in explain_frame(patients[0].iloc[:2], rules)
+    assert "base" not in explain_frame(rules, patients[0].iloc[:2])
     with pytest.raises(InputError, match="a rule has no contributions"):
-        explain_frame(patients[0].iloc[:2], rules, contributions=True)
+        explain_frame(rules, patients[0].iloc[:2], contributions=True)
     with pytest.raises(InputError, match="contributions='yes'"):
-        explain_frame(patients[0].iloc[:2], sampled(patients), contributions="yes")
+        explain_frame(sampled(patients), patients[0].iloc[:2], contributions="yes")
 
 
 def test_names_cannot_meet():
@@ -186,8 +186,8 @@ def test_names_cannot_meet():
         {"x": [0.0, 1.0, 2.0, 3.0], "error_x": [1.0, 0.0, 1.0, 0.0], "contribution_x": 4 * [1.0]}
     )
     explainer = limes.TabularExplainer(Ridge().fit(X, X["x"]), X)
-    table = explain_frame(X, explainer, contributions=True)
-    assert len({*table}) == len([*table]) == 7 + 4 * 3
+    table = explain_frame(explainer, X, contributions=True)
+    assert len({*table}) == len([*table]) == 11 + 4 * 3
 
 
 def test_a_folder_has_one_choice(patients, tmp_path):
@@ -233,7 +233,7 @@ def test_the_joint_law_has_exact_ones_of_what_was_read(patients):
 def test_the_explainers_own_option_is_the_default(patients, option, columns):
     X, y = patients
     explainer = limes.TabularExplainer(Ridge().fit(X, y), X, contributions=option)
-    table = explain_frame(X.iloc[:3], explainer)
+    table = explain_frame(explainer, X.iloc[:3])
     assert [name for name in table if name == "base" or "contribution" in name] == columns
-    assert "base" in explain_frame(X.iloc[:3], explainer, contributions=True)
-    assert "base" not in explain_frame(X.iloc[:3], explainer, contributions=False)
+    assert "base" in explain_frame(explainer, X.iloc[:3], contributions=True)
+    assert "base" not in explain_frame(explainer, X.iloc[:3], contributions=False)

@@ -195,8 +195,8 @@ def test_without_dask_one_is_told_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_a_dask_dataframe_is_explained_by_partitions(table, explainer, layout, partitions):
     rows = dd.from_pandas(table[0], npartitions=partitions)
-    lazy = engine.explain(rows, explainer, layout, keys=["id"])
-    expected = limes.scale.explain_frame(rows.compute(), explainer, layout, keys=["id"])
+    lazy = engine.explain(explainer, rows, layout, keys=["id"])
+    expected = limes.scale.explain_frame(explainer, rows.compute(), layout, keys=["id"])
     result = lazy.compute(scheduler="threads")
     assert [*lazy.columns] == [*expected.columns]
     assert lazy.npartitions == partitions
@@ -207,8 +207,8 @@ def test_a_dask_dataframe_is_explained_by_partitions(table, explainer, layout, p
 
 def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
     rows = dd.from_pandas(table[0], npartitions=5)
-    lazy = engine.explain(rows, explainer, keys=["id"])
-    expected = limes.scale.explain_frame(rows.compute(), explainer, keys=["id"])
+    lazy = engine.explain(explainer, rows, keys=["id"])
+    expected = limes.scale.explain_frame(explainer, rows.compute(), keys=["id"])
     with distributed.Client(cluster):
         result = lazy.compute().reset_index(drop=True)
     pd.testing.assert_frame_equal(result, expected, check_exact=True)
@@ -217,21 +217,21 @@ def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
 def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
     lazy = dd.from_pandas(table[0], npartitions=2)
     with pytest.raises(InputError, match="pass keys"):
-        engine.explain(lazy, explainer, keys=[])
+        engine.explain(explainer, lazy, keys=[])
     with pytest.raises(InputError, match=r"keys='id': pass a list of columns"):
-        engine.explain(lazy, explainer, keys="id")
+        engine.explain(explainer, lazy, keys="id")
     with pytest.raises(InputError, match="no column 'name'"):
-        engine.explain(lazy, explainer, keys=["name"])
+        engine.explain(explainer, lazy, keys=["name"])
     with pytest.raises(InputError, match="no column 'bmi'"):
-        engine.explain(lazy.drop(columns="bmi"), explainer, keys=["id"])
+        engine.explain(explainer, lazy.drop(columns="bmi"), keys=["id"])
 
 
 @pytest.mark.parametrize("start", [0, 1000])
 def test_a_dask_dataframe_joins_with_its_explanations(table, explainer, start):
     frame = table[0].set_axis(pd.RangeIndex(start, start + len(table[0])))
     rows = dd.from_pandas(frame, npartitions=4)
-    lazy = engine.explain(rows, explainer, keys=["id"])
-    expected = limes.scale.explain_frame(frame, explainer, keys=["id"])
+    lazy = engine.explain(explainer, rows, keys=["id"])
+    expected = limes.scale.explain_frame(explainer, frame, keys=["id"])
     assert lazy.divisions == rows.divisions
     assert lazy.compute(scheduler="sync").index.equals(frame.index)
     for paired in (rows.join(lazy[["prediction"]]), rows.assign(prediction=lazy["prediction"])):
@@ -244,7 +244,7 @@ def test_a_dask_dataframe_joins_with_its_explanations(table, explainer, start):
 
 def test_long_explanations_of_a_dask_dataframe_keep_true_divisions(table, explainer):
     frame = table[0].set_axis(pd.RangeIndex(1000, 1442))
-    lazy = engine.explain(dd.from_pandas(frame, npartitions=4), explainer, "long", keys=["id"])
+    lazy = engine.explain(explainer, dd.from_pandas(frame, npartitions=4), "long", keys=["id"])
     some = lazy.loc[1030:1140].compute(scheduler="sync")
     assert some["id"].drop_duplicates().tolist() == frame["id"].iloc[30:141].tolist()
     assert len(some) == 111 * 5
@@ -256,7 +256,7 @@ def test_rows_of_a_dask_dataframe_without_an_order_join_too(table, explainer):
     frame = table[0].set_index("id", drop=False).rename_axis(None)
     rows = dd.from_pandas(frame, npartitions=3, sort=False)
     assert not rows.known_divisions
-    lazy = engine.explain(rows, explainer, keys=["id"])
+    lazy = engine.explain(explainer, rows, keys=["id"])
     assert not lazy.known_divisions
     result = lazy.compute(scheduler="sync")
     assert result.index.tolist() == result["id"].tolist() == frame.index.tolist()

@@ -33,12 +33,12 @@ def test_batches_of_a_dataset_say_what_the_whole_frame_says(ray):
     rows.loc[7, "b"] = np.inf
     dataset = ray.data.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)).repartition(3)
     result = dataset.map_batches(
-        lambda batch: limes.scale.explain_frame(batch, explainer, keys=["loan_id"]),
+        lambda batch: limes.scale.explain_frame(explainer, batch, keys=["loan_id"]),
         batch_format="pyarrow",
         batch_size=16,
     )
     actual = result.to_pandas().sort_values("loan_id", ignore_index=True)
-    expected = limes.scale.explain_frame(rows, explainer, keys=["loan_id"])
+    expected = limes.scale.explain_frame(explainer, rows, keys=["loan_id"])
     assert actual["loan_id"].tolist() == list(range(60))
     for name in expected:
         one, other = actual[name], expected[name]

@@ -116,8 +116,8 @@ def test_files_are_the_same_to_the_bit_as_one_process_makes_them(
 def test_a_data_frame_is_the_same_for_any_partitions(spark, table, explainer, partitions, layout):
     rows = pa.Table.from_pandas(table[0], preserve_index=False)
     df = spark.createDataFrame(rows).repartition(partitions)
-    result = explain(df, explainer, layout, keys=["id"]).toArrow()
-    expected = explain_frame(rows, explainer, layout, keys=["id"])
+    result = explain(explainer, df, layout, keys=["id"]).toArrow()
+    expected = explain_frame(explainer, rows, layout, keys=["id"])
     order = [("id", "ascending"), *([("feature", "ascending")] if layout == "long" else [])]
     assert result.sort_by(order).to_pydict() == expected.sort_by(order).to_pydict()
 
@@ -128,7 +128,7 @@ def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
     rows = rows.set_column(rows.column_names.index("id"), "id", pa.array([big, None, 3, 4], pa.int64()))
     rows = rows.set_column(0, "age", pa.array([0.01, 0.02, float("inf"), 0.03]))
     df = spark.createDataFrame(rows).coalesce(1)
-    result = explain(df, explainer, keys=["id"])
+    result = explain(explainer, df, keys=["id"])
     assert [f"{f.name}: {f.dataType.simpleString()}" for f in result.schema][:3] == [
         "id: bigint",
         "output: string",
@@ -144,13 +144,13 @@ def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer
     df = spark.createDataFrame(pa.Table.from_pandas(table[0], preserve_index=False))
     for keys, advice in (([], "identify rows"), ("id", "pass a list of columns")):
         with pytest.raises(InputError, match=advice):
-            explain(df, explainer, keys=keys)
+            explain(explainer, df, keys=keys)
     with pytest.raises(InputError, match="no column 'name'"):
-        explain(df, explainer, keys=["name"])
+        explain(explainer, df, keys=["name"])
     with pytest.raises(InputError, match="rename"):
-        explain(df.withColumnRenamed("id", "error"), explainer, keys=["error"])
+        explain(explainer, df.withColumnRenamed("id", "error"), keys=["error"])
     with pytest.raises(InputError, match="layout"):
-        explain(df, explainer, "tall", keys=["id"])
+        explain(explainer, df, "tall", keys=["id"])
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_part_done_again(spark, tmp_path):
@@ -283,8 +283,8 @@ def test_names_may_hold_points_blanks_and_backticks(spark, table):
         LinearRegression().fit(X.drop(columns="the.id"), y), X.drop(columns="the.id")
     )
     rows = pa.Table.from_pandas(X.iloc[:20], preserve_index=False)
-    result = explain(spark.createDataFrame(rows), explainer, keys=["the.id"]).toArrow()
-    assert result.sort_by("the.id").to_pydict() == explain_frame(rows, explainer, keys=["the.id"]).to_pydict()
+    result = explain(explainer, spark.createDataFrame(rows), keys=["the.id"]).toArrow()
+    assert result.sort_by("the.id").to_pydict() == explain_frame(explainer, rows, keys=["the.id"]).to_pydict()
 
 
 def test_a_stream_is_explained_as_it_comes(spark, table, explainer, tmp_path):
@@ -296,12 +296,12 @@ def test_a_stream_is_explained_as_it_comes(spark, table, explainer, tmp_path):
     stream = (
         spark.readStream.schema(static.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     )
-    writer = explain(stream, explainer, keys=["id"]).writeStream.format("parquet")
+    writer = explain(explainer, stream, keys=["id"]).writeStream.format("parquet")
     options = {"path": str(tmp_path / "out"), "checkpointLocation": str(tmp_path / "checkpoint")}
     query = writer.options(**options).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
     result = spark.read.parquet(str(tmp_path / "out")).toArrow().sort_by("id")
-    assert result.to_pydict() == explain_frame(rows, explainer, keys=["id"]).to_pydict()
+    assert result.to_pydict() == explain_frame(explainer, rows, keys=["id"]).to_pydict()
 
 
 CONNECT = """
@@ -324,8 +324,8 @@ X = pa.table({"a": np.arange(40.0), "b": np.arange(40.0) % 7, "id": np.arange(40
 frame = X.to_pandas()
 explainer = limes.TabularExplainer(Large(), frame[["a", "b"]], max_calls=64, control="none")
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
-found = engine.explain(spark.createDataFrame(frame), explainer, keys=["id"]).toArrow().sort_by("id")
-assert found.to_pydict() == limes.scale.explain_frame(X, explainer, keys=["id"]).to_pydict()
+found = engine.explain(explainer, spark.createDataFrame(frame), keys=["id"]).toArrow().sort_by("id")
+assert found.to_pydict() == limes.scale.explain_frame(explainer, X, keys=["id"]).to_pydict()
 print("the same")
 spark.stop()
 """

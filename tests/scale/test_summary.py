@@ -29,7 +29,7 @@ def rows():
 
 
 def expected(rows, **options):
-    long = explain_frame(rows, EXPLAINER, "long", **options)
+    long = explain_frame(EXPLAINER, rows, "long", **options)
     long = long[long["error"].isna()].assign(size=lambda t: t["contribution"].abs())
     return long.groupby(["output", "feature"])[["size", "contribution", "value"]].mean()
 
@@ -37,7 +37,7 @@ def expected(rows, **options):
 @pytest.mark.parametrize("layout", ["wide", "long"])
 @pytest.mark.parametrize("wanted", ["auto", True])
 def test_means_of_rows_and_outputs(rows, layout, wanted):
-    result = summarize(explain_frame(rows, EXPLAINER, layout, contributions=wanted))
+    result = summarize(explain_frame(EXPLAINER, rows, layout, contributions=wanted))
     assert [*result] == [
         "output", "feature", "rows", "mean_abs_contribution", "mean_contribution", "error_contribution",
         "mean_abs_value", "mean_value", "error_value",
@@ -54,7 +54,7 @@ def test_means_of_rows_and_outputs(rows, layout, wanted):
 
 
 def test_without_contributions_coefficients_sort():
-    result = summarize(explain_frame(WINES, EXPLAINER, contributions=False))
+    result = summarize(explain_frame(EXPLAINER, WINES, contributions=False))
     assert "mean_contribution" not in result
     for _, its in result.groupby("output", sort=False):
         assert its["mean_abs_value"].is_monotonic_decreasing
@@ -65,7 +65,7 @@ def test_errors_of_sampled_means():
     explainer = limes.TabularExplainer(
         lambda rows: np.sin(rows["alcohol"] * rows["ash"]), WINES, max_calls=256
     )
-    table = explain_frame(X, explainer, contributions=True)
+    table = explain_frame(explainer, X, contributions=True)
     result = summarize(table).set_index("feature")
     for name in WINES:
         error = np.sqrt((table[f"error_contribution_{name}"] ** 2).sum()) / 12
@@ -77,7 +77,7 @@ def test_errors_of_sampled_means():
 
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
 def test_every_library_gets_its_own_frame(make):
-    table = explain_frame(WINES, EXPLAINER)
+    table = explain_frame(EXPLAINER, WINES)
     result = summarize(make(table))
     assert type(result) is type(make(table))
     assert result["feature"].to_pylist() if isinstance(result, pa.Table) else result["feature"].to_list()
@@ -93,7 +93,7 @@ def folder(tmp_path, rows):
 
 def test_a_folder_is_one_table(folder):
     result = summarize(str(folder)).to_pandas()
-    whole = summarize(explain_frame(WINES, EXPLAINER))
+    whole = summarize(explain_frame(EXPLAINER, WINES))
     pd.testing.assert_frame_equal(result, whole, rtol=1e-12, check_dtype=False)
 
 

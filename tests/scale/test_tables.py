@@ -68,8 +68,8 @@ NUMBER = {"pandas": "float64", "polars": pl.Float64, "duckdb": "DOUBLE"}
 WHOLE = {"pandas": "int64", "polars": pl.Int64, "duckdb": "BIGINT"}
 TEXT = {"pandas": pd.Series(["x"]).dtype, "polars": pl.String, "duckdb": "VARCHAR"}
 TYPES = {
-    "wide": [WHOLE, TEXT, TEXT, *[NUMBER] * 3, *[NUMBER] * 15, TEXT, TEXT],
-    "long": [WHOLE, TEXT, TEXT, *[NUMBER] * 3, TEXT, TEXT, *[NUMBER] * 3, TEXT, TEXT],
+    "wide": [WHOLE, TEXT, TEXT, *[NUMBER] * 6, *[NUMBER] * 15, *[TEXT] * 3],
+    "long": [WHOLE, TEXT, TEXT, *[NUMBER] * 6, TEXT, TEXT, *[NUMBER] * 3, *[TEXT] * 3],
 }
 
 

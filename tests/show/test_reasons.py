@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 
+import limes
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -26,6 +30,29 @@ def test_the_catalogue_has_sentences_of_the_house():
     assert e.reasons(catalogue=catalogue, sign="+") == ("You are 52.",)
 
 
+def test_numbers_have_the_digits_that_their_errors_allow():
+    e = of([0.123456, -0.3], [0.02, 0.0], method="sampled", provenance={"answer": "predict_proba"})
+    texts = e.reasons(catalogue={"age": "{effect} for {value}"}, scale="percentage points")
+    assert texts[0] == "sex <= 0.5 lowers P(progression) by 30 percentage points"
+    assert texts[1].startswith("12 percentage points for ")
+    assert e.reasons()[1].startswith("age <= 0.5 raises P(progression) by 0.12")
+
+
+def test_a_value_that_looks_like_a_field_is_only_a_value():
+    e = of([1.0], data=[["{effect}"]])
+    assert e.reasons(catalogue={"age": "{value}: {effect}"}) == ("{effect}: 1",)
+
+
+def test_reasons_of_contributions_are_the_account():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    explanation = limes.TabularExplainer(RandomForestRegressor(10, random_state=0).fit(X, y), X)(X.iloc[:2])
+    first, *_ = explanation.reasons(1, row=1, of="contributions")
+    values = explanation.contributions.values[1]
+    j = int(np.argmax(np.abs(values)))
+    assert first.value == values[j]
+    assert first.startswith(f"{X.columns[j]} = ")
+
+
 def test_an_order_that_noise_could_turn_is_marked():
     reasons = of([3.0, 2.9, 1.0, 0.1], [0.1, 0.1, 0.1, 0.1], method="sampled").reasons()
     assert [reason.certain for reason in reasons] == [False, False, True, False]  # the last may be 0
@@ -40,6 +67,11 @@ def test_an_order_that_noise_could_turn_is_marked():
         ({"sign": "x"}, "sign='x'"),
         ({"catalogue": {"agee": "x"}}, "did you mean 'age'"),
         ({"catalogue": {"age": 3}}, "pass a text, or a pair"),
+        ({"catalogue": {"age": "{val}"}}, r"has the field \{val\} \(did you mean 'value'\?\)"),
+        ({"catalogue": {"age": ("{condition}", "{}")}}, r"has the field \{\}"),
+        ({"of": "shap"}, "of='shap'"),
+        ({"scale": "percent"}, "scale='percent'"),
+        ({"scale": "percentage points"}, "is for probabilities"),
     ],
 )
 def test_wrong_options(options, message):

@@ -18,6 +18,7 @@ from limes import __version__
 from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
 from limes._cli.watching import rows_are_supervised
+from limes._explanation.row_warning import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
@@ -60,7 +61,14 @@ class SharedOptions:
 
     output: Annotated[
         str | None,
-        typer.Option(help="margin, probability, or a class label; the default is the model's own."),
+        typer.Option(
+            help="margin, probability, or a class label; the default is the model's own. In explain-table "
+            "also all: both of two classes, of which the second is the default."
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Of a decision, to warn of other surrogates. Default: 0.5, of margins 0."),
     ] = None
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
@@ -92,11 +100,12 @@ class SharedOptions:
 
     def of_inputs(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
         """Options for texts and images, which have their own defaults."""
-        limits = {"bandwidth": self.bandwidth, "max_calls": max_calls}
+        limits = {"bandwidth": self.bandwidth, "max_calls": max_calls, "threshold": self.threshold}
         return self._common(model) | {name: value for name, value in limits.items() if value is not None}
 
     def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
         options = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
+        options["threshold"] = self.threshold
         return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
 
     def of_rules(self, model: Any, facts: int, exclude: list[str] | None) -> dict[str, Any]:
@@ -392,6 +401,8 @@ def explain_table(
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
     how = SharedOptions(**options)
+    are_all = how.output == "all"
+    how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
     names = _features(columns, fitted, source, [*(key or []), *(how.drop or [])])
     rows = _background(background, source, names)
@@ -419,6 +430,7 @@ def explain_table(
             layout=layout,
             keys=key or [],
             contributions="auto" if contributions is None else contributions,
+            outputs="all" if are_all else "shown",
             rows_per_part=rows_per_part,
             engine=engine,
             cluster=cluster,
@@ -536,6 +548,9 @@ def _print_means(its: OutputMeans, top: int) -> None:
     rich.print(lines)
     if top < len(its.features):
         typer.echo(f"{len(its.features) - top} smaller columns: --top {len(its.features)}")
+    for code, number in its.warnings.most_common():
+        meaning = CODES.get(code, code)
+        typer.secho(f"{number:,} of {count(its.rows, 'row')}, {code!r}: {one_line(meaning)}", fg="yellow")
 
 
 @app.command()

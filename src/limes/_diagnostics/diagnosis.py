@@ -24,6 +24,7 @@ from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.json import jsonable
+from limes._explanation.row_warning import RowWarning, of_outputs
 from limes._explanation.wording import count
 from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
@@ -124,7 +125,8 @@ def diagnose(
             results["interaction"] = orders(explanation[block], positions[block])
             for i, row in enumerate(context.row_outputs):
                 of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
-                rows.append(RowDiagnosis(start + i, row, of_row, explanation.row_warnings[start + i]))
+                record = explanation.row_warnings[start + i]
+                rows.append(RowDiagnosis(start + i, row, of_row, of_outputs(record, {row.output})))
             bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
 
@@ -136,7 +138,7 @@ class RowDiagnosis:
     number: int
     explanation: RowOutput
     diagnostics: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()  # of the explanation
+    warnings: tuple[RowWarning, ...] = ()  # of the explanation, about this output
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

@@ -16,7 +16,9 @@ Ribeiro, Singh & Guestrin 2016, section 4, algorithm 2; Nemhauser, Wolsey & Fish
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +51,7 @@ class Pick:
     rows: tuple[int, ...]
     coverage: float
     bound: float
+    ids: tuple[Any, ...] = ()  # names of the rows
 
     @property
     def ratio(self) -> float:
@@ -86,6 +89,8 @@ class Summary(Printable):
         Rows to inspect.
     cohorts
         The cohorts, largest first; empty without ``cohorts=``.
+    warnings
+        How many rows have a warning of each code, most frequent first.
     """
 
     names: tuple[str, ...]
@@ -101,6 +106,7 @@ class Summary(Printable):
     positive: Floats
     pick: Pick
     cohorts: tuple[Cohort, ...]
+    warnings: Mapping[str, int]
 
     def order(self) -> list[int]:
         """Return the features by mean |β|, largest first."""
@@ -198,6 +204,8 @@ def summary(
         values, errors = account.values, account.standard_errors
     size = np.abs(values)
     low, high = np.quantile(values, [0.1, 0.9], axis=0)
+    pick = greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows)
+    codes = Counter(code for record in one.row_warnings for code in {w.code for w in record})
     return Summary(
         names=one.feature_names,
         output=output_title(one, 0),
@@ -210,8 +218,9 @@ def summary(
         high=high,
         errors=np.sqrt((errors**2).sum(axis=0)) / len(one),
         positive=(values > 0).mean(axis=0),
-        pick=greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows),
+        pick=replace(pick, ids=tuple(one.ids[row] for row in pick.rows)),
         cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
+        warnings=dict(codes.most_common()),
     )
 
 

@@ -364,7 +364,7 @@ def misleading_surrogates(
     usual = np.where(are_probabilities, _THRESHOLDS["predict_proba"], _THRESHOLDS.get(method, np.nan))
     limits = usual if threshold is None else np.full(n, threshold)
     across = (f - limits[:, None]) * (g - limits[:, None]) < 0
-    beyond = are_probabilities[:, None] & ((g < -_PROBABILITY) | (g > 1 + _PROBABILITY))
+    beyond = are_probabilities[:, None] & ((g < -ROUNDING) | (g > 1 + ROUNDING))
     if is_pair := f.shape[1] == 2:
         # one of two classes says it all
         across[are_probabilities, 0] = beyond[are_probabilities, 0] = False
@@ -379,7 +379,7 @@ def misleading_surrogates(
             (across[i], f"the other side of {limits[i]:g}", "other side"),
             (beyond[i] & ~across[i], "no probability", "no probability"),
         ):
-            sentences = [f"{said}: {what}" if is_so else "" for said, is_so in zip(says, wrong, strict=True)]
+            sentences = [f"{text}: {what}" if is_so else "" for text, is_so in zip(says, wrong, strict=True)]
             yield from by_output(sentences[first:], outputs[first:], code)
 
     warned = np.flatnonzero((across | beyond).any(axis=1)).tolist()

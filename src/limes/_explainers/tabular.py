@@ -33,6 +33,7 @@ from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_nam
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
+from limes._explanation.selection import shown_of
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
 from limes._threads import one_blas_thread, progress_of
 from limes.designs._joint import JointDesign
@@ -41,6 +42,9 @@ from limes.exceptions import InputError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import behind_method
 from limes.models._identity import few_rows
+
+# Rows of the background whose answers are looked at
+_PROBED = 8
 
 
 @takes(SamplingKeywords)
@@ -240,6 +244,14 @@ class TabularExplainer(Described):
 
     has_rules = False
 
+    @cached_property
+    def shown_outputs(self) -> list[int]:
+        """Positions of the outputs that are shown: of two classes the second, positive one, else all."""
+        if len(self._model.bound.reading.outputs) == 1:
+            return [0]
+        # a few answers tell whether those of a function are probabilities
+        return shown_of(self._model.bound.predict_all(self._background.matrix[:_PROBED]))
+
     @property
     def contributions(self) -> str | bool:
         """The option: "auto", True or False."""
@@ -360,8 +372,7 @@ class TabularExplainer(Described):
     def reproducible(self) -> TabularExplainer:
         """The same explainer, with results that are the same to the last bit however a table is cut.
 
-        Otherwise the order of summation depends on the number of rows, and so do the last bits. Its
-        explanations carry no warnings.
+        Otherwise the order of summation depends on the number of rows, and so do the last bits.
         """
         other = copy(self)
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())

@@ -325,19 +325,20 @@ class Explanation(Page):
         return (self[row] for row in range(len(self)))
 
     def __getitem__(self, key: Any) -> Self:
-        """Select rows, features and outputs: ``e[0]``, ``e[mask]``, ``e[:, "bmi"]``, ``e[..., -1]``.
+        """Select rows, features and outputs: ``e[0]``, ``e["L3"]``, ``e[:, "bmi"]``, ``e[..., -1]``.
 
-        Rows and features keep their axis; one output, by name or position, drops it.
+        Rows are selected by position, or by a name that is a text. Rows and features keep their axis; one
+        output, by name or position, drops it.
 
         Raises
         ------
         UnknownNameError
-            No feature or output has this name; it is a KeyError and an `InputError`.
+            No row, feature or output has this name; it is a KeyError and an `InputError`.
         IndexError
             A position, or the length of a mask, does not fit.
         """
         row, feature, output = split_key(key)
-        rows = row_positions(row, len(self))
+        rows = row_positions(row, self.ids)
         columns = name_positions(feature, self.feature_names, "feature")
         outputs = name_positions(output, self.output_names, "output")
         positions = {"n": rows, "d": columns, "k": outputs}
@@ -375,9 +376,11 @@ class Explanation(Page):
         k: int = 4,
         catalogue: Mapping[str, Any] | None = None,
         *,
-        row: int = 0,
+        row: int | str = 0,
         output: str | int | None = None,
         sign: str = "both",
+        of: str = "coefficients",
+        scale: str = "units",
     ) -> tuple[str, ...]:
         """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
 
@@ -386,12 +389,16 @@ class Explanation(Page):
         k : int
             Number of sentences.
         catalogue : mapping
-            Sentences by feature, which may contain ``{value}`` and ``{condition}``; or to pairs of
+            Sentences by feature, which may contain ``{value}``, ``{condition}`` and ``{effect}``; or pairs of
             them, where the feature raises the prediction, and where it lowers it.
         row, output
-            The row; the output, the positive class of two unless given.
+            The row, by position or name; the output, the positive class of two unless given.
         sign : "both", "+" or "-"
             Whether only reasons count that raise the prediction, or that lower it.
+        of : "coefficients" or "contributions"
+            What differs between the condition and all else, or what the value contributes to the prediction.
+        scale : "units" or "percentage points"
+            Units of the output; or hundredths, for probabilities.
 
         Returns
         -------
@@ -402,7 +409,8 @@ class Explanation(Page):
         Raises
         ------
         InputError
-            If a name in the catalogue is no feature, or an entry no sentence.
+            If a name in the catalogue is no feature, an entry no sentence or with an unknown field, or an
+            option not valid.
 
         Examples
         --------
@@ -415,7 +423,7 @@ class Explanation(Page):
         >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
         True
         """
-        return drawer("exports").reasons(self, k, catalogue, row, output, sign)  # type: ignore[no-any-return]
+        return drawer("exports").reasons(self, k, catalogue, row, output, sign, of, scale)  # type: ignore[no-any-return]
 
     @property
     def certificate(self) -> Certificate:

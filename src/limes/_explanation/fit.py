@@ -498,13 +498,16 @@ def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
     return computed.at(rows)
 
 
-def additive_at(explanation: Any, row: int, output: int) -> float:
-    """R² of whole effects of one row and output where it has a closed form, else NaN."""
-    fit = explanation.fit
-    if fit is None or not (fit.has_curves and fit.is_quick):
-        return float("nan")
-    ((values, _),) = fit.additive_at([row])
-    return float(values[output])
+def additive_at(explanation: Any, rows: Sequence[int]) -> tuple[Floats, Floats]:
+    """R² of whole effects of rows and its standard errors, (m, k) each; NaN without a closed form."""
+    fit, methods = explanation.fit, explanation.row_methods
+    values = np.full((len(rows), len(explanation.output_names)), np.nan)
+    errors = np.zeros_like(values)
+    if fit is not None and fit.has_curves and fit.is_quick:
+        exact = [i for i, row in enumerate(rows) if methods[row] == "exact"]
+        for i, numbers in zip(exact, fit.additive_at([rows[i] for i in exact]), strict=True):
+            values[i], errors[i] = numbers
+    return values, errors
 
 
 def left_to_fit() -> Any:

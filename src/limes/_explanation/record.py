@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from limes._explanation.fit import additive_at
 from limes._explanation.row_warning import RowWarning, by_output
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
@@ -29,9 +30,9 @@ def completed(explanation: Explanation, record: Record) -> Record:
     short = [i for i in np.flatnonzero(~explanation.row_converged).tolist() if not record[i]]
     rows = [*record]
     for i in {*combinations, *short}:
-        found = combinations.get(i) or _inaccurate(explanation, i)
+        added = combinations.get(i) or _inaccurate(explanation, i)
         # a selection of rows may have them already
-        rows[i] = tuple({str(w): w for w in (*found, *record[i])}.values())
+        rows[i] = tuple({str(w): w for w in (*added, *record[i])}.values())
     return tuple(rows)
 
 
@@ -50,25 +51,24 @@ def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
 
 def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]:
     """Warn where whole effects capture little, of models whose effects have a closed form."""
-    fit, n = explanation.fit, len(explanation)
-    if fit is None or not (n and fit.has_curves and fit.is_quick):
-        return {}
     bars = np.abs(with_outputs(explanation.values, explanation) * bar_units(explanation)[..., None])
     largest = bars.max(axis=1, initial=0.0)
     misses = np.abs(with_outputs(explanation.local_errors, explanation)) > _QUARTER * largest
-    rows = np.flatnonzero(misses.any(axis=1)).tolist()
-    found = {}
-    for i, (captured, errors) in zip(rows, fit.additive_at(rows), strict=True):
+    rows = np.flatnonzero(misses.any(axis=1))
+    captured, errors = additive_at(explanation, rows.tolist())
+    little = misses[rows] & (captured + SURE * errors < PARTIAL_FIT)
+    by_row = {}
+    for i in np.flatnonzero(little.any(axis=1)).tolist():
         sentences = [""] * len(explanation.output_names)
-        for k in shown_outputs(explanation, i):
-            if misses[i, k] and captured[k] + SURE * errors[k] < PARTIAL_FIT:
+        for k in shown_outputs(explanation, row := int(rows[i])):
+            if little[i, k]:
                 sentences[k] = (
-                    f"single columns account for {max(captured[k], 0.0):.0%} of how the model varies around "
-                    "the row; the rest is in combinations of columns, which limes.diagnose names"
+                    f"single columns account for {max(captured[i, k], 0.0):.0%} of how the model varies "
+                    "around the row; the rest is in combinations of columns, which limes.diagnose names"
                 )
-        if any(sentences):
-            found[i] = by_output(sentences, explanation.output_names, "combinations")
-    return found
+        if warnings := by_output(sentences, explanation.output_names, "combinations"):
+            by_row[row] = warnings
+    return by_row
 
 
 class _RecordOfWarnings:

@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 
 class UnknownNameError(InputError, KeyError):
-    """No feature or output has this name."""
+    """No row, feature or output has this name."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)  # KeyError would show the message in quotes
@@ -67,15 +67,15 @@ def is_single(part: Any) -> bool:
     return isinstance(part, str | int | np.integer) and not isinstance(part, bool)
 
 
-def row_positions(part: Any, size: int) -> NDArray[np.intp]:
-    pieces = [part] if isinstance(part, str) else part if isinstance(part, list) else []
-    if names := [piece for piece in pieces if isinstance(piece, str)]:
-        raise InputError(
-            f"Rows have positions, not names, but {names[0]!r} was given; "
-            f"for a feature write explanation[:, {names[0]!r}], "
-            f"for an output explanation[..., {names[0]!r}]"
-        )
-    return name_positions(part, [""] * size, "row")
+def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the positions of rows, by position or by a text that names them; numbers are positions."""
+    try:
+        return name_positions(part, [name if isinstance(name, str) else "" for name in ids], "row")
+    except UnknownNameError as error:
+        name = next(piece for piece in ([part] if isinstance(part, str) else part) if isinstance(piece, str))
+        raise UnknownNameError(
+            f"{error} For a feature write explanation[:, {name!r}], for an output explanation[..., {name!r}]."
+        ) from None
 
 
 def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
@@ -106,6 +106,10 @@ def _one(piece: Any, names: Sequence[str], what: str) -> list[int]:
     if isinstance(piece, str):
         if positions := [position for position, name in enumerate(names) if name == piece]:
             return positions
+        if not any(names):
+            raise UnknownNameError(
+                f"There is no {what} {piece!r}: {what}s have positions, from 0 to {size - 1}."
+            )
         close = get_close_matches(piece, names, n=1, cutoff=0.4)
         guess = f" Did you mean {close[0]!r}?" if close else ""
         more = f" and {size - _LISTED} more" if size > _LISTED else ""

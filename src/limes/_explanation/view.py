@@ -256,6 +256,24 @@ def in_differences(explanation: Explanation) -> Explanation:
     )
 
 
+def in_contributions(explanation: Explanation) -> Explanation:
+    """Return the explanation with contributions, and the rows' values, for coefficients and conditions."""
+    account, names = explanation.contributions, explanation.feature_names
+    return replace(
+        explanation,
+        values=account.values,
+        standard_errors=account.standard_errors,
+        # pictures are drawn by the conditions of what is shown
+        conditions=explanation.conditions
+        if "base" in explanation.provenance
+        else tuple(
+            tuple(f"{name} = {cell(value)}" for name, value in zip(names, row, strict=True))
+            for row in explanation.data
+        ),
+        provenance={name: fact for name, fact in explanation.provenance.items() if name != "slopes"},
+    )
+
+
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     """Return the array with a last axis of outputs, of length one for a single output."""
     return array[..., None] if explanation.values.ndim == 2 else array
@@ -336,7 +354,7 @@ def _view_output(
         is_rule=is_rule,
         base=base,
         is_whole=is_whole,
-        additive=lambda: additive_at(explanation, row, output),
+        additive=lambda: float(additive_at(explanation, [row])[0][0, output]),
     )
 
 
@@ -433,6 +451,12 @@ def output_title(explanation: Explanation, output: int) -> str:
     return _TITLES.get(quantity, "{name}").format(label=label, name=name)
 
 
+def is_probability(explanation: Explanation) -> bool:
+    """Whether the outputs are probabilities of classes."""
+    facts = explanation.provenance
+    return facts.get("quantity", _QUANTITIES.get(facts.get("answer"))) == "probability"
+
+
 def _is_bare(name: str) -> bool:
     """Whether the label of a class means nothing by itself: a number, true or false."""
     try:
@@ -445,9 +469,7 @@ def _is_bare(name: str) -> bool:
 def warnings_of(explanation: Explanation, row: int, record: Sequence[RowWarning]) -> tuple[str, ...]:
     """Return the texts of a row's record, without the name of the output where only one is shown."""
     shown = [explanation.output_names[k] for k in shown_outputs(explanation, row)]
-    return tuple(
-        one_line(w.sentence if len(shown) == 1 and shown[0] in w.outputs else w) for w in record
-    )
+    return tuple(one_line(w.sentence if len(shown) == 1 and shown[0] in w.outputs else w) for w in record)
 
 
 def accuracy(explanation: Explanation) -> str:

@@ -17,6 +17,7 @@ from rich.text import Text
 from limes._arrays import is_constant
 from limes._diagnostics.bandwidth import CURVES
 from limes._explanation.drawing import Card
+from limes._explanation.row_warning import CODES
 from limes._explanation.wording import (
     CONFIDENCE,
     count,
@@ -439,10 +440,12 @@ def _summary_remarks(summary: Summary, shown: int) -> Iterator[Text]:
     pick = summary.pick
     yield Text.assemble(
         ("rows to look at: ", "bold"),
-        ", ".join(map(str, pick.rows)),
+        ", ".join(one_line(str(name)) for name in pick.ids or pick.rows),
         (f"  (they show features with {pick.coverage:.0%} of all importance; ", "dim"),
         (f"the best {len(pick.rows)} rows show at most {pick.bound:.0%})", "dim"),
     )
+    for code, rows in summary.warnings.items():
+        yield Text(f"{rows:,} of {count(summary.rows, 'row')}, {code!r}: {CODES.get(code, code)}")
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
         largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from limes._explanation.fit import account_at
 from limes._explanation.view import (
     Line,
     contributions,
+    in_contributions,
+    is_probability,
     output_position,
     output_title,
     view_row,
     with_outputs,
 )
-from limes._explanation.wording import CONFIDENCE, number
+from limes._explanation.wording import CONFIDENCE, estimate, number
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -185,25 +188,36 @@ def reasons(
     explanation: Explanation,
     k: int,
     catalogue: Catalogue | None,
-    row: int,
+    row: int | str,
     output: str | int | None,
     sign: str,
+    of: str,
+    scale: str,
 ) -> tuple[Reason, ...]:
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
-    if sign not in _SIGNS:
-        raise InputError(f"sign={sign!r}; pass one of {[*_SIGNS]}")
-    _check_names(catalogue or {}, explanation.feature_names)
+    check_choice("sign", sign, tuple(_SIGNS))
+    check_choice("of", of, ("coefficients", "contributions"))
+    check_choice("scale", scale, tuple(_SCALES))
+    if scale != "units" and not is_probability(explanation):
+        raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
+    _check_catalogue(catalogue or {}, explanation.feature_names)
     one = explanation[row]
     one = one[..., output_position(one, output)]
+    one = in_contributions(one) if of == "contributions" else one
     title = output_title(one, 0)
     title = "the prediction" if title == "prediction" else title
     lines = [line for line in view_row(one, 0, len(one.feature_names)).outputs[0].lines if _SIGNS[sign](line)]
     return tuple(
-        Reason.of(line, _sentence(line, title, catalogue or {}), certain=_is_certain(lines, place))
+        Reason.of(line, _sentence(line, title, catalogue or {}, scale), certain=_is_certain(lines, place))
         for place, line in enumerate(lines[:k])
     )
 
+
+# Factors of numbers, and the words behind them
+_SCALES = {"units": (1.0, ""), "percentage points": (100.0, " percentage points")}
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_FIELDS = ("value", "condition", "effect")
 
 _SIGNS = {
     "both": lambda line: abs(line.value) > 0,  # one that is unknown is no reason
@@ -212,26 +226,39 @@ _SIGNS = {
 }
 
 
-def _check_names(catalogue: Catalogue, names: tuple[str, ...]) -> None:
+def _check_catalogue(catalogue: Catalogue, names: tuple[str, ...]) -> None:
     for name, entry in catalogue.items():
         if name not in names:
             raise InputError(f"catalogue: there is no feature {name!r}{did_you_mean(name, names)}")
-        pair = isinstance(entry, tuple | list) and len(entry) == 2 and all(isinstance(e, str) for e in entry)
-        if not isinstance(entry, str) and not pair:
+        texts = [entry] if isinstance(entry, str) else entry
+        is_pair = isinstance(texts, tuple | list) and len(texts) == 2
+        if not (isinstance(entry, str) or is_pair) or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"catalogue[{name!r}] is {entry!r}; pass a text, or a pair of texts: where it raises the "
                 "prediction, and where it lowers it"
             )
+        unknown = [field for text in texts for field in _FIELD.findall(text) if field not in _FIELDS]
+        if unknown:
+            raise InputError(
+                f"catalogue[{name!r}] has the field {{{unknown[0]}}}{did_you_mean(unknown[0], _FIELDS)}; "
+                f"fields are {', '.join(f'{{{field}}}' for field in _FIELDS)}"
+            )
 
 
-def _sentence(line: Line, title: str, catalogue: Catalogue) -> str:
+def _sentence(line: Line, title: str, catalogue: Catalogue, scale: str) -> str:
+    factor, unit = _SCALES[scale]
+    size, error = factor * abs(line.value), factor * line.standard_error
+    # as many digits as the error allows, and no more than people read
+    effect = f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
     entry = catalogue.get(line.feature)
     if entry is None:
         verb = "raises" if line.value > 0 else "lowers"
         cause = f"each further unit of {line.feature}" if line.is_slope else line.condition
-        return f"{cause} {verb} {title} by {number(abs(line.value))}"
+        return f"{cause} {verb} {title} by {effect}"
     text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
-    return text.replace("{condition}", line.condition).replace("{value}", line.data)
+    fields = {"condition": line.condition, "value": line.data, "effect": effect}
+    # in one go: a value may look like a field
+    return _FIELD.sub(lambda field: fields[field[1]], text)
 
 
 def _is_certain(lines: list[Line], place: int) -> bool:

@@ -18,6 +18,7 @@ from limes._explanation.view import (
     OutputView,
     bar_units,
     contributions,
+    in_contributions,
     in_differences,
     output_position,
     output_title,
@@ -109,7 +110,7 @@ class Plots:
     @spelled_out
     def bar(
         self,
-        row: int | None = None,
+        row: int | str | None = None,
         output: str | int | None = None,
         *,
         of: str = "coefficients",
@@ -156,7 +157,7 @@ class Plots:
     @spelled_out
     def waterfall(
         self,
-        row: int = 0,
+        row: int | str = 0,
         output: str | int | None = None,
         *,
         max_features: int = 10,
@@ -344,7 +345,7 @@ class Plots:
     def effect(
         self,
         feature: str | int,
-        row: int = 0,
+        row: int | str = 0,
         output: str | int | None = None,
         *,
         ax: Axes | None = None,
@@ -362,7 +363,7 @@ class Plots:
 
     def effects(
         self,
-        row: int = 0,
+        row: int | str = 0,
         output: str | int | None = None,
         *,
         ax: Sequence[Axes] | None = None,
@@ -387,7 +388,7 @@ class Plots:
 
     def bandwidth(
         self,
-        row: int = 0,
+        row: int | str = 0,
         output: str | int | None = None,
         *,
         ax: Axes | None = None,
@@ -521,11 +522,11 @@ class Plots:
             raise InputError(f"names={{{unknown[0]!r}: ...}}: there is no feature {unknown[0]!r}{guess}")
         return Canvas(**options)
 
-    def _title_row(self, axes: Axes, row: int, view: OutputView, canvas: Canvas) -> None:
+    def _title_row(self, axes: Axes, row: int | str, view: OutputView, canvas: Canvas) -> None:
         """Write what is explained, and its row if there are several rows, or the row has a name."""
         explanation, title = self.explanation, shorten(view.title, 44)
         if len(explanation) > 1 or explanation.ids != (0,):
-            title = f"{title}, {shorten(row_label(explanation, range(len(explanation))[row]), 24)}"
+            title = f"{title}, {shorten(row_label(explanation[row], 0), 24)}"
         canvas.write_title(axes, title, f"{view.headline} ({'sampled' if view.sampled else 'exact'})")
 
 
@@ -543,7 +544,7 @@ def _one_output(explanation: Explanation, output: str | int | None, row: int | N
     return explanation[..., output_position(explanation, output, row)]
 
 
-def _one_row(explanation: Explanation, row: int, output: str | int | None) -> Explanation:
+def _one_row(explanation: Explanation, row: int | str, output: str | int | None) -> Explanation:
     return _one_output(explanation[row], output, row=0)
 
 
@@ -551,24 +552,8 @@ _WORDS = {"coefficients": "coefficient of the surrogate", "contributions": "cont
 
 
 def _measured(explanation: Explanation, of: str) -> Explanation:
-    """Put contributions, and the rows' values, in the place of coefficients and conditions."""
     check_choice("of", of, tuple(_WORDS))
-    if of == "coefficients":
-        return explanation
-    account, names = explanation.contributions, explanation.feature_names
-    return replace(
-        explanation,
-        values=account.values,
-        standard_errors=account.standard_errors,
-        # pictures are drawn by the conditions of what is shown
-        conditions=explanation.conditions
-        if "base" in explanation.provenance
-        else tuple(
-            tuple(f"{name} = {cell(value)}" for name, value in zip(names, row, strict=True))
-            for row in explanation.data
-        ),
-        provenance={name: fact for name, fact in explanation.provenance.items() if name != "slopes"},
-    )
+    return explanation if of == "coefficients" else in_contributions(explanation)
 
 
 def _feature(explanation: Explanation, feature: str | int) -> int:

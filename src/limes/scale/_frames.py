@@ -10,6 +10,7 @@ a code a line, since all texts of an explanation are names.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -19,6 +20,9 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
+from limes._explanation.drawing import Described
+from limes._explanation.fit import additive_at
+from limes._explanation.row_warning import of_outputs
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
 from limes._threads import one_blas_thread_in_models
@@ -38,7 +42,8 @@ _LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
 _METHODS = ("exact", "sampled")
-_LAST = {"method": _TEXT, "error": _TEXT}
+_FIT = {"surrogate": _FLOAT, "fidelity": _FLOAT, "additive_fidelity": _FLOAT}
+_LAST = {"method": _TEXT, "warnings": _TEXT, "error": _TEXT}
 # Numbers of a column, by their names in the long layout; the wide one puts `WIDE` before the column's name.
 # With "contribution_error" there, columns "x" and "error_x" would give two columns of one name
 _OF_COEFFICIENTS = ("value", "standard_error")
@@ -61,24 +66,26 @@ Explainer: TypeAlias = Any
 # What is asked for, and what a table then has: no contributions, exact ones, or all with their errors
 Wanted: TypeAlias = Literal["auto"] | bool
 Account: TypeAlias = Literal["none", "exact", "all"]
+Outputs: TypeAlias = Literal["shown", "all"]
 
 
 def explain_frame(
-    frame: Any,
     explainer: Explainer,
+    frame: Any,
     layout: str = "wide",
     *,
     keys: Sequence[str] | None = None,
     contributions: Wanted = "auto",
+    outputs: Outputs = "shown",
 ) -> Any:
     """Explain every row of a frame; rows that fail carry an error message, the rest are explained.
 
     Parameters
     ----------
-    frame
-        A pandas, polars or pyarrow table with the explainer's columns, in any order; others are ignored.
     explainer
         A :class:`limes.TabularExplainer`, or a :class:`limes.SparseExplainer` of a table's columns.
+    frame
+        A pandas, polars or pyarrow table with the explainer's columns, in any order; others are ignored.
     layout
         "wide": a line a row and output. "long": a line a row, output and feature. A row with an error has one
         line in either.
@@ -89,6 +96,8 @@ def explain_frame(
         these within about two milliseconds a row, without their errors, which are 0. True: contributions of
         all models, sampled where they are not exact, with their errors; a model that is not read is asked as
         often again as for its coefficients. False: none.
+    outputs
+        "shown": of the probabilities of two classes those of the second, else all. "all".
 
     Returns
     -------
@@ -99,6 +108,9 @@ def explain_frame(
         keys, or ``row``                        as in the frame, or int64
         ``output``                     text     name of the output; null where there is an error
         ``prediction``                 float64  of the model at the row, in the output's units
+        ``surrogate``                  float64  prediction of the surrogate at the row
+        ``fidelity``                   float64  R² of the surrogate
+        ``additive_fidelity``          float64  R² of whole effects; null where they have no closed form
         ``base``                       float64  the model's average around the row: base and contributions
                                                 add up to the prediction
         ``intercept``                  float64  of the surrogate, in the output's units
@@ -111,6 +123,8 @@ def explain_frame(
                                                 ``contribution_error``, ``value`` and ``standard_error``
                                                 (float64)
         ``method``                     text     "exact" or "sampled"
+        ``warnings``                   text     codes of ``row_warnings``, such as "other side, outside";
+                                                empty without a warning, null where there is an error
         ``error``                      text     why the row has no explanation, else null
         ============================== ======== ==========================================================
 
@@ -128,21 +142,23 @@ def explain_frame(
     >>> import limes, pandas as pd
     >>> table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
     >>> explainer = limes.TabularExplainer(lambda X: X["a"] - X["b"], table, bins=None)
-    >>> result = limes.scale.explain_frame(table.assign(b=[1.0, 0.0, float("inf"), 0.0]), explainer)
+    >>> result = limes.scale.explain_frame(explainer, table.assign(b=[1.0, 0.0, float("inf"), 0.0]))
     >>> result["value_a"].round(6).tolist()
     [1.0, 1.0, nan, 1.0]
     >>> result["error"].notna().tolist()
     [False, False, True, False]
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> tree = DecisionTreeRegressor().fit(table, [0.0, 2.0, 2.0, 5.0])
-    >>> result = limes.scale.explain_frame(table, limes.TabularExplainer(tree, table))
+    >>> result = limes.scale.explain_frame(limes.TabularExplainer(tree, table), table)
     >>> (result["base"] + result["contribution_a"] + result["contribution_b"]).round(6).tolist()
     [0.0, 2.0, 2.0, 5.0]
     """
+    explainer, frame = in_order(explainer, frame, "limes.scale.explain_frame(explainer, frame)")
     if not hasattr(explainer, "feature_names"):
         raise InputError(
-            f"explain_frame(frame, explainer) needs an explainer of tables, got {type(explainer).__name__}"
+            f"explain_frame(explainer, frame) needs an explainer of tables, got {type(explainer).__name__}"
         )
+    check_choice("outputs", outputs, ("shown", "all"))
     account = account_of(explainer, contributions)
     schema = schema_of(explainer, layout, account)
     try:
@@ -157,7 +173,7 @@ def explain_frame(
     check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
     with one_blas_thread_in_models():
         rows = table.select(explainer.feature_names)
-        pieces = [*_explained(rows, explainer.reproducible, account)]
+        pieces = [*_explained(rows, explainer.reproducible, account, outputs)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}
     groups = [_explained_lines(good, layout)] if good else []
@@ -174,6 +190,14 @@ def explain_frame(
     if index is not None:  # else joining the result to its table would pair other rows
         result.index = index.take(positions)
     return result
+
+
+def in_order(explainer: Any, table: Any, call: str) -> tuple[Explainer, Any]:
+    """Return an explainer and a table, which were once passed the other way round."""
+    if not isinstance(table, Described):
+        return explainer, table
+    warnings.warn(f"pass the explainer first: {call}", DeprecationWarning, stacklevel=3)
+    return table, explainer
 
 
 def error_text(text: str) -> str:
@@ -206,7 +230,8 @@ def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, 
         cells = {"feature": _TEXT, "condition": _TEXT, **dict.fromkeys(kinds, _FLOAT)}
     base = {} if account == "none" else {"base": _FLOAT}
     rule = {"rule": _TEXT} if explainer.has_rules else {}
-    return {"output": _TEXT, "prediction": _FLOAT, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
+    first = {"output": _TEXT, "prediction": _FLOAT, **_FIT}
+    return {**first, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
 
 
 def numbers_of(lines: Any, kind: str, features: Sequence[str]) -> Floats | None:
@@ -273,7 +298,9 @@ def _exact(fit: Fit, at: Ints) -> Iterator[tuple[Ints, Contributions]]:
             yield from _exact(fit, half)
 
 
-def _explained(rows: Any, explainer: Explainer, account: Account) -> Iterator[tuple[Ints, _Explained | str]]:
+def _explained(
+    rows: Any, explainer: Explainer, account: Account, outputs: Outputs
+) -> Iterator[tuple[Ints, _Explained | str]]:
     """Yield positions of rows that were explained together, or of one row and its error."""
     # all rows are tried at once; a CellError names all rows at fault, so the rest is one more try; after any
     # other error blocks are tried, and halved down to the row
@@ -284,6 +311,8 @@ def _explained(rows: Any, explainer: Explainer, account: Account) -> Iterator[tu
         some = rows[first:end] if end - first == len(positions) else rows[positions]
         try:
             explanation = explainer(nw.maybe_reset_index(some).to_native(), progress=False)
+            if outputs == "shown" and len(explanation.output_names) == 2:
+                explanation = explanation[..., explainer.shown_outputs]
             yield positions, _Explained.of(explanation, account)
         except CellError as error:
             for position, reason in error.rows.items():
@@ -348,6 +377,10 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
     columns: dict[str, Floats | _Texts] = {
         "output": _Texts(first.output_names, np.tile(np.repeat(np.arange(k), times), n)),
         "prediction": np.repeat(joined("predictions").ravel(), times),
+        "surrogate": np.repeat(joined("surrogate_predictions").ravel(), times),
+        "fidelity": np.repeat(joined("fidelity").ravel(), times),
+        "additive_fidelity": np.repeat(np.concatenate([*map(_additive, explanations)]).ravel(), times),
+        "warnings": _codes(explanations, times),
         "intercept": np.repeat(joined("intercepts").ravel(), times),
         "method": _Texts(_METHODS, np.repeat(methods, k * times)),
     }
@@ -370,6 +403,25 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
         }
     positions = np.concatenate([positions for positions, _ in pieces])
     return _Lines(np.repeat(positions, k * times), columns)
+
+
+def _additive(explanation: Explanation) -> Floats:
+    """R² of whole effects (n, k), NaN where they have no closed form."""
+    return additive_at(explanation, range(len(explanation)))[0]
+
+
+def _codes(explanations: Sequence[Explanation], times: int) -> _Texts:
+    """The codes of each row's and output's warnings, in their order."""
+    distinct: dict[str, int] = {}
+    codes = [
+        distinct.setdefault(
+            ", ".join(dict.fromkeys(w.code for w in of_outputs(record, {output}))), len(distinct)
+        )
+        for each in explanations
+        for record in each.row_warnings
+        for output in each.output_names
+    ]
+    return _Texts([*distinct], np.repeat(np.array(codes, dtype=np.int64), times))
 
 
 def _conditions(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], Ints]:

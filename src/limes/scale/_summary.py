@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class OutputMeans(NamedTuple):
     rows: int
     features: tuple[str, ...]
     means: dict[str, Mean]
+    warnings: Counter[str]  # rows by code, most frequent first where it is listed
 
     @property
     def order(self) -> list[int]:
@@ -79,7 +81,7 @@ def summarize(table: Any) -> Any:
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
     >>> tree = DecisionTreeRegressor().fit(table, [0.0, 2.0, 2.0, 5.0])
-    >>> result = limes.scale.explain_frame(table, limes.TabularExplainer(tree, table))
+    >>> result = limes.scale.explain_frame(limes.TabularExplainer(tree, table), table)
     >>> limes.scale.summarize(result)["feature"].tolist()
     ['a', 'b']
     """
@@ -127,6 +129,7 @@ def means_of(frames: Iterable[Any]) -> list[OutputMeans]:
     """Means over the lines of frames, output by output; sums go over frames in their order."""
     features: tuple[str, ...] = ()
     sums: dict[str, dict[str, Floats]] = {}
+    codes: dict[str, Counter[str]] = {}
     for frame in frames:
         missing = [name for name in _NEEDED if name not in frame.columns]
         if missing:
@@ -141,7 +144,21 @@ def means_of(frames: Iterable[Any]) -> list[OutputMeans]:
             for kind, numbers in _sums(lines, features).items():
                 by_kind = sums.setdefault(output, {})
                 by_kind[kind] = by_kind.get(kind, 0.0) + numbers
-    return [OutputMeans(output, *_means(by_kind, features)) for output, by_kind in sums.items()]
+            codes.setdefault(output, Counter()).update(_codes(lines, len(features)))
+    return [
+        OutputMeans(output, *_means(by_kind, features), codes[output]) for output, by_kind in sums.items()
+    ]
+
+
+def _codes(lines: Any, features: int) -> Counter[str]:
+    """How many rows have a warning of each code; tables of earlier versions have none."""
+    counts: Counter[str] = Counter()
+    if "warnings" in lines.columns:
+        times = features if "feature" in lines.columns else 1  # lines of a row
+        for texts, number in Counter(lines["warnings"].to_list()).items():
+            for code in filter(None, texts.split(", ")):
+                counts[code] += number // times
+    return counts
 
 
 def _features(frame: Any) -> tuple[str, ...]:

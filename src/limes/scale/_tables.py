@@ -35,6 +35,7 @@ from limes._threads import tqdm_class
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.scale._frames import (
     Explainer,
+    Outputs,
     Wanted,
     account_of,
     check_columns,
@@ -100,6 +101,7 @@ class Work:
     key_schema: pa.Schema  # of the columns that are copied to the result, beside the number of the row
     layout: str
     contributions: Wanted
+    outputs: Outputs
 
     @property
     def keys(self) -> list[str]:
@@ -167,7 +169,8 @@ class Work:
         return pa.concat_tables([explained, pa.table(nulls | columns)]).sort_by("row")
 
     def _lines(self, rows: pa.Table) -> pa.Table:
-        table: pa.Table = explain_frame(rows, self.explainer, self.layout, contributions=self.contributions)
+        options: dict[str, Any] = {"contributions": self.contributions, "outputs": self.outputs}
+        table: pa.Table = explain_frame(self.explainer, rows, self.layout, **options)
         return table
 
     def _write(self, lines: pa.Table, number: int) -> str:
@@ -299,6 +302,7 @@ def explain_files(
     layout: str = "wide",
     keys: Sequence[str] = (),
     contributions: Wanted = "auto",
+    outputs: Outputs = "shown",
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
@@ -324,7 +328,7 @@ def explain_files(
     source.refuse_output(folder.path)
     account = account_of(explainer, contributions)
     shape: dict[str, Any] = {"layout": layout, "keys": list(keys), "rows_per_part": step}
-    shape["contributions"] = account
+    shape |= {"contributions": account, "outputs": outputs}
     if keys and source.is_csv:
         shape["keys_are"] = "text"
     run = {**run, "input": source.fingerprint, "output": shape}
@@ -332,7 +336,7 @@ def explain_files(
     check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
     features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
     key_schema = source.schema_of_keys(keys)
-    work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions)
+    work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs)
     with folder.opened(run) as finished:
         limit = _ErrorLimit(folder, max_errors)
         limit.add(finished.values())

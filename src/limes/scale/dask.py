@@ -27,7 +27,7 @@ from distributed import Client, KilledWorker, LocalCluster, Security, WorkerPlug
 from distributed.comm.core import connect
 
 from limes.exceptions import InputError
-from limes.scale._frames import Explainer, Wanted, explain_frame
+from limes.scale._frames import Explainer, Outputs, Wanted, explain_frame, in_order
 from limes.scale._parts import PartRecord
 from limes.scale._processes import WorkerPool, loaded
 from limes.scale._sources import Part
@@ -52,26 +52,27 @@ _PATIENCE = 8
 
 
 def explain(
-    table: DataFrame,
     explainer: Explainer,
+    table: DataFrame,
     layout: str = "wide",
     *,
     keys: Sequence[str],
     contributions: Wanted = "auto",
+    outputs: Outputs = "shown",
 ) -> DataFrame:
     """Explain every row of a Dask dataframe, lazily: `limes.scale.explain_frame` of each partition.
 
     Parameters
     ----------
-    table
-        A ``dask.dataframe.DataFrame`` of pandas partitions, with the explainer's columns, and the keys.
     explainer
         A :class:`limes.TabularExplainer`; it is sent to each worker once.
+    table
+        A ``dask.dataframe.DataFrame`` of pandas partitions, with the explainer's columns, and the keys.
     layout
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, copied to the result: partitions do not know which rows precede theirs.
-    contributions
+    contributions, outputs
         As for `limes.scale.explain_frame`.
 
     Returns
@@ -93,17 +94,18 @@ def explain(
     >>> table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0], "id": [7, 8, 9, 10]})
     >>> model = LinearRegression().fit(table[["a", "b"]], table["a"] - table["b"])
     >>> explainer = limes.TabularExplainer(model, table[["a", "b"]], bins=None)
-    >>> result = explain(dd.from_pandas(table, npartitions=2), explainer, keys=["id"])
+    >>> result = explain(explainer, dd.from_pandas(table, npartitions=2), keys=["id"])
     >>> result.compute()[["id", "value_a"]].round(6).values.tolist()
     [[7.0, 1.0], [8.0, 1.0], [9.0, 1.0], [10.0, 1.0]]
     """
     from dask.dataframe.dispatch import make_meta
     from dask.delayed import delayed
 
+    explainer, table = in_order(explainer, table, "limes.scale.dask.explain(explainer, table)")
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    meta = explain_frame(make_meta(table), explainer, layout, keys=keys, contributions=contributions)
-    options = {"keys": [*keys], "contributions": contributions}
+    options: dict[str, Any] = {"keys": [*keys], "contributions": contributions, "outputs": outputs}
+    meta = explain_frame(explainer, make_meta(table), layout, **options)
     shared = delayed(explainer, traverse=False)
     # a line has the index of its row, so that the divisions of the table are those of its explanations
     result: DataFrame = table.map_partitions(_explain, shared, layout, options, meta=meta)
@@ -112,7 +114,7 @@ def explain(
 
 def _explain(table: Any, explainer: Explainer, layout: str, options: Mapping[str, Any]) -> Any:
     with _ONE_AT_A_TIME:
-        return explain_frame(table, explainer, layout, **options)
+        return explain_frame(explainer, table, layout, **options)
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:

@@ -34,11 +34,13 @@ from pyspark import TaskContext
 from limes.exceptions import InputError, LimesError
 from limes.scale._frames import (
     Explainer,
+    Outputs,
     Wanted,
     account_of,
     check_columns,
     check_keys,
     explain_frame,
+    in_order,
     schema_of,
 )
 from limes.scale._parts import PartRecord
@@ -135,12 +137,13 @@ def _load(content: bytes, timeout: float | None = None) -> Any:
 
 
 def explain(
-    df: DataFrame,
     explainer: Explainer,
+    df: DataFrame,
     layout: str = "wide",
     *,
     keys: Sequence[str],
     contributions: Wanted = "auto",
+    outputs: Outputs = "shown",
 ) -> DataFrame:
     """Explain every row of a Spark data frame; rows that fail carry an error message.
 
@@ -150,15 +153,15 @@ def explain(
 
     Parameters
     ----------
-    df
-        A data frame with the explainer's columns, and the keys.
     explainer
         A :class:`limes.TabularExplainer`.
+    df
+        A data frame with the explainer's columns, and the keys.
     layout
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, as Spark does not number them. At least one.
-    contributions
+    contributions, outputs
         As for `limes.scale.explain_frame`.
 
     Returns
@@ -178,9 +181,10 @@ def explain(
         from limes.scale.spark import explain
 
         explainer = limes.TabularExplainer(model, background)
-        result = explain(spark.read.parquet("loans"), explainer, keys=["loan_id"])
+        result = explain(explainer, spark.read.parquet("loans"), keys=["loan_id"])
         result.write.parquet("explanations")
     """
+    explainer, df = in_order(explainer, df, "limes.scale.spark.explain(explainer, df)")
     if not keys:
         raise InputError("pass keys: columns that identify rows, as Spark does not number them")
     schema = schema_of(explainer, layout, account_of(explainer, contributions))
@@ -195,7 +199,9 @@ def explain(
     def explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch]).rename_columns(names)
-            lines = explain_frame(rows, load(), layout, keys=keys, contributions=contributions)
+            lines = explain_frame(
+                load(), rows, layout, keys=keys, contributions=contributions, outputs=outputs
+            )
             yield from lines.to_batches()
 
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType

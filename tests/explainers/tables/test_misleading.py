@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 import limes
+from internals import CODES
 
 X, Y = make_classification(600, 8, n_informative=5, class_sep=0.6, random_state=0)
 FOREST = RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, Y)
@@ -32,7 +34,7 @@ def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
     )
     expected = (f > threshold) != (g > threshold)
     if output is None:
-        expected |= (g < -1e-3) | (g > 1.001)
+        expected |= (g < -1e-9) | (g > 1 + 1e-9)
     assert expected.sum() >= 5
     np.testing.assert_array_equal(warned(explanation), expected)
 
@@ -40,7 +42,7 @@ def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
 def test_three_classes_name_the_output():
     rows, classes = load_wine(return_X_y=True)
     model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
-    explanation = limes.TabularExplainer(model, rows)(rows, progress=False)
+    explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
     texts = [text for row in explanation.row_warnings for text in row if SAYS in text]
     assert texts
     assert all("(output " in text for text in texts)
@@ -78,3 +80,59 @@ def test_what_is_warned_of_does_not_depend_on_the_other_rows():
     alone = [warned(explainer(X[[i]], progress=False))[0] for i in range(30)]
     assert together.tolist() == alone
     assert together.any()
+
+
+def test_another_threshold_decides():
+    explainer = limes.TabularExplainer(FOREST, X, threshold=0.3)
+    explanation = explainer(X[:300], progress=False)
+    f, g = explanation.predictions[:, 1], explanation.surrogate_predictions[:, 1]
+    is_across = np.array([any(w.code == "other side" for w in row) for row in explanation.row_warnings])
+    np.testing.assert_array_equal(is_across, (f > 0.3) != (g > 0.3))
+    assert any("the other side of 0.3" in text for text in explanation.warnings)
+
+
+def test_regressions_have_a_threshold_if_it_is_given():
+    model = RandomForestRegressor(20, max_depth=6, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    explanation = limes.TabularExplainer(model, X, threshold=0.2)(X[:200], progress=False)
+    f, g = explanation.predictions, explanation.surrogate_predictions
+    is_across = np.array([any(w.code == "other side" for w in row) for row in explanation.row_warnings])
+    np.testing.assert_array_equal(is_across, (f > 0.2) != (g > 0.2))
+    assert 5 < is_across.sum() < 150
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), "high"])
+def test_a_threshold_is_a_number(threshold):
+    with pytest.raises(limes.exceptions.InputError, match="threshold must be a finite number"):
+        limes.TabularExplainer(FOREST, X, threshold=threshold)
+
+
+def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
+    model = RandomForestRegressor(30, max_depth=7, random_state=0).fit(X, X[:, 0] * X[:, 1] * X[:, 2])
+    explanation = limes.TabularExplainer(model, X)(X[:200], progress=False)
+    missed = np.abs(explanation.local_errors) > 0.25 * np.abs(explanation.values).max(axis=1)
+    expected = missed & (explanation.additive_fidelity + 2 * explanation.additive_fidelity_errors < 0.5)
+    said = np.array([any(w.code == "combinations" for w in row) for row in explanation.row_warnings])
+    np.testing.assert_array_equal(said, expected)
+    assert 5 < said.sum() < 195
+    for one in explanation[:30]:  # a row has the same record alone
+        assert one.row_warnings[0] == explanation.row_warnings[explanation.ids.index(one.ids[0])]
+
+
+def test_codes_and_outputs_outlive_files_and_selections():
+    rows, classes = load_wine(return_X_y=True)
+    model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
+    explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
+    for again in (
+        limes.Explanation.from_json(explanation.to_json()),
+        pickle.loads(pickle.dumps(explanation)),
+    ):
+        assert again.row_warnings == explanation.row_warnings
+        kinds = [
+            [[(w.code, w.outputs) for w in row] for row in each.row_warnings] for each in (again, explanation)
+        ]
+        assert kinds[0] == kinds[1]
+    first = explanation[..., "0"]
+    assert all(not w.outputs or "0" in w.outputs for row in first.row_warnings for w in row)
+    assert any(w.outputs == ("1",) for row in explanation.row_warnings for w in row)
+    codes = {w.code for row in explanation.row_warnings for w in row}
+    assert codes <= {*CODES}

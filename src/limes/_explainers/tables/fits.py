@@ -312,7 +312,7 @@ class TableFits(_Accounts):
 
     @property
     def is_quick(self) -> bool:
-        return self.form is not None and not self.fitted.refusals and self.form.cells is not None
+        return self.form is not None and self.form.cells is not None
 
     @property
     def account_seconds(self) -> float:

@@ -119,7 +119,7 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats  # (d,) standard deviation of numbers, 1 for categories and for columns that do not vary
     provenance: dict[str, Any]
-    warns: bool = True  # whether explanations carry warnings
+    is_reproducible: bool = False  # whether results do not depend on other rows of a call, to the last bit
 
     @classmethod
     def fit(
@@ -199,7 +199,7 @@ class TabularModel:
         Such a category is a cell without mass. None if the model is not read, no category is new, the model
         refuses it, or results must not depend on other rows of a call, to the last bit.
         """
-        if self.bound.reading.form is None or not self.warns:
+        if self.bound.reading.form is None or self.is_reproducible:
             return None
         table = self.table.with_levels_of(X)
         if table is self.table:
@@ -222,7 +222,7 @@ class TabularModel:
     def reproducible(self) -> TabularModel:
         """The same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
-        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), warns=False)
+        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), is_reproducible=True)
 
     def conditions(self, cells: Ints, rows: Floats) -> tuple[tuple[str, ...], ...]:
         """Texts of rows' cells (n, d), and of the values (n, d) of columns that are held."""
@@ -266,7 +266,7 @@ class TabularModel:
     @property
     def keeps_answers(self) -> bool:
         """Whether effects can be computed later, from the answers to rows' own draws."""
-        return self.warns or not isinstance(self.bound.expectation, SampledExpectation)
+        return not self.is_reproducible or not isinstance(self.bound.expectation, SampledExpectation)
 
     @property
     def has_quick_contributions(self) -> bool:
@@ -354,8 +354,6 @@ class TabularModel:
         fitted: Fitted,
         predictions: Floats,
     ) -> tuple[tuple[RowWarning, ...], ...]:
-        if not self.warns:
-            return ((),) * len(rows)
         of_samples = {}
         if fitted.sampled is not None:
             names, outputs = self.table.names, self.bound.reading.outputs
@@ -503,8 +501,8 @@ class BoundModel:
         bad = np.flatnonzero(~np.isfinite(answers.reshape(len(rows), -1)).all(axis=1))
         if bad.size:  # a form's: the model itself may refuse the row
             raise ModelError(
-                f"the model has no finite answer at row {bad[0]}, but {answers[bad[0]]}: a value there may be "
-                "one that it does not take"
+                f"the model has no finite answer at row {bad[0]}, but {answers[bad[0]]}: a value there may "
+                "be one that it does not take"
             )
         return answers
 
