@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import limes
 from flaws import linear
-from internals import DRIFT, FIDELITY, NOISE
+from internals import DRIFT, FIDELITY, MISS, NOISE
 from limes.exceptions import InputError
 from oracle import EXACT
 
@@ -32,6 +32,8 @@ def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
     quiet = max(NOISE, 1.25 * np.nanmin(explanation.noise))
     reproducible = (explanation.noise <= quiet) & (explanation.drift <= DRIFT)
     good = reproducible & (explanation.fidelity >= FIDELITY * explanation.fidelity[reproducible].max())
+    now = int(np.argmin(np.abs(explanation.bandwidths - explanation.current)))
+    good &= explanation.miss <= explanation.miss[now] + MISS
     assert at == np.flatnonzero(good)[0]
     assert explanation.current == pytest.approx(0.75 * np.sqrt(5))
     assert f"{explanation.bandwidths[at - 1]:.3g}" in explanation.reason
@@ -52,6 +54,10 @@ def test_curves_are_what_they_say(forest):
     )
     drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.explanation.values)
     assert explanation.drift[at] == pytest.approx(drift, rel=1e-6)
+    missed = abs(there.explanation.prediction - there.explanation.surrogate)
+    now = limes.TabularExplainer(model, X)(X[:1])
+    deviation = limes.diagnose(now, calls=8192).rows[0].diagnostics["fit"].deviation
+    assert explanation.miss[at] == pytest.approx(missed / deviation, abs=0.04)
 
 
 def test_the_noise_is_that_of_weighted_fits(forest):

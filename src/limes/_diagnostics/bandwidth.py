@@ -9,6 +9,8 @@ averages over rows, and comes with the curve and the reason:
     noise       ‖standard errors‖ / ‖β‖ of ``lime``'s fit to 5,000 weighted rows, n_eff = n E[π]² / E[π²]:
                 Var β_j ≈ (1 - R²) Var_w f / (n_eff v_j)
     drift       ‖β(√2 ν) - β(ν/√2)‖ / ‖β(ν)‖: the change of coefficients with ν
+    miss        |prediction - surrogate| at the row, in standard deviations of the model under w of the
+                explainer's ν
 
 References
 ----------
@@ -193,8 +195,9 @@ def paths(context: DiagnosticContext) -> list[BandwidthPath]:
     ]
 
 
-# Aims: largest noise and drift, and share of the best fidelity of the bandwidths that meet both
-NOISE, DRIFT, FIDELITY = 0.1, 0.2, 0.9
+# Aims: largest noise and drift, share of the best fidelity of the bandwidths that meet both, and what may be
+# added to the miss at the explainer's ν
+NOISE, DRIFT, FIDELITY, MISS = 0.1, 0.2, 0.9, 0.01
 # If no bandwidth meets the aim for noise, it may be this multiple of the smallest noise
 _QUIETEST = 1.25
 
@@ -211,6 +214,7 @@ class Suggestion(Printable):
     fidelity: Floats
     noise: Floats
     drift: Floats
+    miss: Floats
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curves; takes ``ax=``, returns it, shows nothing."""
@@ -240,13 +244,14 @@ class Suggestion(Printable):
         )
 
 
-CURVES = ("locality", "fidelity", "noise", "drift")
+CURVES = ("locality", "fidelity", "noise", "drift", "miss")
 _EVERY = 3  # lines of the table, in points of the curves
 _MANY = 10.0
 _MEANINGS = (
     "locality: share of the row's conditions that hold in a perturbed row. fidelity: R² of the surrogate.",
     "noise: standard error of lime's own fit to 5,000 rows, as a share of the coefficients.",
     "drift: change of the coefficients between ν / √2 and √2 ν, as a share of them.",
+    "miss: |prediction - surrogate| at the row, as a share of how far the model varies around it.",
 )
 
 
@@ -263,8 +268,8 @@ def suggest_bandwidth(
     """Suggest a bandwidth for an explainer, which is not changed, from some of its rows.
 
     The narrowest ν whose coefficients could be estimated from ``lime``'s 5,000 rows (noise), hardly depend on
-    ν (drift), and fit nearly as well as the best of such ν (fidelity). The reason states why no narrower one
-    was chosen.
+    ν (drift), fit nearly as well as the best of such ν (fidelity), and whose surrogate misses the predictions
+    at the rows no more than at the explainer's ν (miss). The reason states why no narrower one was chosen.
 
     Parameters
     ----------
@@ -302,14 +307,14 @@ def suggest_bandwidth(
     ]
     current = contexts[0].bandwidth
     tried = grid(current if np.isfinite(current) else 1.0)
-    curves = [  # (4, n, G)
+    curves = [  # (5, n, G)
         np.stack([_point(context, float(bandwidth)) for bandwidth in tried], axis=-1) for context in contexts
     ]
     return _choose(np.concatenate(curves, axis=1), tried, current)
 
 
 def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
-    """Locality, fidelity, noise and drift of each row at one bandwidth, (4, n)."""
+    """Locality, fidelity, noise, drift and miss of each row at one bandwidth, (5, n)."""
     step = np.sqrt(2.0)
     estimates = context.source.path(context, np.array([bandwidth / step, bandwidth, bandwidth * step]))
     designs, squares = context.designs(bandwidth), context.designs(bandwidth / step)
@@ -325,37 +330,51 @@ def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
         residual = (1.0 - fidelity) * variance / (LIME_SAMPLES * share)
         spread = design.variance[design.variance > 0]
         noise = float(np.sqrt((residual / spread).sum())) / size if size > 0 else 0.0
-        rows.append((float(design.inclusion.mean()), fidelity, noise, drift))
+        mean = float(sample.mean(sample.weights(bandwidth)).value)
+        surrogate = mean + float(coef @ (context.at_row(design) - design.inclusion))
+        unit = float(np.sqrt(context.variance(i).value))
+        miss = abs(context.row_outputs[i].prediction - surrogate) / unit if unit > 0 else 0.0
+        rows.append((float(design.inclusion.mean()), fidelity, noise, drift, miss))
     return np.array(rows).T
 
 
-_OBSTACLES = ("lime's 5,000 rows would be too noisy", "coefficients depend on ν", "the surrogate fits worse")
+_OBSTACLES = (
+    "lime's 5,000 rows would be too noisy",
+    "coefficients depend on ν",
+    "the surrogate fits worse",
+    "the surrogate misses the predictions by more than now",
+)
 
 
 def _choose(curves: Floats, bandwidths: Floats, current: float) -> Suggestion:
-    locality, fidelity, noise, drift = map(_median, curves)
+    locality, fidelity, noise, drift, miss = map(_median, curves)
     quiet = max(NOISE, _QUIETEST * float(np.nanmin(noise)))
     steady = (noise <= quiet) & (drift <= DRIFT)
     best = float(np.nanmax(np.where(steady, fidelity, np.nan), initial=0.0))
-    good = np.stack([noise <= quiet, drift <= DRIFT, fidelity >= FIDELITY * best])
-    meets_all = good.all(axis=0)
-    if not meets_all.any():
+    now = int(np.argmin(np.abs(np.log(bandwidths) - np.log(current)))) if np.isfinite(current) else -1
+    aims = [noise <= quiet, drift <= DRIFT, fidelity >= FIDELITY * best]
+    if not np.all(aims, axis=0).any():
         raise InputError("no bandwidth could be judged by these rows: does the model vary around them?")
-    g = int(np.argmax(meets_all))
+    good = np.stack([*aims, miss <= miss[now] + MISS])
+    meets_all = good.all(axis=0)
+    g = int(np.argmax(meets_all)) if meets_all.any() else now % bandwidths.size
     reason = "the narrowest ν that was tried meets all aims"
-    if g > 0:
+    if not meets_all.any():
+        reason = "no other ν meets all aims and misses the predictions no more"
+    elif g > 0:
         unmet = [obstacle for obstacle, met in zip(_OBSTACLES, good[:, g - 1], strict=True) if not met]
         reason = f"the narrowest ν that meets all aims; at ν = {bandwidths[g - 1]:.3g} {' and '.join(unmet)}"
     share, fit = f"{locality[g]:.0%} of a row's conditions hold", f"R² is {fidelity[g]:.2f}"
     return Suggestion(
         bandwidth=float(bandwidths[g]),
-        reason=f"{reason}; there {share} in a weighted row, and {fit}",
+        reason=f"{reason}; there {share} in a weighted row, {fit}, and the miss {_percent(miss[g])}",
         current=current,
         bandwidths=bandwidths,
         locality=locality,
         fidelity=fidelity,
         noise=noise,
         drift=drift,
+        miss=miss,
     )
 
 

@@ -182,6 +182,10 @@ class DiagnosticContext(ABC):
     def squared_distances(self, i: int, x: Floats) -> Floats:
         """D of rows x from row i, (m,): π = exp(-D / (2ν²))."""
 
+    def at_row(self, design: Any) -> Floats:
+        """Features (d,) of the row that a design is around: all conditions hold."""
+        return np.ones(design.inclusion.shape)
+
     def all_states(self, i: int) -> MixtureSample | None:  # noqa: ARG002
         """All possible rows around row i; None if they are too many, as where laws are continuous."""
         return None
@@ -278,6 +282,9 @@ class TableContext(DiagnosticContext):
         """Rows of the product law around row i, (m, d)."""
         # the first rows of every sample are drawn from w itself
         return self.samples[i].x[: min(most, self.calls // len(self.source.spread))]
+
+    def at_row(self, design: Any) -> Floats:
+        return np.asarray(getattr(design, "at_instance", super().at_row(design)))
 
     def designs(self, bandwidth: float) -> Sequence[Any]:
         return self._at_rows(self.family_at(bandwidth))

@@ -261,9 +261,7 @@ class RowWarnings:
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far.any(axis=1))
         odd = odd_probabilities(predictions) if self.adds_up else {}
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        misleading = misleading_surrogates(
-            predictions, surrogates, self.method, self.outputs, threshold=self.threshold
-        )
+        misleading = self.misleading(predictions, surrogates)
         for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
             warnings[i] = (
                 *misleading.get(i, ()),
@@ -278,6 +276,12 @@ class RowWarnings:
                 *self.fixed,
             )
         return tuple(warnings)
+
+    def misleading(self, predictions: Floats, surrogates: Floats) -> dict[int, tuple[RowWarning, ...]]:
+        """Warnings about surrogates that decide otherwise than the model, or are no probabilities."""
+        return misleading_surrogates(
+            predictions, surrogates, self.method, self.outputs, threshold=self.threshold
+        )
 
     def _near(self, rows: Floats, cells: Ints) -> Bools:
         down, up = self.crossings.distances(rows, cells)

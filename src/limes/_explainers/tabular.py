@@ -197,8 +197,8 @@ class TabularExplainer(Described):
         self._suggestion: DesignSuggestion | None = None
         if automatic:
             # the design that fits best at some rows of the background
-            few = self._background.decode(few_rows(self._background.matrix)[::8])
-            suggestion = suggest_design(self, few)
+            few = few_rows(self._background.matrix)[:: 1 if self.method == "exact" else 8]
+            suggestion = suggest_design(self, self._background.decode(few))
             vars(self).update(vars(self.with_design(**suggestion.options)), _suggestion=suggestion)
 
     @property

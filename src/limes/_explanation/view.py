@@ -226,10 +226,14 @@ class RowView:
     label: str
     method: str
     outputs: tuple[OutputView, ...]
-    warnings: tuple[str, ...]
+    record: Callable[[], tuple[str, ...]]  # the warnings; they may take a while
     rule: str = ""
     certificate: tuple[str, ...] = ()  # sentences
     account: Contributions | None = None  # of all features, (1, d, ...)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        return self.record()
 
 
 def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
@@ -292,7 +296,7 @@ def view_row(
             _view_output(explanation, row, k, max_features, account) for k in shown_outputs(explanation, row)
         ),
         # no other row's are completed
-        warnings=warnings_of(explanation, row, explanation[row].row_warnings[0]),
+        record=lambda: warnings_of(explanation, row, explanation[row].row_warnings[0]),
         rule=headlined_rule(facts) if facts else "",
         certificate=tuple(certificate_sentences(facts)) if facts else (),
         account=account,
@@ -454,7 +458,8 @@ def output_title(explanation: Explanation, output: int) -> str:
 def is_probability(explanation: Explanation) -> bool:
     """Whether the outputs are probabilities of classes."""
     facts = explanation.provenance
-    return facts.get("quantity", _QUANTITIES.get(facts.get("answer"))) == "probability"
+    quantity: str | None = facts.get("quantity", _QUANTITIES.get(facts.get("answer")))
+    return quantity == "probability"
 
 
 def _is_bare(name: str) -> bool:
