@@ -37,28 +37,47 @@ explanation = explainer(X_new.iloc[[case]])
 explanation
 
 # %%
-# Is a linear surrogate enough here?
-# ----------------------------------
+# How to read the account
+# -----------------------
 #
-# R² is the share of the model's local variation that the ten coefficients capture. The *local ladder* adds what they
-# leave out: whole effects of columns (every bin instead of one), then pairs.
-print(f"coefficients            R² = {explanation.fidelity[0]:.2f}")
-print(f"whole effects           R² = {explanation.additive_fidelity[0]:.2f}")
-for pair in explanation.interactions(top=2):
-    print(f"{' and '.join(pair.features):25} {pair.share:+.3f}")
+# The picture starts at the model's average around the case and ends at its prediction: each bar is what one value
+# contributes. They are Shapley values, here exact, and they add up:
+account = explanation.contributions
+total = account.base_values[0] + account.values[0].sum()
+print(
+    f"{account.base_values[0]:+.3f} {account.values[0].sum():+.3f} = {total:+.3f}, the model says {explanation.predictions[0]:+.3f}"
+)
 
 # %%
-# Bins change what a coefficient compares. ``suggest_design`` measures bins, slopes and bandwidths on common draws:
-suggestion = limes.suggest_design(explainer, X_new.iloc[[case]])
+# A bar is one number, while columns act together. ``alone`` is what a value adds before all others, ``last`` what it adds
+# after them: where the two differ, the column interacts.
+import pandas as pd
+
+pd.DataFrame(
+    {"contribution": account.values[0], "alone": account.alone[0], "last": account.last[0]}, index=X.columns
+).sort_values("contribution", key=abs, ascending=False).round(2).head(5)
+
+# %%
+# LIME's question
+# ---------------
+#
+# LIME's coefficients answer another question: how much does the model change on average if a condition holds rather than
+# not? They are ``explanation.values``. Together they predict with the *surrogate*, which need not meet the model's answer. Where it
+# would mislead about the decision, the explanation warns, in print, on pages, in files and in diagnoses alike:
+print(f"surrogate {explanation.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}")
+print(explanation.warnings or "no warning")
+
+# %%
+# Wider bins raise R², the share of the model's variation around the case that the surrogate captures, and yet their surrogate
+# can lie on the wrong side of the threshold. ``suggest_design`` therefore looks at both, here at a hundred other tumours:
+suggestion = limes.suggest_design(explainer, X.iloc[:100])
 suggestion
 
 # %%
-# Quartiles capture little of this model. Slopes capture most; two bins capture nearly as much, and a committee can read their
-# conditions. From here on the explanation has two bins a column:
-explainer = limes.TabularExplainer(model, X, output="margin", bins=2)
-explanation = explainer(X_new.iloc[[case]])
-assert explanation.fidelity[0] > 0.5
-explanation
+# The design in use stays. Two bins would call the case malignant beyond doubt, which the model does not:
+wide = limes.TabularExplainer(model, X, output="margin", bins=2)(X_new.iloc[[case]])
+print(f"two bins: R² {wide.fidelity[0]:.2f}, surrogate {wide.surrogate_predictions[0]:+.2f}")
+print(*wide.warnings, sep="\n")
 
 # %%
 # Known failures
@@ -80,14 +99,15 @@ explanation.plot.effect(top)
 # Reasons in the organisation's own words
 # ---------------------------------------
 #
-# A catalogue turns conditions into sentences. ``{value}`` is the row's value; a pair has one sentence for columns that raise the
-# score and one for columns that lower it. ``certain`` is False where the order of two reasons could be different.
+# A catalogue turns the largest contributions into sentences. ``{value}`` is the row's value; a pair has one sentence for columns
+# that raise the score and one for columns that lower it. ``certain`` is False where the order of two reasons could be different.
 catalogue = {
     "mean concave points": "The outline has concave points ({value}).",
     "mean area": "The area of the nuclei is {value}.",
-    "mean texture": ("The texture is coarse ({value}).", "The texture is fine ({value})."),
+    "mean smoothness": ("The outline is uneven ({value}).", "The outline is smooth ({value})."),
+    "mean symmetry": ("The nuclei are not symmetric ({value}).", "The nuclei are symmetric ({value})."),
 }
-for reason in explanation.reasons(4, catalogue):
+for reason in explanation.reasons(4, catalogue, of="contributions"):
     print("-", reason)
 
 # %%

@@ -23,6 +23,7 @@ from limes._diagnostics.fit import OF_ANY, orders
 from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
+from limes._explanation.fit import additive_at
 from limes._explanation.json import jsonable
 from limes._explanation.row_warning import RowWarning, of_outputs
 from limes._explanation.wording import count
@@ -123,12 +124,21 @@ def diagnose(
             )
             results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
             results["interaction"] = orders(explanation[block], positions[block])
+            exact = _exact_additive(explanation[block], explainer)
             for i, row in enumerate(context.row_outputs):
                 of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
                 record = explanation.row_warnings[start + i]
-                rows.append(RowDiagnosis(start + i, row, of_row, of_outputs(record, {row.output})))
+                additive = float(exact[i, positions[start + i]])
+                rows.append(RowDiagnosis(start + i, row, of_row, of_outputs(record, {row.output}), additive))
             bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
+
+
+def _exact_additive(explanation: Explanation, explainer: Any) -> Floats:
+    """R² of whole effects, (n, k), NaN where it has no closed form."""
+    if explanation.fit is None and explanation.method == "exact" and hasattr(explainer, "model_at"):
+        explanation = explainer(explanation.data, progress=False)  # that of a file has no effects
+    return additive_at(explanation, range(len(explanation)))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +149,7 @@ class RowDiagnosis:
     explanation: RowOutput
     diagnostics: Mapping[str, Any]
     warnings: tuple[RowWarning, ...] = ()  # of the explanation, about this output
+    exact_additive: float = float("nan")  # R² of whole effects, where it has a closed form
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -155,6 +166,8 @@ class RowDiagnosis:
     @property
     def additive(self) -> float:
         """Share of the variance that whole effects of single columns capture; NaN unless all have cells."""
+        if np.isfinite(self.exact_additive):
+            return self.exact_additive
         complete = len(self.profiles) == len(self.explanation.names)
         return float(self.diagnostics["cancellation"].additive) if complete else float("nan")
 
