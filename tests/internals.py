@@ -27,7 +27,7 @@ NAMES = {
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
     "limes._expectations": (
-        "coalitions contributions exact forest moments weighted_rows pooled:pooled_module "
+        "sampled coalitions contributions exact forest moments weighted_rows pooled:pooled_module "
         "words:word_expectations linked_words variance"
     ),
     "limes._expectations.contributions": "exact_contributions interacting quadrature",

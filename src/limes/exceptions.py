@@ -162,3 +162,7 @@ class ReadMismatchError(LimesError, RuntimeError):
     >>> issubclass(limes.exceptions.ReadMismatchError, limes.exceptions.LimesError)
     True
     """
+
+
+class SlowModelWarning(UserWarning):
+    """The calls of a model that an explanation may need take minutes."""

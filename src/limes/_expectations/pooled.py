@@ -42,7 +42,7 @@ from limes._expectations.pool_fit import (
     changed_weight,
     least_squares_of_pool,
 )
-from limes._expectations.sampled import CALLS, CUT_SHORT, SampledExpectation, Sampling
+from limes._expectations.sampled import CALLS, CUT_SHORT, Forecast, SampledExpectation, Sampling
 from limes._threads import Locked, Progress, in_threads, progress_of
 from limes.designs._product import ProductDesign, ProductFamily, Rows
 
@@ -189,6 +189,8 @@ class PooledExpectation(Locked):
     def _grow(self, size: int, progress: Progress, workers: int) -> None:
         if missing := self.pool.missing(size):
             with progress(missing, CALLS) as on_progress:
+                if not self.pool.calls:
+                    on_progress = Forecast(on_progress, self._sizes[-1])
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
     def _fit_rows(

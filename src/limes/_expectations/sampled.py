@@ -25,11 +25,13 @@ call sees them while it runs, and puts them back if it is cut short, so that the
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock
+from time import monotonic
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -54,7 +56,7 @@ from limes._expectations.least_squares import (
 from limes._expectations.moments import Moments, RowMoments, boxed
 from limes._threads import Progress, in_workers
 from limes.designs._product import Features, Rows
-from limes.exceptions import InputError, ModelError
+from limes.exceptions import InputError, ModelError, SlowModelWarning
 from limes.models._calling.caller import Calls, Retry
 
 # Unit of progress bars for calls of the model
@@ -70,6 +72,44 @@ _REPETITIONS, _FREEDOM = 4, 16
 CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Largest number of calls cut short whose answers are stored: a service may fail several threads at once
 _MOST_CALLS = 8
+
+
+# Seconds that calls may take without a word, and a number of calls that is offered in their place
+_LONG, _FEWER = 60.0, 1000
+
+
+class Forecast:
+    """Counts calls for a progress bar, and warns after the first ones if up to ``most`` more take minutes."""
+
+    def __init__(self, on_progress: Callable[[int], object], most: int, rows: int = 1) -> None:
+        self._on_progress, self._most, self._rows = on_progress, most, rows
+        self._start, self._is_said = monotonic(), False
+
+    def __call__(self, count: int) -> None:
+        self._on_progress(count)
+        if self._is_said or count <= 0:
+            return
+        self._is_said = True
+        seconds = (monotonic() - self._start) / count
+        remaining = self._most - count
+        if seconds * remaining < _LONG:
+            return
+        fewer = self._rows * _FEWER
+        advice = (
+            f"max_calls={_FEWER} takes about {_in_words(seconds * fewer)}; " if fewer < self._most else ""
+        )
+        warnings.warn(
+            f"the model takes {1000 * seconds:.3g} ms a row: up to {remaining:,} more calls take about "
+            f"{_in_words(seconds * remaining)}; {advice}an interrupt (Ctrl-C) keeps what is answered",
+            SlowModelWarning,
+            stacklevel=2,
+        )
+
+
+def _in_words(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -204,22 +244,23 @@ class SampledExpectation:
         first = list({key: i for i, key in reversed(list(enumerate(keys)))}.values())[::-1]
         stop = Event()
 
-        def progressed(count: int) -> None:
-            on_progress(count)
-            if stop.is_set():
-                raise _Stopped
-
         error: BaseException | None = None
         with (
-            progress(len(rows) * self.max_calls, CALLS) as on_progress,
+            progress(len(rows) * self.max_calls, CALLS) as shown,
             self._unfinished.take(list(equal), self._new_calls) as states,
         ):
+            on_progress = Forecast(shown, len(first) * self.max_calls, len(first))
+
+            def progressed(count: int) -> None:
+                on_progress(count)
+                if stop.is_set():
+                    raise _Stopped
 
             def work(i: int) -> None:
                 if stop.is_set():
                     raise _Stopped
                 moments = self._finish(designs[i], keys[i], states[keys[i]], its[i], progressed)
-                on_progress(equal[keys[i]] * self.max_calls - int(moments.calls))
+                shown(equal[keys[i]] * self.max_calls - int(moments.calls))
 
             try:
                 in_workers(work, first, workers, stop)
