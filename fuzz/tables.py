@@ -103,6 +103,12 @@ class Trial:
     def _checked(self, options: Options, rows: Array) -> Verdict:
         rows = self._within(options, rows)
         tables = self.background.table(rows)
+        if not self._takes(tables):
+            takes = [self._takes(self.background.table(rows[i : i + 1])) for i in range(len(rows))]
+            rows = rows[np.array(takes)]
+            if not len(rows):
+                return Verdict(SKIPPED, detail="the model takes none of the rows")
+            tables = self.background.table(rows)
         try:
             explainer = self.explainer(options)
             if explainer.method == "sampled":
@@ -118,6 +124,14 @@ class Trial:
                 explanation, answers, self.background, self.laws(options), options, rows
             )
         return self._against(explanation, answers, options, rows)
+
+    def _takes(self, tables: Any) -> bool:
+        """Whether the model itself answers rows: a transformer may take positive numbers alone."""
+        try:
+            self.model.predict(tables)
+        except ValueError:
+            return False
+        return True
 
     def _within(self, options: Options, rows: Array) -> Array:
         """Keep rows where a flat law has slopes: seen from far outside, all of it lies at one end."""

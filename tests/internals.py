@@ -78,7 +78,8 @@ NAMES = {
     "limes._explanation.row_warning": "CODES",
     "limes._explanation.view": "bar_units fit_remark output_title view_row",
     "limes._explanation.wording": (
-        "cell count difference error estimate number one_line shorten estimates rule_text signed_column"
+        "cell count difference error estimate number one_line shorten shorten_condition estimates rule_text "
+        "signed_column"
     ),
     "limes._functions": (
         "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"

@@ -16,6 +16,7 @@ from internals import (
     one_line,
     rule_text,
     shorten,
+    shorten_condition,
 )
 from internals import signed_column as column
 from samples import explanation
@@ -128,3 +129,18 @@ def test_a_low_fit_is_a_sentence_and_no_warning(fidelity, error, words):
     assert text in printed
     assert "!" not in printed
     assert text in shown.to_html()
+
+
+@pytest.mark.parametrize(
+    ("condition", "width", "expected"),
+    [
+        ("-7 < months_since_inquiry <= 0", 40, "-7 < months_since_inquiry <= 0"),
+        ("-7 < months_since_inquiry <= 0", 24, "months_s…uiry in (-7, 0]"),
+        ("months_since_inquiry > 12.25", 20, "months_…uiry > 12.25"),
+        ("months_since_inquiry is missing", 24, "months_s…uiry is missing"),
+        ("another text that is long", 12, "another…long"),
+    ],
+)
+def test_conditions_keep_their_edges(condition, width, expected):
+    assert shorten_condition(condition, "months_since_inquiry", width) == expected
+    assert len(expected) <= width

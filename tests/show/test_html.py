@@ -137,7 +137,7 @@ def test_warnings_stand_at_the_row_and_are_gathered_above_many():
 def test_the_style_stays_inside():
     made = explanation()._repr_html_()
     style = made[made.index("<style>") + 7 : made.index("</style>")]
-    inner = re.sub(r"@media[^{]*{", "", style)
+    inner = re.sub(r"@(media|container)[^{]*{", "", style)
     # under JupyterLab's dark theme, too, only what is inside
     inner = inner.replace('[data-jp-theme-light="false"] .', ".")
     for selectors in re.findall(r"([^{}]+){", inner):

@@ -173,14 +173,17 @@ class RowDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """Sentence on how much the surrogate captures, and that there is no other finding, if so."""
+        """Warnings, how much the surrogate captures, and that there is no other finding, if so."""
         captured = _captured([self.fidelity], [self.additive], "this row")
+        warning = (
+            f"The explanation warns: {'; '.join(w.sentence for w in self.warnings)}. "
+            if self.warnings
+            else ""
+        )
         if self.findings:
-            return f"{captured[0].upper()}{captured[1:]}." if captured else ""
-        silence = "All checks stayed below their thresholds"
-        if self.warnings:
-            silence = f"The explanation warns: {'; '.join(self.warnings)}. No check adds to that"
-        return f"{silence}{f'; {captured}' if captured else ''}."
+            return f"{warning}{f'{captured[0].upper()}{captured[1:]}.' if captured else ''}".strip()
+        silence = "No check adds to that" if warning else "All checks stayed below their thresholds"
+        return f"{warning}{silence}{f'; {captured}' if captured else ''}."
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:

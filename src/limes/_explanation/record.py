@@ -32,7 +32,7 @@ def completed(explanation: Explanation, record: Record) -> Record:
     for i in {*combinations, *short}:
         added = combinations.get(i) or _inaccurate(explanation, i)
         # a selection of rows may have them already
-        rows[i] = tuple({str(w): w for w in (*added, *record[i])}.values())
+        rows[i] = tuple({str(w): w for w in (*record[i], *added)}.values())
     return tuple(rows)
 
 

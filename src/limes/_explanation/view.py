@@ -25,6 +25,7 @@ from limes._explanation.wording import (
     number,
     one_line,
     shorten,
+    shorten_condition,
     signed_column,
 )
 
@@ -562,7 +563,8 @@ def one_line_summary(explanation: Explanation) -> str:
         return f"<Explanation: {size}>"
     view = view_row(explanation, 0, max_features=3).outputs[-1]
     texts = signed_column((line.value for line in view.lines), significant=3)
-    first = [f"{shorten(line.condition, 32)} {text}" for line, text in zip(view.lines, texts, strict=True)]
+    conditions = [shorten_condition(line.condition, line.feature, 32) for line in view.lines]
+    first = [f"{condition} {text}" for condition, text in zip(conditions, texts, strict=True)]
     more = ", ..." if view.omitted else ""
     row = f"{row_label(explanation, 0)}, " if n > 1 else ""
     return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # Error bars reach this many standard errors to each side: 95 % of a normal law
 CONFIDENCE = 1.96
+_SHORTEST = 6  # characters of a name beside the edges of its cell
 _UNKNOWN = "unknown"  # a coefficient that is not identified
 _RULE_DIGITS = 3
 _SMALL, _LARGE = 1e-3, 1e6  # outside, numbers are written with an exponent
@@ -162,6 +163,16 @@ def shorten(text: str, width: int) -> str:
         return text
     tail = (width - 1) * 2 // 5
     return f"{text[: width - 1 - tail].rstrip()}…{text[len(text) - tail :]}"
+
+
+def shorten_condition(text: str, name: str, width: int) -> str:
+    """Shorten the condition of a cell: the column's name comes first, and only it is cut."""
+    if len(text) <= width:
+        return text
+    low, separator, high = text.partition(f" < {name} <= ")
+    edges = f" in ({low}, {high}]" if separator else text.removeprefix(name) if text.startswith(name) else ""
+    room = width - len(edges)
+    return f"{shorten(name, room)}{edges}" if edges and room >= _SHORTEST else shorten(text, width)
 
 
 def without_name(text: str, name: str) -> str:

@@ -47,7 +47,7 @@ from limes._show.terminal import numbers_table
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
@@ -382,6 +382,7 @@ def _bandwidth_axis(axes: Axes, bandwidths: Floats, dashed: str) -> None:
 MAX_FEATURES = 15
 _BARS = 16
 _GAP = 3  # spaces between two columns of the table
+_SHORTEST = 10  # characters of a name
 
 
 def summary_table(summary: Summary, width: int) -> Group:
@@ -394,9 +395,16 @@ def summary_table(summary: Summary, width: int) -> Group:
         **_summary_columns(summary, order),
         "": [Text("█" * round(_BARS * share), style="grey62") for share in shares],
     }
+
+    def width_of(names: Iterable[str]) -> int:
+        return sum(max(len(name), *map(len, columns[name])) + _GAP for name in names)
+
     for name in ("", "10 %", "90 %"):
-        if sum(max(len(name), *map(len, cells)) + _GAP for name, cells in columns.items()) > width:
+        if width_of(columns) > width:
             del columns[name]
+    # numbers are never cut
+    room = max(_SHORTEST, width - width_of(name for name in columns if name != "feature") - _GAP)
+    columns["feature"] = [Text(shorten(text.plain, room)) for text in columns["feature"]]
     grid = numbers_table()
     for name in columns:
         grid.add_column(name, justify="left" if name in ("feature", "") else "right", no_wrap=True)

@@ -14,6 +14,7 @@ import numpy as np
 from limes._explanation.drawing import fact_texts
 from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
+from limes._explanation.row_warning import CODES
 from limes._explanation.view import (
     account_line,
     accuracy,
@@ -171,9 +172,18 @@ def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def _gathered_warnings(explanation: Explanation) -> list[str]:
-    """Return the warnings of many rows, each once with the number of rows that it concerns."""
+    """Return the kinds of warnings of many rows, each once with the number of rows that it concerns."""
     n = len(explanation)
-    counts = Counter(text for row in explanation.row_warnings for text in dict.fromkeys(row))
+    rows, texts = Counter[str](), dict[str, set[str]]()
+    for record in explanation.row_warnings:
+        rows.update({warning.code for warning in record})
+        for warning in record:
+            texts.setdefault(warning.code, set()).add(warning.sentence)
+    # rows of a kind have numbers of their rows: the kind then stands for all of them
+    counts = {
+        CODES[code] if len(its) > 1 and code != "other" else "; ".join(sorted(its)): rows[code]
+        for code, its in texts.items()
+    }
     warnings = [left_out(explanation)] if explanation.errors else []
     missed = n - int(explanation.row_converged.sum())
     if missed:

@@ -29,7 +29,14 @@ from limes._explanation.view import (
     row_label,
     view_row,
 )
-from limes._explanation.wording import count, estimates, one_line, shorten, signed_column
+from limes._explanation.wording import (
+    count,
+    estimates,
+    one_line,
+    shorten,
+    shorten_condition,
+    signed_column,
+)
 from limes._show.inputs import largest_size, pieces, shortened
 
 if TYPE_CHECKING:
@@ -95,7 +102,9 @@ _LONGEST_TEXT = 1500  # characters
 _STRONG, _WEAK = 0.3, 0.1  # of the largest coefficient
 _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
-_APART = 3  # characters between two columns
+_APART, _EDGES = 3, 2  # characters between two columns, and at the ends of a line
+_LEAST_NAME = 12
+_ERROR, _LEAST_COEFFICIENT = "± std. error", len("coefficient")
 _SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
@@ -140,11 +149,11 @@ def table(explanation: Explanation, width: int) -> Group:
     shown = [column.output for column in columns]
     with_coefficients = True
     if len(columns) > 1:
-        body, with_coefficients = _several(columns), shown[0].base is None
+        body, with_coefficients = _several(columns, width), shown[0].base is None
     elif shown[0].base is not None:
         body, with_coefficients = _account(shown[0], width)
     else:
-        body = _single(shown[0], bars=width >= _ROOM_FOR_BARS)
+        body = _single(shown[0], width)
     remarks = _remarks(explanation, view, shown, with_coefficients=with_coefficients)
     return Group(*_header(explanation, view, shown), body, *remarks)
 
@@ -195,20 +204,25 @@ def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) 
     yield Text(view.method, style="dim")
 
 
-def _single(output: OutputView, *, bars: bool) -> Table:
-    lines = output.lines[:MAX_FEATURES]
+def _single(output: OutputView, width: int) -> Table:
+    lines, bars = output.lines[:MAX_FEATURES], width >= _ROOM_FOR_BARS
+    texts = output.texts(most=MAX_FEATURES)
+    widths = [max(_LEAST_COEFFICIENT, *(len(text) for text, _ in texts), 0)]
+    widths += [max(len(_ERROR), *(len(error) for _, error in texts))] if output.sampled else []
+    widths += [2 * _HALF_BAR + 1] if bars else []
+    labels = _labels(lines, width - sum(widths) - _APART * (len(widths) + 1))
     grid = _grid()
     grid.add_column("coefficient", justify="right", no_wrap=True)
     if output.sampled:
-        grid.add_column("± std. error", no_wrap=True)
+        grid.add_column(_ERROR, no_wrap=True)
     if bars:
         grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     reach = largest_size([line.drawn for line in lines])
-    for line, (text, uncertain) in zip(lines, output.texts(most=MAX_FEATURES), strict=True):
+    for line, label, (text, uncertain) in zip(lines, labels, texts, strict=True):
         cells = [Text(text, style=_colour(line.value))]
         cells += [Text(uncertain)] if output.sampled else []
         cells += [_signed_bar(line.drawn, reach)] if bars else []
-        grid.add_row(*_labels(line), *cells)
+        grid.add_row(*label, *cells)
     return grid
 
 
@@ -221,16 +235,19 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     shares, (texts, _) = output.shares(lines), output.account_texts(lines)
     reach = largest_size(shares)
     coefficients = [" ".join(filter(None, text)) for text in output.texts(3, most=MAX_FEATURES)]
-    names = [shorten(line.holds, 40) for line in lines]
+    errors = 0
+    if output.estimates_account:
+        errors = _APART + max(len("± error"), *(len(error) for _, error in texts))
+    widest = min(40, max(width - _ACCOUNT - errors, _LEAST_NAME))
+    names = [shorten_condition(line.holds, line.feature, widest) for line in lines]
     names += [output.others(lines)] * (len(shares) - len(lines))
-    conditions = [shorten(line.condition, 32) for line in lines]
-    room = width - _ACCOUNT - max(map(len, names))
+    conditions = [shorten_condition(line.condition, line.feature, 32) for line in lines]
+    room = width - _ACCOUNT - errors - max(map(len, names))
     grid = numbers_table()
     grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
     if output.estimates_account:
         grid.add_column("± error", no_wrap=True)
-        room -= _APART + max(len("± error"), *(len(error) for _, error in texts))
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
     # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
     beside: list[tuple[str, list[str]]] = []
@@ -250,7 +267,7 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     return grid, bool(beside)
 
 
-def _several(columns: list[_Column]) -> Table:
+def _several(columns: list[_Column], width: int) -> Table:
     accounts = columns[0].output.base is not None
     grid = numbers_table() if accounts else _grid()
     if accounts:
@@ -262,10 +279,14 @@ def _several(columns: list[_Column]) -> Table:
     largest = np.where(np.isnan(sizes), -np.inf, sizes).max(axis=0)
     chosen = by_size(largest)[:MAX_FEATURES].tolist()
     each = [column.chosen(chosen) for column in columns]
-    for i, line in enumerate([columns[0].lines[j] for j in chosen]):
+    lines = [columns[0].lines[j] for j in chosen]
+    room = width - sum(column.width + _APART for column in columns)
+    labels = _labels(lines, room - _APART)
+    for i, line in enumerate(lines):
         cells = [Text.assemble((texts[i][0], _colour(sizes[i])), texts[i][1]) for texts, sizes in each]
-        names = [Text(shorten(line.holds, 40), no_wrap=True, overflow="ellipsis")]
-        grid.add_row(*(names if accounts else _labels(line)), *cells)
+        holds = shorten_condition(line.holds, line.feature, min(40, max(room - _EDGES, _LEAST_NAME)))
+        names = [Text(holds, no_wrap=True, overflow="ellipsis")]
+        grid.add_row(*(names if accounts else labels[i]), *cells)
     others = columns[0].output.others([columns[0].lines[j] for j in chosen])
     if accounts and others:
         grid.add_row(others, *(Text(texts[-1][0], _colour(sizes[-1])) for texts, sizes in each))
@@ -279,12 +300,21 @@ def _grid() -> Table:
     return grid
 
 
-def _labels(line: Line) -> tuple[Text, Text]:
-    # only these two shrink in a narrow terminal; numbers are never cut
-    return (
-        Text(shorten(line.condition, 48), no_wrap=True, overflow="ellipsis"),
-        Text(shorten(line.data, 16), no_wrap=True, overflow="ellipsis"),
-    )
+def _labels(lines: Sequence[Line], room: int) -> list[tuple[Text, Text]]:
+    """Conditions and values that fit into some characters: names are cut, edges and numbers are not."""
+    values = [shorten(line.data, 16) for line in lines]
+    width = max(room - max(len("value"), *map(len, values), 0) - _EDGES, _LEAST_COEFFICIENT)
+    return [
+        (
+            Text(
+                shorten_condition(line.condition, line.feature, min(width, 48)),
+                no_wrap=True,
+                overflow="ellipsis",
+            ),
+            Text(value, no_wrap=True, overflow="ellipsis"),
+        )
+        for line, value in zip(lines, values, strict=True)
+    ]
 
 
 def _signed_bar(value: float, reach: float) -> Text:
