@@ -24,6 +24,7 @@ PARTS = {
     "joint": ("cases",),
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
+    "at_the_row": ("cases",),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),
     "sparse": (),

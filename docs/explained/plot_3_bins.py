@@ -18,7 +18,7 @@ Bins decide what a coefficient compares. LIME's quartiles are the default. This 
 # ``"entropy"``           the row's interval and the rest; intervals separate the classes of ``target=``
 # a list of edges         your own intervals, such as a regulator's
 # ``None``                no bins: the slope of the model in the column itself
-# ``"auto"``              whatever ``limes.suggest_design`` finds to capture most
+# ``"auto"``              what ``limes.suggest_design`` chooses
 # ======================= ==============================================================================
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
@@ -41,9 +41,9 @@ for ax, bins in zip(axes.flat, ["quartile", "decile", 2, None], strict=True):
 # What they capture
 # -----------------
 #
-# Each design has a neighbourhood of its own, so that R² of one cannot be compared with R² of another. ``suggest_design`` compares all of them on *common* draws, beside
-# the noise of the coefficients and the locality.
-suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X.iloc[:20])
+# Each design has a neighbourhood of its own, so that R² of one cannot be compared with R² of another. ``suggest_design`` compares all of them on *common* draws, and at
+# the rows themselves: a high R² around a row is no use if the surrogate misses its prediction. Beside them stand the noise of the coefficients and the locality.
+suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X.iloc[:50])
 print(suggestion)
 
 # %%
