@@ -52,6 +52,17 @@ explainer = limes.TabularExplainer(model, X, **suggestion.options)
 explainer(row)
 
 # %%
+# Codes of missing values
+# -----------------------
+#
+# Tables of credit bureaus write -7, -8 or -9 where there is no record. As numbers these would be edges of bins, "-7 < months <= 3", and the law of the lowest bin would lie
+# between codes. ``missing=`` makes the codes of a column one cell, "months is missing (-9, -8, -7)"; the model gets them as they are.
+coded = X.assign(s6=X["s6"].where(X["s6"] > 80, -9))
+model_of_codes = GradientBoostingRegressor(random_state=0).fit(coded, y)
+explainer = limes.TabularExplainer(model_of_codes, coded, missing=[-9])
+explainer(coded[coded["s6"] == -9].iloc[:1])
+
+# %%
 # Columns of few values
 # ---------------------
 #

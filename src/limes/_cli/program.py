@@ -70,6 +70,9 @@ class SharedOptions:
         float | None,
         typer.Option(help="Of a decision, to warn of other surrogates. Default: 0.5, of margins 0."),
     ] = None
+    missing: Annotated[
+        list[float] | None, typer.Option(help="A code of missing values, such as -7; may be repeated.")
+    ] = None
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None
@@ -104,8 +107,8 @@ class SharedOptions:
         return self._common(model) | {name: value for name, value in limits.items() if value is not None}
 
     def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
-        options = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
-        options["threshold"] = self.threshold
+        options: dict[str, Any] = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
+        options |= {"threshold": self.threshold, "missing": self.missing or []}
         return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
 
     def of_rules(self, model: Any, facts: int, exclude: list[str] | None) -> dict[str, Any]:

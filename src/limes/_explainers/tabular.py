@@ -6,7 +6,8 @@ one, or a new one where the model was fitted again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple, Unpack
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
-from limes._checks import check_choice, check_count, check_size
+from limes._checks import as_number, check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._expectations.controls import CONTROLS
 from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
@@ -92,6 +93,10 @@ class TabularExplainer(Described):
     hold
         Names or positions of columns that keep the row's value in all perturbed rows; their coefficients are
         0. Rows are then explained one by one. Not with ``law="joint"``.
+    missing
+        Codes that stand for missing values in columns of numbers, such as [-7, -8, -9]. A column's codes,
+        which must lie beyond its values, are one separate cell, and no edge of a bin. The model gets them as
+        they are. Not with ``bins=None``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
@@ -170,6 +175,7 @@ class TabularExplainer(Described):
         bandwidth: float | None = None,
         weights: str = "bins",
         hold: Any = None,
+        missing: Sequence[float] = (),
         ridge: float = 0.0,
         errors: str = "raise",
         **options: Unpack[SamplingKeywords],
@@ -188,6 +194,7 @@ class TabularExplainer(Described):
             ridge=check_size("ridge", ridge, zero=True),
             sampling=SamplingOptions.of(chosen, (*CONTROLS, "margin")),
             hold=self._background.held(hold),
+            missing=_codes(missing),
             by_predict=passed is not model and passed.__name__ == "predict",
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
@@ -406,6 +413,11 @@ class TabularExplainer(Described):
         model, encoded, _ = self._current(X)
         return model, encoded.matrix
 
+    @property
+    def has_codes(self) -> bool:
+        """Whether columns have codes of missing values, which have no slopes."""
+        return bool(self._options.missing)
+
     def design(self, row: Any) -> ProductDesign | JointDesign:
         """Return the weighted law w of perturbed rows at one row, with E_w h, Var_w h and its draws.
 
@@ -467,6 +479,15 @@ class TabularExplainer(Described):
             units=model.units,
             other_law=model.other_law,
         )
+
+
+def _codes(missing: Any) -> tuple[float, ...]:
+    if isinstance(missing, str) or not hasattr(missing, "__iter__"):
+        raise InputError(f"missing={missing!r}: pass a list of numbers, such as [-7, -8, -9]")
+    codes = tuple(map(as_number, missing))
+    if not all(map(math.isfinite, codes)):
+        raise InputError(f"missing={missing!r}: codes are finite numbers; None and NaN are missing anyway")
+    return codes
 
 
 class TabularFit(NamedTuple):

@@ -56,10 +56,19 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class BinCells:
-    """(edges[b], edges[b+1]], the outer two open-ended; with ``missing`` a last cell for NaN."""
+    """(edges[b], edges[b+1]], the outer two open-ended; with ``missing`` a last cell for NaN.
+
+    ``coded`` says whether the first and the last bin hold codes that stand for missing values.
+    """
 
     edges: Floats
     missing: bool = False
+    coded: tuple[bool, bool] = (False, False)
+
+    @property
+    def of_codes(self) -> list[int]:
+        """Bins that hold codes of missing values."""
+        return [b for b, is_coded in zip((0, self.edges.size - 2), self.coded, strict=True) if is_coded]
 
     @property
     def count(self) -> int:
@@ -379,12 +388,17 @@ class BinStatistics:
         return _from_statistics("", self)
 
 
-def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
-    """The law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,)."""
+def binned(
+    x: Floats, edges: Floats, *, law: str = "truncnorm", coded: tuple[bool, bool] = (False, False)
+) -> Marginal:
+    """The law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,).
+
+    Bins that are ``coded`` hold codes, which have no values between them.
+    """
     if law not in LAWS:
         raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
     missing = bool(np.isnan(x).any())
-    cells = BinCells(edges, missing)  # missing values are an atom in an extra cell
+    cells = BinCells(edges, missing, coded)  # missing values are an atom in an extra cell
     owner = cells.locate(x)
     mass = np.bincount(owner, minlength=cells.count)
     groups = np.split(x[np.argsort(owner, kind="stable")], np.cumsum(mass)[:-1])
@@ -395,6 +409,8 @@ def binned(x: Floats, edges: Floats, *, law: str = "truncnorm") -> Marginal:
             empty.append(b)
         elif inside.min() == inside.max():
             parts.append(_atoms(inside[:1], b))  # all its values are equal
+        elif b in cells.of_codes:
+            parts.append(_empirical([inside], np.array([b]), edges))
         else:
             spread.append(b)
     if spread:
@@ -564,6 +580,9 @@ class Crossings:
             if binned[j] and isinstance(law.cells, BinCells):
                 down, up = _crossed(law.cells.edges[1:-1], background[:, j])
                 below[j, 1 : down.size + 1], above[j, : up.size] = down, up
+                for b in law.cells.of_codes:  # no value is near a code
+                    inner = 0 if b == 0 else b - 1
+                    below[j, inner + 1] = above[j, inner] = np.nan
         return cls(below, above, unit)
 
     def distances(self, rows: Floats, cells: Ints) -> tuple[Floats, Floats]:

@@ -65,11 +65,14 @@ class TabularOptions:
     ridge: float
     sampling: SamplingOptions
     hold: tuple[str, ...] = ()
+    missing: tuple[float, ...] = ()  # codes of missing values
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
 
     def __post_init__(self) -> None:
         check_choice("law", self.law, TABLE_LAWS)
         check_choice("weights", self.weights, tuple(WEIGHTS))
+        if self.missing and self.bins is None:
+            raise InputError("missing= codes are cells of their columns, and bins=None has none: pass bins")
         if self.is_joint:
             self._check_joint()
 
@@ -117,8 +120,13 @@ class TabularOptions:
         return JointFamily(product, background)
 
 
-def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tuple[Marginal, ...]:
-    """Learn one law per column; ``bins`` is None for numbers without bins."""
+def fit_laws(
+    table: Table, bins: Any, target: ArrayLike | None, law: str, missing: Sequence[float] = ()
+) -> tuple[Marginal, ...]:
+    """Learn one law per column; ``bins`` is None for numbers without bins.
+
+    Numbers that are ``missing`` are codes of missing values, with a bin of codes alone.
+    """
     for column, x in zip(table.columns, table.matrix.T, strict=True):
         largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
         if largest > _LARGEST:  # differences of values would be no finite numbers
@@ -135,19 +143,53 @@ def fit_laws(table: Table, bins: Any, target: ArrayLike | None, law: str) -> tup
     else:
         cut = [None if j in statistics else edge for j, edge in enumerate(bins)] if statistics else bins
         learnt = [bool(number) and j not in statistics for j, number in enumerate(table.numeric)]
-        edges = bin_edges(table.matrix, learnt, bins=cut, target=target, names=table.names)
+        codes = np.isin(table.matrix, missing) & np.array(learnt)
+        values = np.where(codes, np.nan, table.matrix)
+        edges = bin_edges(values, learnt, bins=cut, target=target, names=table.names)
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
     columns = zip(table.columns, table.matrix.T, sources, strict=True)
-    return tuple(_fit_law(column, x, source, law) for column, x, source in columns)
+    return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
 
 
-def _fit_law(column: TableColumn, x: Floats, source: BinStatistics | Floats | None, law: str) -> Marginal:
+def _with_codes(x: Floats, edges: Floats, missing: Sequence[float]) -> tuple[Floats, tuple[bool, bool]]:
+    """Edges with a bin of codes before or behind them, and whether there is one."""
+    is_code = np.isin(x, missing)
+    if not is_code.any():
+        return edges, (False, False)
+    codes, values = x[is_code], x[~is_code & ~np.isnan(x)]
+    low, high = codes[codes < values.min()], codes[codes > values.max()]
+    if low.size + high.size < codes.size:
+        between = codes[(codes >= values.min()) & (codes <= values.max())]
+        raise InputError(
+            f"has the code {between[0]:g} of missing= among its values, which are from {values.min():g} to "
+            f"{values.max():g}: codes must lie beyond them; recode it, or leave it out"
+        )
+    if low.size:
+        # the first bin keeps its lower end, if that is no code itself
+        first = edges[0] if edges[0] > low.max() else values.min()
+        edges = np.concatenate([[low.min(), np.nextafter(first, -np.inf)], edges[1:]])
+    if high.size:
+        last = edges[-1] if edges[-1] < high.min() else values.max()
+        edges = np.concatenate([edges[:-1], [last, high.max()]])
+    return edges, (low.size > 0, high.size > 0)
+
+
+def _fit_law(
+    column: TableColumn,
+    x: Floats,
+    source: BinStatistics | Floats | None,
+    law: str,
+    missing: Sequence[float],
+) -> Marginal:
     try:
         if isinstance(source, BinStatistics):
             return _from_statistics(column, x, source)
         if column.categorical:
             return categorical(x, column.points)
-        return unbinned(x, law=law) if source is None else binned(x, source, law=law)
+        if source is None:
+            return unbinned(x, law=law)
+        edges, coded = _with_codes(x, source, missing)
+        return binned(x, edges, law=law, coded=coded)
     except InputError as error:
         raise InputError(f"column {column.name!r} {error}") from None
 
@@ -164,8 +206,20 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
     """One text per cell of the column's marginal; ``values`` (n,) are the background's."""
     cells = marginal.cells
     if isinstance(cells, BinCells):
-        return (*bin_texts(column.name, cells.edges, values), *[f"{column.name} is missing"] * cells.missing)
+        texts = [f"{column.name} is missing"] * cells.missing
+        if not cells.of_codes:
+            return (*bin_texts(column.name, cells.edges, values), *texts)
+        first, last = cells.coded
+        inner = cells.edges[first : cells.edges.size - last]
+        located = cells.locate(values)
+        bins = bin_texts(column.name, inner, values) if inner.size > 2 else [f"{column.name} is recorded"]
+        codes = [_codes_text(column.name, values[located == b]) for b in cells.of_codes]
+        return (*codes[:first], *bins, *codes[first:], *texts)
     return value_texts(column, cells.values)
+
+
+def _codes_text(name: str, codes: Floats) -> str:
+    return f"{name} is missing ({', '.join(map(_equal_text, np.unique(codes).tolist()))})"
 
 
 def value_texts(column: TableColumn, values: Floats) -> tuple[str, ...]:

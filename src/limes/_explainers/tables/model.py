@@ -142,7 +142,7 @@ class TabularModel:
                 "number: pass None in its place"
             )
         table = table.with_categories(by_model)
-        marginals = fit_laws(table, options.bins, options.target, options.law_in_bin)
+        marginals = fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
         if len(table.matrix) == 1:
             raise InputError(
                 "the background has one row: rows are perturbed by what its columns hold, and nothing would "
@@ -409,6 +409,7 @@ def _provenance(
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
         **({"hold": list(options.hold)} if options.hold else {}),
+        **({"missing": list(options.missing)} if options.missing else {}),
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
         "law": options.law,
         "weights": options.weights_name,

@@ -217,7 +217,10 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
 
     present = explainer.design_options
     as_is = judge(_name(present["bins"]), **present)
-    every = [as_is, *(judge(name, bins) for name, bins in _BINS.items() if name != as_is.name)]
+    others = {name: bins for name, bins in _BINS.items() if name != as_is.name}
+    if explainer.has_codes:
+        others.pop("slopes", None)
+    every = [as_is, *(judge(name, bins) for name, bins in others.items())]
 
     def best_of(candidates: Sequence[_Judged]) -> _Judged:
         # the first of those that are equal, which is the explainer's own if it is one
@@ -227,8 +230,8 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     best = best_of(every)
     bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
     if np.isfinite(bandwidth):
-        others = [factor * bandwidth for factor in _BANDWIDTHS]
-        more = [judge(f"{best.name}, ν = {other:.3g}", bins, other) for other in others]
+        bandwidths = [factor * bandwidth for factor in _BANDWIDTHS]
+        more = [judge(f"{best.name}, ν = {other:.3g}", bins, other) for other in bandwidths]
         every += more
         wider_or_narrower = best_of(more)
         if wider_or_narrower.score > best.score + _WORTH:
