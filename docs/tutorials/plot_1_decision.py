@@ -118,17 +118,25 @@ for reason in explanation.reasons(4, catalogue, of="contributions"):
 literals = limes.Literals.fit(X)
 rules = limes.SparseExplainer(model, literals=literals, output="margin", k=3)
 is_above = model.decision_function(X_new.iloc[[case]])[0] > 0
-rules.contrast(X_new.iloc[[case]], **({"below": 0.0} if is_above else {"above": 0.0}))
+contrast = rules.contrast(X_new.iloc[[case]], **({"below": 0.0} if is_above else {"above": 0.0}))
+contrast
 
 # %%
 # The page
 # --------
 #
-# Two files, which need neither a network nor limes: the explanation and its diagnosis. JSON keeps every digit for the archive.
+# Three files, which need neither a network nor limes: a sheet for the committee, the explanation and its diagnosis. JSON keeps every digit for the archive.
 import tempfile
 from pathlib import Path
 
 folder = Path(tempfile.mkdtemp())
+limes.decision_page(
+    explanation,
+    folder / "sheet.html",
+    decision="Referred to the committee.",
+    contrast=contrast,
+    catalogue=catalogue,
+)
 explanation.to_html(folder / "case.html")
 diagnosis.to_html(folder / "diagnosis.html")
 explanation.to_json(folder / "case.json")

@@ -73,12 +73,12 @@ def page(
 
     Without ``account`` it shows coefficients also where there are contributions.
     """
-    content = _content(explanation, account=account) | {"hidden": hidden, "classes": _bars(classes or {})}
+    content = content_of(explanation, account=account) | {"hidden": hidden, "classes": _bars(classes or {})}
     return render("explanation_page.html", content)
 
 
 def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None) -> str:
-    return render("explanation.html", _content(explanation) | {"classes": _bars(classes or {})})
+    return render("explanation.html", content_of(explanation) | {"classes": _bars(classes or {})})
 
 
 def card_fragment(card: Card) -> str:
@@ -116,15 +116,18 @@ def _environment() -> Environment:
 # -- the explanation as a whole ------------------------------------------------------------------------------
 
 
-def _content(explanation: Explanation, *, account: bool = True) -> dict[str, Any]:
+def content_of(
+    explanation: Explanation, *, account: bool = True, features: int = MAX_FEATURES
+) -> dict[str, Any]:
+    """Return what the template of an explanation needs, with lines of at most some ``features``."""
     n, d = explanation.values.shape[:2]
     outputs = len(explanation.output_names)
-    lines = max(1, outputs * min(d, MAX_FEATURES))
+    lines = max(1, outputs * min(d, features))
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
     computed = account_at(explanation, range(shown)) if account else None
-    rows = [_row(explanation, row, computed and computed.at([row])) for row in range(shown)]
+    rows = [_row(explanation, row, computed and computed.at([row]), features) for row in range(shown)]
     return {
         "title": title_of(explanation),
         "hidden": (),
@@ -197,8 +200,8 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 # -- one row -------------------------------------------------------------------------------------------------
 
 
-def _row(explanation: Explanation, row: int, account: Contributions | None) -> dict[str, Any]:
-    view, first = view_row(explanation, row, MAX_FEATURES, account=account), main_output(explanation, row)
+def _row(explanation: Explanation, row: int, account: Contributions | None, features: int) -> dict[str, Any]:
+    view, first = view_row(explanation, row, features, account=account), main_output(explanation, row)
     drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)

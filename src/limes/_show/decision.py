@@ -1,0 +1,100 @@
+"""One page about one decision, to be read, printed and filed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limes._checks import is_count
+from limes._explanation.drawing import write_text
+from limes._explanation.fit import account_at
+from limes._explanation.view import is_probability, output_position, output_title, row_label
+from limes._explanation.wording import number
+from limes._show.html import content_of, render
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._explanation import Explanation
+    from limes._explanation.rules import Contrast
+
+
+# Lines of the account: with reasons and a contrast they fill a sheet
+_FEATURES = 8
+
+
+def decision_page(
+    explanation: Explanation,
+    path: str | Path | None = None,
+    *,
+    row: int | str = 0,
+    output: str | int | None = None,
+    decision: str = "",
+    reasons: int = 4,
+    catalogue: Mapping[str, Any] | None = None,
+    contrast: Contrast | None = None,
+    title: str | None = None,
+) -> str:
+    """Return a self-contained page about one row, which prints on a sheet of paper, and write it to `path`.
+
+    It has the decision, the account of the prediction with its warnings, the main reasons, what would have
+    changed the outcome, and what the numbers do not say.
+
+    Parameters
+    ----------
+    explanation
+        An explanation; `row`, by position or name, and `output` select what the page is about. The output is
+        that with the largest prediction, of two classes the second, unless given.
+    path
+        The file to write.
+    decision
+        A sentence on what was decided. Without one the page states the prediction.
+    reasons, catalogue
+        How many reasons, and sentences for them: see :meth:`limes.Explanation.reasons`. They are
+        contributions where these are known, or exact and quick, else coefficients.
+    contrast
+        What ``SparseExplainer.contrast`` found at this row.
+    title
+        Title of the page, in place of the row's name.
+
+    Raises
+    ------
+    InputError
+        No row, feature or output has such a name, an option is not valid, or the folder does not exist.
+
+    Examples
+    --------
+    >>> import limes
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y)
+    >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:2])
+    >>> page = limes.decision_page(explanation, row=1, decision="The tumour is referred to the committee.")
+    >>> "referred to the committee" in page
+    True
+    """
+    if not is_count(reasons):
+        raise InputError(f"decision_page(reasons={reasons!r}): pass a number of reasons, 1 or more")
+    one = explanation[row]
+    one = one[..., output_position(one, output)]
+    named = output_title(one, 0)
+    named = "The prediction" if named == "prediction" else named
+    has_account = account_at(one, [0]) is not None
+    sentences = one.reasons(
+        reasons,
+        catalogue,
+        of="contributions" if has_account else "coefficients",
+        scale="percentage points" if is_probability(one) else "units",
+    )
+    prediction = float(one.predictions.ravel()[0])
+    card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
+    content = content_of(one, features=_FEATURES) | {
+        "page_title": row_label(explanation[row], 0) if title is None else title,
+        "decision": decision or f"{named} is {number(prediction, 3)}.",
+        "reasons": sentences,
+        "contrast": card,
+        "has_account": has_account,
+        "classes": (),
+    }
+    return write_text(render("decision.html", content), path)
