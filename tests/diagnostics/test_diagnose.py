@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import rich.console
 from matplotlib import pyplot as plt
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -66,6 +66,16 @@ def test_warnings_come_first(wine):
     for row in wine[2]:
         severities = [finding.severity for finding in row.findings]
         assert severities == sorted(severities, reverse=True)
+
+
+def test_an_output_of_a_file_has_its_share_of_effects():
+    X, y = load_iris(return_X_y=True)
+    explainer = limes.TabularExplainer(RandomForestClassifier(10, random_state=0).fit(X, y), X)
+    explanation = explainer(X[:2])
+    loaded = limes.Explanation.from_json(explanation.to_json())
+    for k in range(3):
+        its, live = (limes.diagnose(e[..., k], explainer, progress=False).rows for e in (loaded, explanation))
+        assert [row.additive for row in its] == [row.additive for row in live]
 
 
 def test_explanations_from_files_need_their_explainer(wine):

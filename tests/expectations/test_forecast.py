@@ -36,14 +36,14 @@ def explained(monkeypatch, seconds, rows=1, **options):
 
 def test_a_pool_is_foretold(monkeypatch):
     (text,) = explained(monkeypatch, 0.05)
-    assert text.startswith("the model takes 50 ms a row: up to 15,360 more calls take about 13 min")
+    assert text.startswith("the model takes about 50 ms a row: up to 15,360 more calls take about 13 min")
     assert "max_calls=1000 takes about 50 s" in text
 
 
 def test_rows_that_are_sampled_by_themselves_are_foretold(monkeypatch):
     (text, again) = explained(monkeypatch, 0.05, rows=3, bins=None)
     assert "8,192 more calls take about 7 min; max_calls=1000 takes about 2 min" in text
-    assert again.startswith("the model takes 50 ms")
+    assert again.startswith("the model takes about 50 ms")
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.001])

@@ -231,6 +231,13 @@ def test_rows_have_names():
     with pytest.raises(UnknownNameError, match=r"no row 'c'.*The rows are 'a', 'b'"):
         e["c"]
     assert e.plot.bar("b") is not None
+    with pytest.raises(UnknownNameError, match="no row ''"):
+        e[""]
+    twice = explanation(3, ids=["a", "a", "b"])
+    with pytest.raises(InputError, match="2 rows are called 'a'"):
+        twice.reasons(row="a")
+    with pytest.raises(InputError, match="2 rows are called 'a'"):
+        twice.plot.waterfall("a")
 
 
 @pytest.mark.parametrize(

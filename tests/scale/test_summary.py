@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -116,3 +118,9 @@ def test_other_tables_are_refused(tmp_path):
         summarize(WINES)
     with pytest.raises(InputError, match="no folder with parts"):
         summarize(str(tmp_path))
+
+
+def test_a_table_that_went_through_a_csv_has_no_empty_texts():
+    table = explain_frame(EXPLAINER, WINES.iloc[:20])
+    again = pd.read_csv(io.StringIO(table.to_csv(index=False)), dtype={"output": str})
+    pd.testing.assert_frame_equal(summarize(again), summarize(table))

@@ -137,7 +137,8 @@ def diagnose(
 def _exact_additive(explanation: Explanation, explainer: Any) -> Floats:
     """R² of whole effects, (n, k), NaN where it has no closed form."""
     if explanation.fit is None and explanation.method == "exact" and hasattr(explainer, "model_at"):
-        explanation = explainer(explanation.data, progress=False)  # that of a file has no effects
+        # that of a file has no effects
+        explanation = explainer(explanation.data, progress=False)[..., list(explanation.output_names)]
     return additive_at(explanation, range(len(explanation)))[0]
 
 

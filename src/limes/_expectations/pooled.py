@@ -190,7 +190,7 @@ class PooledExpectation(Locked):
         if missing := self.pool.missing(size):
             with progress(missing, CALLS) as on_progress:
                 if not self.pool.calls:
-                    on_progress = Forecast(on_progress, self._sizes[-1])
+                    on_progress = Forecast(on_progress, self._sizes[-1], rows=workers, workers=workers)
                 self.pool.grow(size, on_progress=on_progress, workers=workers)
 
     def _fit_rows(

@@ -81,8 +81,10 @@ _LONG, _FEWER = 60.0, 1000
 class Forecast:
     """Counts calls for a progress bar, and warns after the first ones if up to ``most`` more take minutes."""
 
-    def __init__(self, on_progress: Callable[[int], object], most: int, rows: int = 1) -> None:
-        self._on_progress, self._most, self._rows = on_progress, most, rows
+    def __init__(
+        self, on_progress: Callable[[int], object], most: int, *, rows: int = 1, workers: int = 1
+    ) -> None:
+        self._on_progress, self._most, self._rows, self._workers = on_progress, most, rows, workers
         self._start, self._is_said = monotonic(), False
 
     def __call__(self, count: int) -> None:
@@ -90,7 +92,8 @@ class Forecast:
         if self._is_said or count <= 0:
             return
         self._is_said = True
-        seconds = (monotonic() - self._start) / count
+        # all workers are at their first calls, and this one is the first to be done
+        seconds = (monotonic() - self._start) / (count * min(self._workers, self._rows))
         remaining = self._most - count
         if seconds * remaining < _LONG:
             return
@@ -99,7 +102,7 @@ class Forecast:
             f"max_calls={_FEWER} takes about {_in_words(seconds * fewer)}; " if fewer < self._most else ""
         )
         warnings.warn(
-            f"the model takes {1000 * seconds:.3g} ms a row: up to {remaining:,} more calls take about "
+            f"the model takes about {1000 * seconds:.2g} ms a row: up to {remaining:,} more calls take about "
             f"{_in_words(seconds * remaining)}; {advice}an interrupt (Ctrl-C) keeps what is answered",
             SlowModelWarning,
             stacklevel=2,
@@ -249,7 +252,7 @@ class SampledExpectation:
             progress(len(rows) * self.max_calls, CALLS) as shown,
             self._unfinished.take(list(equal), self._new_calls) as states,
         ):
-            on_progress = Forecast(shown, len(first) * self.max_calls, len(first))
+            on_progress = Forecast(shown, len(first) * self.max_calls, rows=len(first), workers=workers)
 
             def progressed(count: int) -> None:
                 on_progress(count)

@@ -27,7 +27,7 @@ from limes._explanation.row_warning import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
-from limes.designs._marginals import Crossings
+from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
 
@@ -193,6 +193,7 @@ class RowWarnings:
     low: Floats  # (d,) smallest background value
     high: Floats
     crossings: Crossings  # distances of values from the edges of their bins
+    of_codes: Bools  # (d, cells) which cells hold codes of missing values
     fixed: tuple[RowWarning, ...]  # about every row
     adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
     method: str  # of the model, that answers
@@ -211,8 +212,14 @@ class RowWarnings:
         outputs: Sequence[str],
         threshold: float | None,
     ) -> RowWarnings:
-        values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
         laws = family.marginals
+        of_codes = np.zeros((len(laws), family.widest + 1), dtype=np.bool_)
+        for j, law in enumerate(laws):
+            if isinstance(law.cells, BinCells):
+                of_codes[j, law.cells.of_codes] = True
+        values = np.ma.masked_invalid(table.matrix)  # a column may be all missing
+        for j in np.flatnonzero(of_codes.any(axis=1)).tolist():
+            values[of_codes[j, laws[j].cells.locate(table.matrix[:, j])], j] = np.ma.masked
         slopes, held = (
             np.zeros(len(laws), dtype=np.bool_) if chosen is None else chosen
             for chosen in (family.slopes, family.held)
@@ -224,6 +231,7 @@ class RowWarnings:
             low=values.min(axis=0).filled(np.nan),
             high=values.max(axis=0).filled(np.nan),
             crossings=Crossings.learn(laws, table.matrix, binned, units),
+            of_codes=of_codes,
             fixed=tuple(
                 RowWarning(
                     f"{name} does not vary in the background (it has one cell): its coefficient is 0",
@@ -248,6 +256,7 @@ class RowWarnings:
     ) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings of rows (n, d) with their cells, those of ``sampling`` among them."""
         outside = self.numeric & ((rows < self.low) | (rows > self.high))
+        outside &= ~self.of_codes[np.arange(rows.shape[1]), cells]
         near = np.concatenate(
             [self._near(rows[i : i + _BLOCK], cells[i : i + _BLOCK]) for i in range(0, len(rows), _BLOCK)]
         )
@@ -369,12 +378,11 @@ def misleading_surrogates(
     limits = usual if threshold is None else np.full(n, threshold)
     across = (f - limits[:, None]) * (g - limits[:, None]) < 0
     beyond = are_probabilities[:, None] & ((g < -ROUNDING) | (g > 1 + ROUNDING))
-    if is_pair := f.shape[1] == 2:
+    if f.shape[1] == 2:
         # one of two classes says it all
         across[are_probabilities, 0] = beyond[are_probabilities, 0] = False
 
     def warnings(i: int) -> Iterator[RowWarning]:
-        first = 1 if is_pair and are_probabilities[i] else 0
         says = [
             f"LIME's surrogate says {number(surrogate, 3)} where the model says {number(prediction, 3)}"
             for surrogate, prediction in zip(g[i].tolist(), f[i].tolist(), strict=True)
@@ -384,7 +392,7 @@ def misleading_surrogates(
             (beyond[i] & ~across[i], "no probability", "no probability"),
         ):
             sentences = [f"{text}: {what}" if is_so else "" for text, is_so in zip(says, wrong, strict=True)]
-            yield from by_output(sentences[first:], outputs[first:], code)
+            yield from by_output(sentences, outputs, code)
 
     warned = np.flatnonzero((across | beyond).any(axis=1)).tolist()
     return {i: tuple(warnings(i)) for i in warned}

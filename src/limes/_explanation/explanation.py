@@ -21,7 +21,7 @@ from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fit import Fit, account_at, left_to_fit
 from limes._explanation.plain import PLAIN, plain_cell, plain_cells, plain_fact
-from limes._explanation.record import record_of_warnings
+from limes._explanation.record import largest_bars, record_of_warnings
 from limes._explanation.row_warning import RowWarning, of_outputs
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
@@ -78,9 +78,8 @@ class Explanation(Page):
     calls, row_converged : (n,)
         Model calls for this row alone; whether it is exact or accurate, see ``converged``.
     row_warnings : n tuples of texts
-        Warnings about each row, which all media show. A warning has a ``code``, one of
-        ``limes._explanation.row_warning.CODES``, and the names of the ``outputs`` that it is about, none for
-        all. Those that need R² are added when they are first read.
+        Warnings about each row, which all media show; each has a ``code`` and the names of the ``outputs``
+        that it is about, none for all. Those that need R² are added when they are first read.
     shared_calls : (n,), or None
         Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
         was sampled by itself; None where exact.
@@ -109,8 +108,7 @@ class Explanation(Page):
         which store R².
     account : Contributions, or None
         The contributions that are known; ``contributions`` computes them if they are not.
-    certificates : n mappings, or none
-        Certificates of sparse explanations; see :class:`limes._explanation.rules.Certificate`.
+    certificates : n mappings, or none; see :class:`limes._explanation.rules.Certificate`
 
     Raises
     ------
@@ -214,10 +212,9 @@ class Explanation(Page):
 
     @property
     def row_methods(self) -> tuple[str, ...]:
-        """Method of each row, "exact" or "sampled".
+        """Method of each row, "exact" or "sampled"; ``method`` is "sampled" if any row is.
 
         Rows of a model that was read are exact, but for those whose quadrature has no nine digits.
-        ``method`` is "sampled" if any row is.
         """
         if self.controls is None:
             return (self.method,) * len(self)
@@ -327,8 +324,8 @@ class Explanation(Page):
     def __getitem__(self, key: Any) -> Self:
         """Select rows, features and outputs: ``e[0]``, ``e["L3"]``, ``e[:, "bmi"]``, ``e[..., -1]``.
 
-        Rows are selected by position, or by a name that is a text. Rows and features keep their axis; one
-        output, by name or position, drops it.
+        Rows are selected by position, or a name that is a text. They and features keep their axis; one output
+        drops it.
 
         Raises
         ------
@@ -344,9 +341,9 @@ class Explanation(Page):
         positions = {"n": rows, "d": columns, "k": outputs}
         stored, drops_axis = self._stored(), is_single(output)
         several = self.values.ndim == 3
+        part = partial(selected, positions=positions, several=several, drops_axis=drops_axis)
         for name, axes in _ARRAYS.items():
-            if (array := stored[name]) is not None:
-                stored[name] = selected(array, axes, positions, several=several, drops_axis=drops_axis)
+            stored[name] = None if stored[name] is None else part(stored[name], axes)
         if self.account is not None:
             stored["account"] = self.account.select(positions, drops_axis=drops_axis)
         for name, axes in _TUPLES.items():
@@ -358,7 +355,10 @@ class Explanation(Page):
             names = set(stored["output_names"])
             stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
-        return type(self)(**stored, explainer=self.explainer, fit=fit)
+        selection = type(self)(**stored, explainer=self.explainer, fit=fit)
+        if len(columns) < len(self.feature_names) or "_largest" in vars(self):
+            vars(selection)["_largest"] = largest_bars(self)[rows][:, outputs]
+        return selection
 
     def top(self, k: int = 5) -> Self:
         """Return the ``k`` features with the largest mean absolute value, largest first.
@@ -367,7 +367,7 @@ class Explanation(Page):
         """
         if not is_count(k):
             raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
-        # The sum orders as the mean does, and is defined without rows.
+        # the sum orders as the mean does, and is defined without rows
         sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
         return self[:, by_size(sizes)[:k]]
 

@@ -17,6 +17,7 @@ from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, show
 from limes._explanation.wording import count
 
 if TYPE_CHECKING:
+    from limes._arrays import Floats
     from limes._explanation import Explanation
 
 Record: TypeAlias = tuple[tuple[RowWarning, ...], ...]
@@ -51,9 +52,8 @@ def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
 
 def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]:
     """Warn where whole effects capture little, of models whose effects have a closed form."""
-    bars = np.abs(with_outputs(explanation.values, explanation) * bar_units(explanation)[..., None])
-    largest = bars.max(axis=1, initial=0.0)
-    misses = np.abs(with_outputs(explanation.local_errors, explanation)) > _QUARTER * largest
+    errors_at_rows = np.abs(with_outputs(explanation.local_errors, explanation))
+    misses = errors_at_rows > _QUARTER * largest_bars(explanation)
     rows = np.flatnonzero(misses.any(axis=1))
     captured, errors = additive_at(explanation, rows.tolist())
     little = misses[rows] & (captured + SURE * errors < PARTIAL_FIT)
@@ -69,6 +69,15 @@ def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]
         if warnings := by_output(sentences, explanation.output_names, "combinations"):
             by_row[row] = warnings
     return by_row
+
+
+def largest_bars(explanation: Explanation) -> Floats:
+    """The largest bars of rows and outputs, (n, k); a selection of features keeps those of all."""
+    of_all: Floats | None = vars(explanation).get("_largest")
+    if of_all is not None:
+        return of_all
+    bars = np.abs(with_outputs(explanation.values, explanation) * bar_units(explanation)[..., None])
+    return np.asarray(bars.max(axis=1, initial=0.0))
 
 
 class _RecordOfWarnings:

@@ -63,7 +63,7 @@ class RowWarning(str):
         return self.removesuffix(_named(self.outputs))
 
     def extended(self, by: str) -> RowWarning:
-        return RowWarning(f"{self}{by}", self.code, self.outputs)
+        return RowWarning.about(self.outputs, f"{self.sentence}{by}", self.code)
 
 
 def _named(outputs: Sequence[str]) -> str:

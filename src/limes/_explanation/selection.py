@@ -70,7 +70,7 @@ def is_single(part: Any) -> bool:
 def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
     """Return the positions of rows, by position or by a text that names them; numbers are positions."""
     try:
-        return name_positions(part, [name if isinstance(name, str) else "" for name in ids], "row")
+        return name_positions(part, [name if isinstance(name, str) else None for name in ids], "row")
     except UnknownNameError as error:
         name = next(piece for piece in ([part] if isinstance(part, str) else part) if isinstance(piece, str))
         raise UnknownNameError(
@@ -78,7 +78,15 @@ def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
         ) from None
 
 
-def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.intp]:
+def single_row(explanation: Any, row: int | str) -> Any:
+    """Return one row, by position or by a name that no other row has."""
+    one = explanation[row]
+    if len(one) != 1:
+        raise InputError(f"{len(one)} rows are called {row!r}: pass the position of one")
+    return one
+
+
+def name_positions(part: Any, names: Sequence[str | None], what: str) -> NDArray[np.intp]:
     """Return the positions among `names` that a part of a key selects; `what` names them in errors."""
     size = len(names)
     if isinstance(part, slice):
@@ -101,19 +109,18 @@ def name_positions(part: Any, names: Sequence[str], what: str) -> NDArray[np.int
     return np.array([i for piece in pieces for i in _one(piece, names, what)], dtype=np.intp)
 
 
-def _one(piece: Any, names: Sequence[str], what: str) -> list[int]:
+def _one(piece: Any, names: Sequence[str | None], what: str) -> list[int]:
     size = len(names)
     if isinstance(piece, str):
         if positions := [position for position, name in enumerate(names) if name == piece]:
             return positions
-        if not any(names):
-            raise UnknownNameError(
-                f"There is no {what} {piece!r}: {what}s have positions, from 0 to {size - 1}."
-            )
-        close = get_close_matches(piece, names, n=1, cutoff=0.4)
+        named = [name for name in names if name is not None]
+        if not named:
+            raise UnknownNameError(f"There is no {what} {piece!r}: {what}s have positions, counted from 0.")
+        close = get_close_matches(piece, named, n=1, cutoff=0.4)
         guess = f" Did you mean {close[0]!r}?" if close else ""
-        more = f" and {size - _LISTED} more" if size > _LISTED else ""
-        listed = ", ".join(map(repr, names[:_LISTED]))
+        more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
+        listed = ", ".join(map(repr, named[:_LISTED]))
         raise UnknownNameError(f"There is no {what} {piece!r}.{guess} The {what}s are {listed}{more}.")
     if isinstance(piece, bool | np.bool_) or not isinstance(piece, int | np.integer):
         raise InputError(f"{piece!r} of type {type(piece).__name__} is no position of a {what}")

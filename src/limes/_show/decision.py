@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from limes._checks import is_count
 from limes._explanation.drawing import write_text
 from limes._explanation.fit import account_at
+from limes._explanation.selection import single_row
 from limes._explanation.view import is_probability, output_position, output_title, row_label
 from limes._explanation.wording import number
 from limes._show.html import content_of, render
@@ -76,7 +77,7 @@ def decision_page(
     """
     if not is_count(reasons):
         raise InputError(f"decision_page(reasons={reasons!r}): pass a number of reasons, 1 or more")
-    one = explanation[row]
+    one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
     named = output_title(one, 0)
     named = "The prediction" if named == "prediction" else named
@@ -90,7 +91,7 @@ def decision_page(
     prediction = float(one.predictions.ravel()[0])
     card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
     content = content_of(one, features=_FEATURES) | {
-        "page_title": row_label(explanation[row], 0) if title is None else title,
+        "page_title": row_label(one, 0) if title is None else title,
         "decision": decision or f"{named} is {number(prediction, 3)}.",
         "reasons": sentences,
         "contrast": card,

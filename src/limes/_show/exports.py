@@ -12,6 +12,7 @@ import numpy as np
 from limes._arrays import is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
 from limes._explanation.fit import account_at
+from limes._explanation.selection import single_row
 from limes._explanation.view import (
     Line,
     contributions,
@@ -202,7 +203,7 @@ def reasons(
     if scale != "units" and not is_probability(explanation):
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
     _check_catalogue(catalogue or {}, explanation.feature_names)
-    one = explanation[row]
+    one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
     one = in_contributions(one) if of == "contributions" else one
     title = output_title(one, 0)

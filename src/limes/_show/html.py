@@ -5,7 +5,6 @@ The templates escape every text; no script is needed, and the page forbids any.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -177,15 +176,15 @@ def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
 def _gathered_warnings(explanation: Explanation) -> list[str]:
     """Return the kinds of warnings of many rows, each once with the number of rows that it concerns."""
     n = len(explanation)
-    rows, texts = Counter[str](), dict[str, set[str]]()
+    by_code: dict[str, list[tuple[str, ...]]] = {}
     for record in explanation.row_warnings:
-        rows.update({warning.code for warning in record})
-        for warning in record:
-            texts.setdefault(warning.code, set()).add(warning.sentence)
-    # rows of a kind have numbers of their rows: the kind then stands for all of them
+        for code in dict.fromkeys(warning.code for warning in record):
+            by_code.setdefault(code, []).append(tuple(w.sentence for w in record if w.code == code))
+    # sentences with numbers of their rows are gathered by their kind
     counts = {
-        CODES[code] if len(its) > 1 and code != "other" else "; ".join(sorted(its)): rows[code]
-        for code, its in texts.items()
+        sentence: len(sentences)
+        for code, sentences in by_code.items()
+        for sentence in (sentences[0] if len(set(sentences)) == 1 else [CODES.get(code, code)])
     }
     warnings = [left_out(explanation)] if explanation.errors else []
     missed = n - int(explanation.row_converged.sum())

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._checks import check_choice, did_you_mean
 from limes._explanation.fit import account_at
-from limes._explanation.selection import by_size, name_positions
+from limes._explanation.selection import by_size, name_positions, single_row
 from limes._explanation.view import (
     OutputView,
     bar_units,
@@ -545,7 +545,7 @@ def _one_output(explanation: Explanation, output: str | int | None, row: int | N
 
 
 def _one_row(explanation: Explanation, row: int | str, output: str | int | None) -> Explanation:
-    return _one_output(explanation[row], output, row=0)
+    return _one_output(single_row(explanation, row), output, row=0)
 
 
 _WORDS = {"coefficients": "coefficient of the surrogate", "contributions": "contribution to the prediction"}

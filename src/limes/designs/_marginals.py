@@ -389,11 +389,17 @@ class BinStatistics:
 
 
 def binned(
-    x: Floats, edges: Floats, *, law: str = "truncnorm", coded: tuple[bool, bool] = (False, False)
+    x: Floats,
+    edges: Floats,
+    *,
+    law: str = "truncnorm",
+    coded: tuple[bool, bool] = (False, False),
+    ends: tuple[float, float] | None = None,
 ) -> Marginal:
     """The law of a numeric column cut at edges (p + 1,), the in-bin laws learnt from values (n,).
 
-    Bins that are ``coded`` hold codes, which have no values between them.
+    Bins that are ``coded`` hold codes, which have no values between them; beside these, laws of values reach
+    to their ``ends``, and not to the codes.
     """
     if law not in LAWS:
         raise InputError(f"law must be one of {sorted(LAWS)}, got {law!r}")
@@ -414,7 +420,7 @@ def binned(
         else:
             spread.append(b)
     if spread:
-        parts.append(LAWS[law]([groups[b] for b in spread], np.array(spread), edges))
+        parts.append(LAWS[law]([groups[b] for b in spread], np.array(spread), _reach(edges, coded, ends)))
     if empty:  # of probability 0, and uniform for rows that fall into it all the same
         if not np.isfinite([edges[empty], edges[1:][empty]]).all():
             raise InputError(f"edges {edges.tolist()}: a bin without values needs two finite ends")
@@ -422,6 +428,16 @@ def binned(
     if missing:
         parts.append(_atoms(np.array([np.nan]), cells.count - 1))
     return marginal(cells, mass, parts)
+
+
+def _reach(edges: Floats, coded: tuple[bool, bool], ends: tuple[float, float] | None) -> Floats:
+    """Edges of the laws: values beside codes end where values do."""
+    if ends is None:
+        return edges
+    reach = edges.copy()
+    for place, end, is_coded in zip((1, -2), ends, coded, strict=True):
+        reach[place] = end if is_coded else reach[place]
+    return reach
 
 
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:

@@ -156,7 +156,8 @@ def _codes(lines: Any, features: int) -> Counter[str]:
     if "warnings" in lines.columns:
         times = features if "feature" in lines.columns else 1  # lines of a row
         for texts, number in Counter(lines["warnings"].to_list()).items():
-            for code in filter(None, texts.split(", ")):
+            # an empty text is null in a CSV
+            for code in filter(None, texts.split(", ") if isinstance(texts, str) else ()):
                 counts[code] += number // times
     return counts
 

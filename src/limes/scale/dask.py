@@ -104,8 +104,9 @@ def explain(
     explainer, table = in_order(explainer, table, "limes.scale.dask.explain(explainer, table)")
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    options: dict[str, Any] = {"keys": [*keys], "contributions": contributions, "outputs": outputs}
-    meta = explain_frame(explainer, make_meta(table), layout, **options)
+    options: dict[str, Any] = {"contributions": contributions, "outputs": outputs}
+    meta = explain_frame(explainer, make_meta(table), layout, keys=keys, **options)
+    options["keys"] = [*keys]
     shared = delayed(explainer, traverse=False)
     # a line has the index of its row, so that the divisions of the table are those of its explanations
     result: DataFrame = table.map_partitions(_explain, shared, layout, options, meta=meta)

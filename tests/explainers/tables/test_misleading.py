@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 import limes
-from internals import CODES
+from internals import CODES, RowWarning
 
 X, Y = make_classification(600, 8, n_informative=5, class_sep=0.6, random_state=0)
 FOREST = RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, Y)
@@ -51,10 +52,11 @@ def test_three_classes_name_the_output():
 def test_all_channels_say_it():
     explanation = limes.TabularExplainer(FOREST, X)(X[:300], progress=False)
     one = explanation[int(np.flatnonzero(warned(explanation))[0])]
-    (text,) = (text for text in one.warnings if SAYS in text)
+    (warning,) = (w for w in one.row_warnings[0] if SAYS in w)
+    text = warning.sentence
     flat = " ".join(str(one).split())
     assert text in flat
-    assert text in json.loads(one.to_json())["row_warnings"][0]
+    assert warning in json.loads(one.to_json())["row_warnings"][0]
     assert text.replace("'", "&#39;") in one.to_html()
     diagnosis = limes.diagnose(one, progress=False)
     assert "All checks stayed below" not in str(diagnosis)
@@ -136,3 +138,24 @@ def test_codes_and_outputs_outlive_files_and_selections():
     assert any(w.outputs == ("1",) for row in explanation.row_warnings for w in row)
     codes = {w.code for row in explanation.row_warnings for w in row}
     assert codes <= {*CODES}
+
+
+def test_a_selection_of_features_has_the_warnings_of_the_row():
+    model = RandomForestRegressor(30, max_depth=7, random_state=0).fit(X, X[:, 0] * X[:, 1] * X[:, 2])
+    explanation = limes.TabularExplainer(model, X)(X[:60], progress=False)
+    for part in (explanation[:, ["x3", "x4"]], explanation.top(1), explanation[:, ["x3", "x4"]][:, "x4"]):
+        assert part.row_warnings == explanation.row_warnings
+
+
+def test_of_two_classes_the_second_is_warned_of():
+    explanation = limes.TabularExplainer(FOREST, X)(X[:100], progress=False)
+    assert warned(explanation[..., 1]).any()
+    assert not warned(explanation[..., 0]).any()
+
+
+def test_pages_take_codes_of_later_versions_and_keep_names_of_columns():
+    explanation = limes.TabularExplainer(FOREST, X)(X[:3], progress=False)
+    records = [[RowWarning("a", "new")], [RowWarning("b", "new")], [RowWarning("c", "does not vary")]]
+    page = replace(explanation, row_warnings=records).to_html()
+    assert "2 of 3 rows: new" in page
+    assert "1 of 3 rows: c" in page

@@ -85,6 +85,23 @@ def test_the_smallest_value_is_on_no_edge_to_a_code():
     assert not any(w.code == "on an edge" for record in explanation.row_warnings for w in record)
 
 
+@pytest.mark.parametrize("value", [-6.0, -0.5, 30.0])
+def test_a_value_near_a_code_is_no_code(value):
+    """It is outside of what the column holds, as without codes."""
+    explanation = EXPLAINER([[value, 60.0]])
+    assert "missing" not in explanation.conditions[0][0]
+    (warning,) = explanation.warnings
+    assert warning.code == "outside"
+    assert "outside the background's range [0, 23]" in warning
+
+
+def test_a_code_that_the_background_lacks_is_one_all_the_same():
+    explainer = limes.TabularExplainer(MODEL, X.replace(-9.0, -7.0).to_numpy(), missing=CODES)
+    explanation = explainer([[-9.0, 60.0]])
+    assert explanation.conditions[0][0] == "x0 is missing (-8, -7)"
+    assert not explanation.warnings
+
+
 def test_designs_are_suggested_among_bins():
     suggestion = limes.suggest_design(EXPLAINER, X.to_numpy()[:10])
     assert "slopes" not in suggestion.names

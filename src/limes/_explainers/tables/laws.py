@@ -151,11 +151,9 @@ def fit_laws(
     return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
 
 
-def _with_codes(x: Floats, edges: Floats, missing: Sequence[float]) -> tuple[Floats, tuple[bool, bool]]:
-    """Edges with a bin of codes before or behind them, and whether there is one."""
+def _with_codes(x: Floats, edges: Floats, missing: Sequence[float], law: str) -> Marginal:
+    """The law of a column whose codes have a bin before or behind those of its values."""
     is_code = np.isin(x, missing)
-    if not is_code.any():
-        return edges, (False, False)
     codes, values = x[is_code], x[~is_code & ~np.isnan(x)]
     low, high = codes[codes < values.min()], codes[codes > values.max()]
     if low.size + high.size < codes.size:
@@ -164,14 +162,16 @@ def _with_codes(x: Floats, edges: Floats, missing: Sequence[float]) -> tuple[Flo
             f"has the code {between[0]:g} of missing= among its values, which are from {values.min():g} to "
             f"{values.max():g}: codes must lie beyond them; recode it, or leave it out"
         )
+    # laws of values end where the user says, if that is before the codes, or at the outermost value
+    first, last = edges[0], edges[-1]
     if low.size:
-        # the first bin keeps its lower end, if that is no code itself
-        first = edges[0] if edges[0] > low.max() else values.min()
-        edges = np.concatenate([[low.min(), np.nextafter(first, -np.inf)], edges[1:]])
+        first = first if first > low.max() else values.min()
+        edges = np.concatenate([[low.min(), low.max()], edges[1:]])
     if high.size:
-        last = edges[-1] if edges[-1] < high.min() else values.max()
-        edges = np.concatenate([edges[:-1], [last, high.max()]])
-    return edges, (low.size > 0, high.size > 0)
+        # the largest value is inside of its bin, and smaller than the codes
+        last = last if last < high.min() else values.max()
+        edges = np.concatenate([edges[:-1], [np.nextafter(high.min(), -np.inf), high.max()]])
+    return binned(x, edges, law=law, coded=(low.size > 0, high.size > 0), ends=(first, last))
 
 
 def _fit_law(
@@ -188,8 +188,9 @@ def _fit_law(
             return categorical(x, column.points)
         if source is None:
             return unbinned(x, law=law)
-        edges, coded = _with_codes(x, source, missing)
-        return binned(x, edges, law=law, coded=coded)
+        if np.isin(x, missing).any():
+            return _with_codes(x, source, missing, law)
+        return binned(x, source, law=law)
     except InputError as error:
         raise InputError(f"column {column.name!r} {error}") from None
 

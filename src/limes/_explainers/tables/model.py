@@ -499,11 +499,11 @@ class BoundModel:
     def predict_all(self, rows: Floats) -> Floats:
         batches = [self.predict(rows[i : i + _BATCH]) for i in range(0, max(len(rows), 1), _BATCH)]
         answers = batches[0] if len(batches) == 1 else np.concatenate(batches)
-        bad = np.flatnonzero(~np.isfinite(answers.reshape(len(rows), -1)).all(axis=1))
+        bad = np.flatnonzero(~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim))))
         if bad.size:  # a form's: the model itself may refuse the row
             raise ModelError(
-                f"the model has no finite answer at row {bad[0]}, but {answers[bad[0]]}: a value there may "
-                "be one that it does not take"
+                f"the model has no finite answer at row {bad[0]} of {len(rows)}, but {answers[bad[0]]}: a "
+                "value there may be one that it does not take"
             )
         return answers
 

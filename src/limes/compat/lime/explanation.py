@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.row_warning import RowWarning
 from limes._explanation.wording import CONFIDENCE
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError
 from limes.compat.lime.lime_base import Surrogates
@@ -425,6 +426,15 @@ def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:
     explainer = explanation.explainer
     if explainer is not None:
         explainer = _RenamedExplainer(explainer, explanation.feature_names, explanation.output_names)
+    if "output_names" in names:
+        new = dict(zip(explanation.output_names, names["output_names"], strict=True))
+        names["row_warnings"] = tuple(
+            tuple(
+                RowWarning.about([new.get(name, name) for name in w.outputs], w.sentence, w.code)
+                for w in record
+            )
+            for record in explanation.row_warnings
+        )
     return replace(explanation, **names, explainer=explainer)
 
 
