@@ -7,13 +7,14 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 import limes
-from internals import CODES, RowWarning
+from internals import CODES, Desk, RowWarning
 
 X, Y = make_classification(600, 8, n_informative=5, class_sep=0.6, random_state=0)
 FOREST = RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, Y)
@@ -42,6 +43,7 @@ def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
 
 def test_three_classes_name_the_output():
     rows, classes = load_wine(return_X_y=True)
+    rows = rows[:, [0, 6, 9, 12]]
     model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
     explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
     texts = [text for row in explanation.row_warnings for text in row if SAYS in text]
@@ -50,18 +52,33 @@ def test_three_classes_name_the_output():
 
 
 def test_all_channels_say_it():
-    explanation = limes.TabularExplainer(FOREST, X)(X[:300], progress=False)
-    one = explanation[int(np.flatnonzero(warned(explanation))[0])]
+    """One record: print, warnings, JSON, page, report, app, diagnosis, summaries and long tables."""
+    table = pd.DataFrame(X).rename(columns="x{}".format)
+    forest = RandomForestClassifier(40, max_depth=8, random_state=0).fit(table, Y)
+    explainer = limes.TabularExplainer(forest, table)
+    explanation = explainer(table[:200], progress=False)
+    i = int(np.flatnonzero(warned(explanation))[0])
+    one = explanation[i]
     (warning,) = (w for w in one.row_warnings[0] if SAYS in w)
     text = warning.sentence
-    flat = " ".join(str(one).split())
-    assert text in flat
+    assert warning in one.warnings
+    assert text in " ".join(str(one).split())
     assert warning in json.loads(one.to_json())["row_warnings"][0]
     assert text.replace("'", "&#39;") in one.to_html()
+    assert text.replace("'", "&#39;") in limes.decision_page(explanation, row=i)
+    assert text.removeprefix("LIME's ") in explanation.to_report(progress=False)
+    desk = Desk(explainer, table, [*map(str, range(len(table)))], lambda _: None)
+    assert text in desk.explain(desk.row(i)["values"], 1)["warnings"]
     diagnosis = limes.diagnose(one, progress=False)
+    assert text in " ".join(str(diagnosis).split())
     assert "All checks stayed below" not in str(diagnosis)
-    if not diagnosis.findings:
-        assert text in " ".join(str(diagnosis).split())
+    rows = int(warned(explanation).sum())
+    summary = limes.summary(explanation)
+    assert sum(summary.warnings.get(code, 0) for code in ("other side", "no probability")) >= rows
+    assert "'other side': the surrogate lies on the other side" in " ".join(str(summary).split())
+    lines = limes.scale.explain_frame(explainer, table[:200])
+    assert warning.code in lines["warnings"][i].split(", ")
+    assert lines["warnings"].str.contains("other side|no probability").sum() == rows
 
 
 def test_regressions_have_no_threshold():
@@ -122,6 +139,7 @@ def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
 
 def test_codes_and_outputs_outlive_files_and_selections():
     rows, classes = load_wine(return_X_y=True)
+    rows = rows[:, [0, 6, 9, 12]]
     model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
     explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
     for again in (
