@@ -44,8 +44,8 @@ def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
 def test_three_classes_name_the_output():
     rows, classes = load_wine(return_X_y=True)
     rows = rows[:, [0, 6, 9, 12]]
-    model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
-    explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
+    model = LogisticRegression(max_iter=10_000, C=5.0).fit(rows, classes)
+    explanation = limes.TabularExplainer(model, rows)(rows[::6], progress=False)
     texts = [text for row in explanation.row_warnings for text in row if SAYS in text]
     assert texts
     assert all("(output " in text for text in texts)
@@ -140,8 +140,8 @@ def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
 def test_codes_and_outputs_outlive_files_and_selections():
     rows, classes = load_wine(return_X_y=True)
     rows = rows[:, [0, 6, 9, 12]]
-    model = LogisticRegression(max_iter=10_000, C=100.0).fit(rows, classes)
-    explanation = limes.TabularExplainer(model, rows)(rows[::4], progress=False)
+    model = LogisticRegression(max_iter=10_000, C=5.0).fit(rows, classes)
+    explanation = limes.TabularExplainer(model, rows)(rows[::6], progress=False)
     for again in (
         limes.Explanation.from_json(explanation.to_json()),
         pickle.loads(pickle.dumps(explanation)),
