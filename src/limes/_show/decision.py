@@ -44,10 +44,12 @@ def decision_page(
     Parameters
     ----------
     explanation
-        An explanation; `row`, by position or name, and `output` select what the page is about. The output is
-        that with the largest prediction, of two classes the second, unless given.
+        An explanation of one row or many.
     path
         The file to write.
+    row, output
+        What the page is about, by position or name. The output is that with the largest prediction, of two
+        classes the second, unless given.
     decision
         A sentence on what was decided. Without one the page states the prediction.
     reasons, catalogue
