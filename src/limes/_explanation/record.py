@@ -46,6 +46,7 @@ def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
     spent = f" with {count(calls, 'model call')}" if calls else ""
     is_joint = explanation.provenance.get("law") == "joint"
     more = "use a larger background" if is_joint else "pass a larger max_calls"
+    more = "raise samples" if explanation.certificates else more
     text = f"standard errors did not reach {accuracy(explanation)}{spent}: {more}"
     return (RowWarning(text, "tolerance"),)
 
