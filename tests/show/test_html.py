@@ -124,6 +124,12 @@ def test_many_features_are_cut_and_counted():
     assert "15 smaller coefficients not shown" in reader.text
 
 
+def test_errors_that_are_too_large_are_gathered_once():
+    e = explanation(3, sampled=True, row_warnings=[[], [], []], row_converged=[True, False, True])
+    assert e.row_warnings[1]
+    assert Reader(e.to_html()).text.count("1 of 3 rows: standard errors did not reach") == 1
+
+
 def test_warnings_stand_at_the_row_and_are_gathered_above_many():
     warnings = [["odd"], ["odd"], []]
     e = explanation(3, sampled=True, row_warnings=warnings, row_converged=[True, False, True])

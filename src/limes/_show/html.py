@@ -178,7 +178,8 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     n = len(explanation)
     by_code: dict[str, list[tuple[str, ...]]] = {}
     for record in explanation.row_warnings:
-        for code in dict.fromkeys(warning.code for warning in record):
+        # errors that are too large have a line of all rows that miss the accuracy
+        for code in dict.fromkeys(warning.code for warning in record if warning.code != "tolerance"):
             by_code.setdefault(code, []).append(tuple(w.sentence for w in record if w.code == code))
     # sentences with numbers of their rows are gathered by their kind
     counts = {
