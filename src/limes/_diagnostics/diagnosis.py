@@ -139,7 +139,7 @@ def _exact_additive(explanation: Explanation, explainer: Any) -> Floats:
     if explanation.fit is None and explanation.method == "exact" and hasattr(explainer, "model_at"):
         # that of a file has no effects
         explanation = explainer(explanation.data, progress=False)[..., list(explanation.output_names)]
-    return additive_at(explanation, range(len(explanation)))[0]
+    return additive_at(explanation)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -498,8 +498,12 @@ def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
     return computed.at(rows)
 
 
-def additive_at(explanation: Any, rows: Sequence[int]) -> tuple[Floats, Floats]:
-    """R² of whole effects of rows and its standard errors, (m, k) each; NaN without a closed form."""
+def additive_at(explanation: Any, rows: Sequence[int] | None = None) -> tuple[Floats, Floats]:
+    """R² of whole effects of rows, all unless given, and its standard errors, (m, k) each.
+
+    NaN without a closed form.
+    """
+    rows = range(len(explanation)) if rows is None else rows
     fit, methods = explanation.fit, explanation.row_methods
     values = np.full((len(rows), len(explanation.output_names)), np.nan)
     errors = np.zeros_like(values)

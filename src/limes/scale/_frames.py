@@ -379,7 +379,9 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
         "prediction": np.repeat(joined("predictions").ravel(), times),
         "surrogate": np.repeat(joined("surrogate_predictions").ravel(), times),
         "fidelity": np.repeat(joined("fidelity").ravel(), times),
-        "additive_fidelity": np.repeat(np.concatenate([*map(_additive, explanations)]).ravel(), times),
+        "additive_fidelity": np.repeat(
+            np.concatenate([additive_at(each)[0] for each in explanations]).ravel(), times
+        ),
         "warnings": _codes(explanations, times),
         "intercept": np.repeat(joined("intercepts").ravel(), times),
         "method": _Texts(_METHODS, np.repeat(methods, k * times)),
@@ -403,11 +405,6 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
         }
     positions = np.concatenate([positions for positions, _ in pieces])
     return _Lines(np.repeat(positions, k * times), columns)
-
-
-def _additive(explanation: Explanation) -> Floats:
-    """R² of whole effects (n, k), NaN where they have no closed form."""
-    return additive_at(explanation, range(len(explanation)))[0]
 
 
 def _codes(explanations: Sequence[Explanation], times: int) -> _Texts:
