@@ -21,7 +21,6 @@ explainer = limes.ImageExplainer(
     onnxruntime.InferenceSession(DATA / "models" / "efficientnet_lite0.onnx"),
     preprocess=limes.Preprocess(mean=127, scale=128, size=224),
     labels=(DATA / "models" / "imagenet_labels_1001.txt").read_text().splitlines()[1:],
-    link="softmax",
     top=1,
     max_calls=500,
 )

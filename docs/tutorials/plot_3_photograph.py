@@ -71,7 +71,7 @@ explanation.plot.bar(max_features=8)
 #     explainer = limes.ImageExplainer(
 #         onnxruntime.InferenceSession("efficientnet_lite0.onnx"),
 #         preprocess=limes.Preprocess(mean=127, scale=128, size=224),
-#         labels="labels.txt", link="softmax", top=3,
+#         labels="labels.txt", top=3,
 #     )
 #
 # :doc:`/photographs` has such photographs, and :func:`limes.gallery` draws several side by side.

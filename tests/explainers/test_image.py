@@ -350,6 +350,45 @@ def test_networks_get_a_gaussian_process():
     assert explanation.controls == ("process",)
 
 
+def _hidden(classes):
+    """A network of one hidden layer with three answers, which is not read for images."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(144, 5)) / 40, rng.normal(size=(5, classes))
+    tensors = [onnx.tensor(f"w{k}", w.astype("f4")) for k, w in enumerate(weights)]
+    steps = [
+        onnx.node("Flatten", ["x"], "flat"),
+        onnx.node("MatMul", ["flat", "w0"], "sums"),
+        onnx.node("Tanh", ["sums"], "hidden"),
+        onnx.node("MatMul", ["hidden", "w1"], "y"),
+    ]
+    entries = [onnx.value("x", np.float32, ("n", 3, 6, 8))], [onnx.value("y", np.float32, ("n", classes))]
+    return onnx.session(onnx.model(steps, *entries, tensors)), weights
+
+
+def test_logits_of_a_network_with_named_classes_are_explained_as_probabilities():
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    session, (first, second) = _hidden(3)
+    names = ["cat", "dog", "owl"]
+    logits = np.tanh(IMAGE.astype("f4").transpose(2, 0, 1).reshape(1, -1) @ first) @ second
+    powers = np.exp(logits - logits.max())
+    explanation = ImageExplainer(session, **SAMPLED, labels=names)(IMAGE)
+    np.testing.assert_allclose(explanation.predictions[0], powers[0] / powers.sum(), rtol=1e-4)
+    assert "P(cat): " in str(explanation)
+    assert "link=None explains the answers themselves" in explanation.reason
+    # numbers without names may be anything, and who says None means it
+    for options in ({}, {"labels": names, "link": None}):
+        plain = ImageExplainer(session, **SAMPLED, **options)(IMAGE)
+        np.testing.assert_allclose(plain.predictions[0], logits[0], rtol=1e-4)
+        assert "P(" not in str(plain)
+
+
+def test_logits_that_can_be_read_stay_exact():
+    pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    weights = np.random.default_rng(0).normal(size=(144, 2)) / 144
+    session = onnx.session(onnx.linear(weights, ("n", 3, 6, 8)))
+    assert ImageExplainer(session, segments=LABELS, fill=0, labels=["cat", "dog"])(IMAGE).method == "exact"
+
+
 def test_the_model_is_never_given_more_than_a_batch():
     sizes = []
     ImageExplainer(lambda images: sizes.append(len(images)) or bumps(images), **SAMPLED, batch_size=17)(IMAGE)

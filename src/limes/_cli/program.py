@@ -180,7 +180,9 @@ def explain(
     top: Annotated[int, typer.Option(min=1, help="How many classes of an image to explain.")] = 3,
     mean: Annotated[float, typer.Option(help="An ONNX model gets (pixels - mean) / scale ...")] = 0.0,
     scale: Annotated[float, typer.Option(help="... of pixels from 0 to 255.")] = 1.0,
-    link: Annotated[str | None, typer.Option(help="softmax or sigmoid, if the model returns logits.")] = None,
+    link: Annotated[
+        str, typer.Option(help="softmax or sigmoid of logits; auto is the softmax of a network's; or none.")
+    ] = "auto",
     segments: Annotated[
         str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
     ] = "quickshift",
@@ -217,7 +219,7 @@ def explain(
     ):
         raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
-    if image is None and image_options != (None, 0, 3, 0.0, 1.0, None, "quickshift", "mean"):
+    if image is None and image_options != (None, 0, 3, 0.0, 1.0, "auto", "quickshift", "mean"):
         raise InputError(
             "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
@@ -231,7 +233,7 @@ def explain(
     fitted = how.load(model)
     if image is not None:
         chosen = how.of_inputs(fitted, max_calls)
-        chosen |= {"top": top, "link": link, "segments": segments, "fill": fill}
+        chosen |= {"top": top, "link": None if link == "none" else link, "segments": segments, "fill": fill}
         chosen["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
         explanation = _explain_image(fitted, target, mean, scale, chosen)
     elif data is None:

@@ -322,7 +322,6 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             bandwidth,
             ridge,
             inputs={name: type(part).__name__ for name, part in by_name.items()},
-            link=chosen["link"],
         )
 
     def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1) -> Any:

@@ -109,7 +109,9 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     labels
         Names of the outputs: a list, or a text file with one name a line.
     link
-        "softmax" or "sigmoid", applied to the outputs of networks that return logits. Pairs and pipelines of
+        "softmax" or "sigmoid", applied to the outputs of networks that return logits; None explains the
+        outputs as they are. "auto" is the softmax where a network (torch, ONNX) that cannot be read answers
+        numbers that are no probabilities, one for each of the ``labels``. Pairs and pipelines of
         ``transformers`` apply their function themselves, as for :class:`limes.TextExplainer`.
     preprocess
         :class:`limes.Preprocess`: how an image becomes a network's input; or torchvision's
@@ -192,7 +194,6 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
             ridge,
             segments=segments,
             fill=fill if len(self._fills) == 1 else ", ".join(self._fills),
-            link=chosen["link"],
         )
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:

@@ -89,6 +89,8 @@ _SPREADS = 3.0
 
 # (n, k) -> (n, k), put on a network's answers
 Link: TypeAlias = Callable[[Floats], Floats]
+# Rounding of float16 that a sum of probabilities is allowed
+_SUM_ROUNDING = 1e-2
 
 
 class InputPiece(Protocol):
@@ -180,6 +182,7 @@ class MaskedModel(Reading):
     often_linear: bool = False  # so often is a linear fit enough that kernels must predict better to be used
     default_control: str = "kernel"  # what "auto" takes for models without a margin
     adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
+    link: str | None = None  # what makes probabilities of the network's logits
     exact: _Verified | None = None  # the form's expectation, once it was verified
     check_calls: int = 0  # what it cost to know the spread
 
@@ -260,7 +263,7 @@ class MaskableModel:
     """A model, and which of its answers are explained; ``bind`` makes a `MaskedModel` of one input."""
 
     model: Any
-    link: Link | None  # put on its answers
+    link: str | None  # put on its answers; "auto" is decided when they are seen
     output: Any
     top: int  # how many answers are explained if no output is named
     labels: tuple[str, ...] | None  # names of the answers
@@ -268,8 +271,8 @@ class MaskableModel:
     @classmethod
     def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
         top, labels, link = check_count("top", options["top"]), _labels_of(options["labels"]), options["link"]
-        chosen = None if link is None else _LINKS[check_choice("link", link, tuple(_LINKS))]
-        return cls(model, chosen, options["output"], top, labels)
+        link = None if link is None else check_choice("link", link, ("auto", *_LINKS))
+        return cls(model, link, options["output"], top, labels)
 
     @property
     def is_estimator(self) -> bool:
@@ -279,23 +282,26 @@ class MaskableModel:
     def bind(self, item: MaskedInput, features: str) -> MaskedModel:
         """Ask the model about an input, read it, and compare the form with its answers."""
         output = resolve(self.model, self.output if self.is_estimator else None)
-        if self.link is not None and output.method == "predict_proba":
+        if self.link in _LINKS and output.method == "predict_proba":
             raise InputError(
                 "link= turns logits into probabilities, and this model answers probabilities already (by "
                 "predict_proba): leave link out"
             )
-        everything = _LinkedModel(ModelCaller(self.model, output, item.composer(self.model)), self.link, None)
-        whole = everything(np.ones((1, item.size)))
-        adds_up = self.link is _softmax or (self.link is None and add_up_to_one(self.model, output))
+        caller = ModelCaller(self.model, output, item.composer(self.model))
+        whole = _LinkedModel(caller, None, None)(np.ones((1, item.size)))
+        link = self._link_of(whole, item)
+        whole = whole if link is None else _LINKS[link](whole)
+        adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
         output, names = self._chosen(output, whole)
-        caller = replace(everything.caller, output=replace(output, columns=None))
-        ask = _LinkedModel(caller, self.link, output.columns)
+        caller = replace(caller, output=replace(output, columns=None))
+        ask = _LinkedModel(caller, _LINKS.get(link or ""), output.columns)
 
         def read(wanted: Output) -> Form:
-            form = read_output(self.model, wanted)
-            if self.link is not None:
-                raise CannotRead("a link is put on the model's answers, which is no sum of effects")
-            return item.over(form)
+            if link is not None:
+                raise CannotRead(
+                    f"the {link} of its answers is no sum; link=None explains the answers themselves"
+                )
+            return item.over(read_output(self.model, wanted))
 
         bound = MaskedModel.read(
             read,
@@ -307,6 +313,7 @@ class MaskableModel:
             tolerance=tolerance_of(self.model),
             outputs=names,
             adds_up=adds_up and len(names) == np.size(whole),
+            link=link,
         )
         if bound.form is None:
             return bound
@@ -314,6 +321,25 @@ class MaskableModel:
         return bound.checked(
             rows, ask(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
         )
+
+    def _link_of(self, whole: Floats, item: MaskedInput) -> str | None:
+        """What is put on the answers, here to the whole input (1, ...).
+
+        "auto" is the softmax where a network that cannot be read gives a number to each of several named
+        classes, and these numbers are no probabilities.
+        """
+        if self.link != "auto":
+            return self.link
+        if self.labels is None or not is_network(self.model) or whole.size < 2:
+            return None
+        _check_labels(self.labels, whole.size)
+        if (whole >= 0.0).all() and abs(whole.sum() - 1.0) < _SUM_ROUNDING:
+            return None
+        try:
+            item.over(read_output(self.model, Output("", None, None)))
+        except CannotRead:
+            return "softmax"
+        return None
 
     def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
         """The output with the explained columns of the answers (1, ...), and their names."""
@@ -593,7 +619,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         item, model, predictions, fitted, changes = fit
         sampling, exact = self._options.sampling, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        method = model.output.method or "call"
+        method = "predict_proba" if model.link else model.output.method or "call"
         remarks = [RowWarning(text, "input") for text in self._remarks(item)]
         threshold = self._options.threshold
         misleading = misleading_surrogates(
@@ -636,6 +662,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 **self._provenance,
                 "seed": None if exact else sampling.seed,
                 **({} if exact else {"tolerance": str(sampling.accuracy)}),
+                **({} if model.link is None else {"link": model.link, "quantity": "probability"}),
                 **item.picture,
             },
             explainer=self._diagnosable(item),

@@ -159,7 +159,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "output": None,
     "top": 5,
     "labels": None,
-    "link": None,
+    "link": "auto",
 }
 Explainer = TypeVar("Explainer", bound=type)
 

@@ -379,8 +379,10 @@ def misleading_surrogates(
     across = (f - limits[:, None]) * (g - limits[:, None]) < 0
     beyond = are_probabilities[:, None] & ((g < -ROUNDING) | (g > 1 + ROUNDING))
     if f.shape[1] == 2:
-        # one of two classes says it all
-        across[are_probabilities, 0] = beyond[are_probabilities, 0] = False
+        # one of two classes says it all; two of several classes do not add up to 1
+        missing = np.maximum(np.abs(f.sum(axis=1) - 1), np.abs(g.sum(axis=1) - 1))
+        mirrored = are_probabilities & (missing < _PROBABILITY)
+        across[mirrored, 0] = beyond[mirrored, 0] = False
 
     def warnings(i: int) -> Iterator[RowWarning]:
         says = [

@@ -132,7 +132,6 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             segments=segments,
             fill=fill,
             channels=channels,
-            link=chosen["link"],
         )
 
     def __call__(self, series: Any, *, progress: bool = True, workers: int = 1) -> Any:

@@ -51,6 +51,19 @@ def test_three_classes_name_the_output():
     assert all("(output " in text for text in texts)
 
 
+def test_two_of_several_classes_are_each_warned_of():
+    rows, classes = load_wine(return_X_y=True)
+    rows = rows[:, [0, 6, 9, 12]]
+    model = LogisticRegression(max_iter=10_000, C=5.0).fit(rows, classes)
+    both = limes.TabularExplainer(model, rows, output=[0, 2])(rows[::3], progress=False)
+    f, g = both.predictions, both.surrogate_predictions
+    expected = ((f > 0.5) != (g > 0.5)) | (g < 0) | (g > 1)
+    assert expected[:, 0].sum() >= 3
+    said = [{name for w in row if SAYS in w for name in w.outputs} for row in both.row_warnings]
+    named = np.array([["0" in names, "2" in names] for names in said])
+    np.testing.assert_array_equal(named, expected)
+
+
 def test_all_channels_say_it():
     """One record: print, warnings, JSON, page, report, app, diagnosis, summaries and long tables."""
     table = pd.DataFrame(X).rename(columns="x{}".format)
