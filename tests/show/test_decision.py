@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,7 +37,10 @@ def test_it_has_all_parts(tmp_path):
     assert "Referred." in page
     account = EXPLANATION[1].contributions.values[0, :, 1]
     first = X.columns[np.abs(account).argmax()]
-    size = f"{100 * np.abs(account).max():.3g}"
+    bar = re.search(rf"{first} = .*?([+-]0\.\d+)", re.sub(r"<[^>]*>", " ", page), re.DOTALL)
+    assert bar is not None
+    size = f"{100 * abs(float(bar[1])):.3g}"
+    assert abs(float(size) - 100 * np.abs(account).max()) <= 0.1
     assert f"<li>{first} is {X.iloc[1][first]:.6g} ({size} percentage points).</li>" in page
     assert page.count("<li>") >= 4
     assert "2 smaller ones" in page  # of ten columns

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from internals import RowWarning
 from samples import NAMES, explanation
 
 EVIL = "</script><script>alert(1)</script>"
@@ -116,6 +117,21 @@ def test_many_outputs_fold_but_the_largest_prediction():
     reader = Reader(explanation(1, 4, predictions=predictions).to_html())
     outputs = reader.having("details", **{"class": "lx-output"})
     assert ["open" in output for output in outputs] == [False, False, True, False]
+
+
+def test_the_predicted_class_comes_first_and_warnings_name_titles():
+    e = explanation(
+        1,
+        3,
+        predictions=[[0.1, 0.2, 0.7]],
+        provenance={"answer": "predict_proba"},
+        row_warnings=[[RowWarning.about(["one", "two"], "odd", "far")]],
+        output_names=["one", "two", "three"],
+    )
+    warned, text = Reader(e.to_html()).text.split("P(one), P(two): odd")
+    assert "P(three)" not in warned
+    assert text.index("P(three)") < text.index("P(one)") < text.index("P(two)")
+    assert "P(one), P(two): odd" in str(e)
 
 
 def test_many_features_are_cut_and_counted():

@@ -53,6 +53,21 @@ def test_reasons_of_contributions_are_the_account():
     assert first.startswith(f"{X.columns[j]} = ")
 
 
+def test_reasons_say_the_numbers_that_the_account_prints():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    explainer = limes.TabularExplainer(RandomForestRegressor(10, random_state=0).fit(X, y), X)
+    rounded = 0
+    for one in explainer(X.iloc[:40], progress=False):
+        printed = {line.split("   ")[0].strip(): line for line in str(one).splitlines() if " = " in line}
+        for reason in one.reasons(4, of="contributions"):
+            size = reason.rsplit(" by ", 1)[1]
+            assert f"{'+' if reason.value > 0 else '-'}{size} " in printed[reason.condition]
+            decimals = len(size.partition(".")[2])
+            rounded += f"{abs(reason.value):.{decimals}f}" != size
+    # numbers that add up are not always the nearest ones: else this test would not see a difference
+    assert rounded > 0
+
+
 def test_an_order_that_noise_could_turn_is_marked():
     reasons = of([3.0, 2.9, 1.0, 0.1], [0.1, 0.1, 0.1, 0.1], method="sampled").reasons()
     assert [reason.certain for reason in reasons] == [False, False, True, False]  # the last may be 0

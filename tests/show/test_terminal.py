@@ -62,7 +62,7 @@ def test_header_and_remarks():
     assert ", R² 0.88" in text
     assert "sampled with 64 model calls, because the model is a function" in text
     assert "! odd" in text
-    assert "standard errors did not" not in text
+    assert "standard errors did not reach 1.5% of the largest coefficient with 64 model calls" in text
     silent = " ".join(printed(explanation(sampled=True, row_converged=[False]), 120).split())
     assert "! standard errors did not reach 1.5% of the largest coefficient with 64 model calls" in silent
     assert "2 further features in .to_frame()" in text

@@ -23,15 +23,21 @@ if TYPE_CHECKING:
 Record: TypeAlias = tuple[tuple[RowWarning, ...], ...]
 # Share of the largest bar that a miss of the prediction exceeds where it matters what single columns capture
 _QUARTER = 0.25
+# Codes of warnings that imply that errors are larger than agreed
+_SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance")
 
 
 def completed(explanation: Explanation, record: Record) -> Record:
     """The record of every row with what the finished explanation adds to it."""
     combinations = _combinations(explanation)
-    short = [i for i in np.flatnonzero(~explanation.row_converged).tolist() if not record[i]]
+    short = {
+        i
+        for i in np.flatnonzero(~explanation.row_converged).tolist()
+        if not any(warning.code in _SAY_IT_ALREADY for warning in record[i])
+    }
     rows = [*record]
     for i in {*combinations, *short}:
-        added = combinations.get(i) or _inaccurate(explanation, i)
+        added = (*combinations.get(i, ()), *(_inaccurate(explanation, i) if i in short else ()))
         # a selection of rows may have them already
         rows[i] = tuple({str(w): w for w in (*record[i], *added)}.values())
     return tuple(rows)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 AROUND = "on average around the row"
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
+# Features that a print shows
+MAX_FEATURES = 10
 # R² below it is worth a sentence
 PARTIAL_FIT = 0.5
 # Standard errors by which a sampled number must pass a threshold
@@ -294,7 +296,8 @@ def view_row(
         label=row_label(explanation, row),
         method=method_line(explanation, row) + account_line(explanation, account),
         outputs=tuple(
-            _view_output(explanation, row, k, max_features, account) for k in shown_outputs(explanation, row)
+            _view_output(explanation, row, k, max_features, account)
+            for k in _predicted_first(explanation, row)
         ),
         # no other row's are completed
         record=lambda: warnings_of(explanation, row, explanation[row].row_warnings[0]),
@@ -302,6 +305,15 @@ def view_row(
         certificate=tuple(certificate_sentences(facts)) if facts else (),
         account=account,
     )
+
+
+def _predicted_first(explanation: Explanation, row: int) -> list[int]:
+    """The outputs that are shown of a row; of classes the predicted one comes first, then their own order."""
+    outputs = shown_outputs(explanation, row)
+    if not is_probability(explanation):
+        return outputs
+    first = main_output(explanation, row)
+    return sorted(outputs, key=lambda output: output != first)
 
 
 def _view_output(
@@ -473,9 +485,17 @@ def _is_bare(name: str) -> bool:
 
 
 def warnings_of(explanation: Explanation, row: int, record: Sequence[RowWarning]) -> tuple[str, ...]:
-    """Return the texts of a row's record, without the name of the output where only one is shown."""
+    """Return the texts of a row's record, with the outputs' titles where several are shown."""
     shown = [explanation.output_names[k] for k in shown_outputs(explanation, row)]
-    return tuple(one_line(w.sentence if len(shown) == 1 and shown[0] in w.outputs else w) for w in record)
+
+    def text(warning: RowWarning) -> str:
+        names = [name for name in shown if name in warning.outputs]
+        if not names or len(shown) == 1:
+            return warning.sentence if names else warning
+        titles = (output_title(explanation, explanation.output_names.index(name)) for name in names)
+        return f"{', '.join(titles)}: {warning.sentence}"
+
+    return tuple(one_line(text(warning)) for warning in record)
 
 
 def accuracy(explanation: Explanation) -> str:

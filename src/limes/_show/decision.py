@@ -12,6 +12,7 @@ from limes._explanation.fit import account_at
 from limes._explanation.selection import single_row
 from limes._explanation.view import is_probability, output_position, output_title, row_label
 from limes._explanation.wording import number
+from limes._show.exports import reasons as reasons_of
 from limes._show.html import content_of, render
 from limes.exceptions import InputError
 
@@ -84,12 +85,9 @@ def decision_page(
     named = output_title(one, 0)
     named = "The prediction" if named == "prediction" else named
     has_account = account_at(one, [0]) is not None
-    sentences = one.reasons(
-        reasons,
-        catalogue,
-        of="contributions" if has_account else "coefficients",
-        scale="percentage points" if is_probability(one) else "units",
-    )
+    of = "contributions" if has_account else "coefficients"
+    scale = "percentage points" if is_probability(one) else "units"
+    sentences = reasons_of(one, reasons, catalogue, 0, 0, "both", of, scale, shown=_FEATURES)
     prediction = float(one.predictions.ravel()[0])
     card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
     content = content_of(one, features=_FEATURES) | {

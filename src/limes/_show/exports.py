@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from limes._checks import check_choice, did_you_mean, is_count, require
 from limes._explanation.fit import account_at
 from limes._explanation.selection import single_row
 from limes._explanation.view import (
+    MAX_FEATURES,
     Line,
     contributions,
     in_contributions,
@@ -194,7 +197,9 @@ def reasons(
     sign: str,
     of: str,
     scale: str,
+    shown: int = MAX_FEATURES,
 ) -> tuple[Reason, ...]:
+    """Sentences about a row; contributions are written as in an account of ``shown`` lines, which adds up."""
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
     check_choice("sign", sign, tuple(_SIGNS))
@@ -205,12 +210,21 @@ def reasons(
     _check_catalogue(catalogue or {}, explanation.feature_names)
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
-    one = in_contributions(one) if of == "contributions" else one
+    written: dict[str, str] = {}
+    if of == "contributions":
+        (view,) = view_row(one, 0, shown, account=one.contributions).outputs
+        texts, _ = view.account_texts()
+        written = {line.feature: text for line, (text, _) in zip(view.lines, texts, strict=False)}
+        one = in_contributions(one)
     title = output_title(one, 0)
     title = "the prediction" if title == "prediction" else title
     lines = [line for line in view_row(one, 0, len(one.feature_names)).outputs[0].lines if _SIGNS[sign](line)]
     return tuple(
-        Reason.of(line, _sentence(line, title, catalogue or {}, scale), certain=_is_certain(lines, place))
+        Reason.of(
+            line,
+            _sentence(line, title, catalogue or {}, _effect(line, scale, written.get(line.feature))),
+            certain=_is_certain(lines, place),
+        )
         for place, line in enumerate(lines[:k])
     )
 
@@ -246,11 +260,18 @@ def _check_catalogue(catalogue: Catalogue, names: tuple[str, ...]) -> None:
             )
 
 
-def _sentence(line: Line, title: str, catalogue: Catalogue, scale: str) -> str:
+def _effect(line: Line, scale: str, written: str | None) -> str:
+    """The size of what a line says, as it is ``written`` elsewhere, or by its error."""
     factor, unit = _SCALES[scale]
+    if written is not None and float(written):
+        # a shift of the decimal point keeps the digits
+        return f"{abs(Decimal(written).scaleb(round(math.log10(factor)))):f}{unit}"
     size, error = factor * abs(line.value), factor * line.standard_error
     # as many digits as the error allows, and no more than people read
-    effect = f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
+    return f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
+
+
+def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str) -> str:
     entry = catalogue.get(line.feature)
     if entry is None:
         verb = "raises" if line.value > 0 else "lowers"

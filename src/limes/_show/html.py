@@ -16,7 +16,6 @@ from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.row_warning import CODES
 from limes._explanation.view import (
     account_line,
-    accuracy,
     coloured,
     left_out,
     main_output,
@@ -178,8 +177,7 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
     n = len(explanation)
     by_code: dict[str, list[tuple[str, ...]]] = {}
     for record in explanation.row_warnings:
-        # errors that are too large have a line of all rows that miss the accuracy
-        for code in dict.fromkeys(warning.code for warning in record if warning.code != "tolerance"):
+        for code in dict.fromkeys(warning.code for warning in record):
             by_code.setdefault(code, []).append(tuple(w.sentence for w in record if w.code == code))
     # sentences with numbers of their rows are gathered by their kind
     counts = {
@@ -188,12 +186,6 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
         for sentence in (sentences[0] if len(set(sentences)) == 1 else [CODES.get(code, code)])
     }
     warnings = [left_out(explanation)] if explanation.errors else []
-    missed = n - int(explanation.row_converged.sum())
-    if missed:
-        warnings.append(
-            f"{missed:,} of {n:,} rows: standard errors did not reach {accuracy(explanation)}, or are not to "
-            "be trusted"
-        )
     return warnings + [f"{number:,} of {n:,} rows: {one_line(text)}" for text, number in counts.items()]
 
 

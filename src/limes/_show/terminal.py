@@ -18,6 +18,7 @@ from limes._explanation.fit import Effect, Effects, Interaction, account_at
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
     AROUND,
+    MAX_FEATURES,
     Line,
     OutputView,
     RowView,
@@ -94,7 +95,6 @@ def drawn_card(card: Card) -> Group:
 
 # -- explanations --------------------------------------------------------------------------------------------
 
-MAX_FEATURES = 10
 MAX_OUTPUTS = 4
 _LABELS = 27  # characters that condition and value need at least
 _ROOM_FOR_BARS = 76  # narrower, the numbers alone
