@@ -250,10 +250,13 @@ def test_two_rows_side_by_side(opened, diabetes):
     page.get_by_role("button", name="Compare with another row").click()
     assert "patient-000 stays" in page.locator("#row .note").inner_text()
     page.locator("tr[data-row='5']").click()
-    for line in page.locator("table.sides tbody tr").all():
-        j = made.feature_names.index(line.locator("th").inner_text())
-        both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
-        np.testing.assert_allclose(both, made.values[[0, 5], j], rtol=1e-6)
+    for section, values in (("account", made.contributions.values), ("coefficients", made.values)):
+        lines = page.locator(f"section.{section} tbody tr").all()
+        assert len(lines) == len(made.feature_names)
+        for line in lines:
+            j = made.feature_names.index(line.locator("th").inner_text())
+            both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
+            np.testing.assert_allclose(both, values[[0, 5], j], rtol=1e-6)
     facts = page.locator("table.compared tbody tr").first.locator("td").all_inner_texts()
     np.testing.assert_allclose([float(f) for f in facts[:2]], made.predictions[[0, 5]], rtol=1e-3)
     page.get_by_role("button", name="End comparison").click()
@@ -271,7 +274,7 @@ def test_two_models_side_by_side(opened, diabetes):
     page.get_by_label("Model").select_option("both")
     page.locator("tr").nth(1).click()
     row = int(page.locator("tr[aria-selected=true]").get_attribute("data-row"))
-    for line in page.locator("table.sides tbody tr").all():
+    for line in page.locator("section.coefficients tbody tr").all():
         j = made.feature_names.index(line.locator("th").inner_text())
         both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
         np.testing.assert_allclose(both, [made.values[row, j], other.values[row, j]], rtol=1e-6, atol=1e-9)
@@ -286,13 +289,14 @@ def test_all_rows_at_once(opened, diabetes):
     made, page = diabetes[3], opened(diabetes[3])
     page.locator("#filter-low").fill("200")
     page.get_by_role("button", name="All rows").click()
-    chosen = made.values[made.predictions >= 200]
+    chosen = made.contributions.values[made.predictions >= 200]
     lines = page.locator("table.means tbody tr").all()
     order = np.argsort(-np.abs(chosen).mean(axis=0))
     assert [line.locator("th").inner_text() for line in lines] == [made.feature_names[j] for j in order]
     assert float(lines[0].locator("td.number").first.inner_text()) == pytest.approx(
         np.abs(chosen).mean(0).max(), rel=1e-3
     )
+    assert lines[0].locator("td.number").last.inner_text() == f"{np.mean(chosen[:, order[0]] > 0):.0%}"
 
 
 @pytest.mark.parametrize("sampled", [False, True])

@@ -17,6 +17,7 @@ function comparison(a, b, state) {
     comparedFacts(sides, names),
     ...sides.flatMap(({ model, i }, side) => (
       model.warningsOf(i).map((text) => el('p', { class: 'warning' }, `${names[side]}: ${text}`)))),
+    sides.every(({ model }) => model.account) ? new ComparedAccounts(sides, names, state).element : null,
     new ComparedCoefficients(sides, names, state).element,
     ...sides.map(({ model, i }, side) => (model.rules.length
       ? el('p', { class: 'rule' }, `${names[side]}: ${model.rules[i][0]}`) : null)),
@@ -26,19 +27,22 @@ function comparison(a, b, state) {
 function comparedFacts(sides, names) {
   const facts = [
     ['prediction', ({ model, i, k }) => model.prediction(i, k)],
-    ['base (intercept)', ({ model, i, k }) => model.intercept(i, k)],
+    ...(sides.every(({ model }) => model.account)
+      ? [[sides[0].model.account.where, ({ model, i, k }) => model.base(i, k)]]
+      : [['base (intercept)', ({ model, i, k }) => model.intercept(i, k)]]),
     ['surrogate', ({ model, i, k }) => model.surrogate(i, k)],
-    ['R²', ({ model, i, k }) => model.r2(i, k)],
   ];
   const rows = facts.map(([name, read]) => {
     const [first, second] = sides.map(read);
     return { cells: [name, number(first), number(second), difference(second - first)] };
   });
+  rows.push({ cells: ['R²', ...sides.map(({ model, i, k }) => fidelityText(model, i, k)), ''] });
   const columns = [['', 'name'], [names[0], 'number'], [names[1], 'number'], ['difference', 'number']];
   return table('Both in numbers', columns, rows, { class: 'lines compared' });
 }
 
-class ComparedCoefficients {
+/* Lines of two sides, the larger of each pair first; kinds of numbers are subclasses. */
+class ComparedLines {
   constructor(sides, names, state) {
     Object.assign(this, { sides, names, state });
     const [a, b] = sides.map(({ model }) => model);
@@ -46,46 +50,35 @@ class ComparedCoefficients {
     const matched = a.features.map((name, j) => [name, j, places.get(name) ?? -1]);
     const only = b.features.map((name, j) => [name, -1, j]).filter(([name]) => !a.features.includes(name));
     this.pairs = [...matched, ...only];
-    this.movable = sides.every(({ model }) => model.stops.length && model.stops.length === a.stops.length
-      && model.curves.current === a.curves.current);
     this.lines = el('div', { class: 'scroll' });
-    this.element = el(
-      'section',
-      { class: 'coefficients', 'aria-label': 'Coefficients of both' },
-      el('h3', {}, 'What moves the two surrogates'),
-      this.lines,
-      this.movable ? bandwidthControl(a, state, () => this.draw()) : null,
-      el('p', { class: 'soft' }, legend(), ' Both have one scale. Lines are sorted by the larger of the two coefficients.'),
-    );
+    this.element = this.section();
     this.draw();
   }
 
+  /* Numbers of a side as bars are long, and their unit for a feature. */
+  still({ model, i, k }) { return model.drawn(i, k); }
+  drawn(side) { return this.still(side); }
+  unit() { return 1; }
+  ends() { return this.sides.flatMap((side) => this.drawn(side)); }
+
   draw() {
     const { sides, state } = this;
-    const stop = this.movable ? state.stop : null;
-    const drawn = sides.map(({ model, i, k }) => model.drawn(i, k, stop));
-    const still = sides.map(({ model, i, k }) => model.drawn(i, k));
+    const drawn = sides.map((side) => this.drawn(side));
+    const still = sides.map((side) => this.still(side));
     const at = (values, j) => (j < 0 ? 0 : values[j]);
     const size = ([, ...js]) => Math.max(...js.map((j, side) => Math.abs(at(still[side], j)) || 0));
     const pairs = [...this.pairs].sort((p, q) => size(q) - size(p));
     const shown = state.all ? pairs : pairs.slice(0, FIRST_LINES);
-    const ends = sides.flatMap(({ model, i, k }, side) => (
-      stop === null ? drawn[side] : model.stops.flatMap((_, s) => model.drawn(i, k, s))));
-    const scale = new Scale([0, ...ends]);
+    const scale = new Scale([0, ...this.ends()]);
     const values = sides.map(({ model }, side) => shown.map(([, ...js]) => (
-      js[side] < 0 ? NaN : drawn[side][js[side]] / model.deviation(js[side]))));
+      js[side] < 0 ? NaN : drawn[side][js[side]] / this.unit(model, js[side]))));
     const texts = signedColumn([...values[0], ...values[1], ...shown.map((_, line) => values[1][line] - values[0][line])]);
     const half = shown.length;
     const side = (s, line) => {
       const { model, i } = sides[s];
       const j = shown[line][1 + s];
       if (j < 0) return ['not in this model', '', ''];
-      const [condition, value] = [withoutName(model.condition(i, j), model.features[j]), model.cell(i, j)];
-      return [
-        el('span', {}, condition === value ? value : `${condition} (${value})`),
-        bar(scale, 0, drawn[s][j]),
-        exact(values[s][line], texts[s * half + line]),
-      ];
+      return [el('span', {}, this.said(model, i, j)), bar(scale, 0, drawn[s][j]), exact(values[s][line], texts[s * half + line])];
     };
     const rows = shown.map(([name], line) => ({
       cells: [name, ...side(0, line), ...side(1, line), Number.isNaN(values[0][line]) || Number.isNaN(values[1][line]) ? '' : texts[2 * half + line]],
@@ -94,11 +87,65 @@ class ComparedCoefficients {
       [this.names[1], 'value'], ['', 'picture'], ['', 'number'], ['difference', 'number']];
     const more = pairs.length - shown.length;
     this.lines.replaceChildren(
-      table('Coefficients of both, largest first', columns, rows, { class: 'lines sides' }),
+      table(this.caption, columns, rows, { class: 'lines sides' }),
       ...(pairs.length > FIRST_LINES ? [button(more ? `Show ${count(more, 'smaller one')}` : 'Show fewer', () => {
         state.all = !state.all;
         this.draw();
       }, { class: 'more' })] : []),
     );
+  }
+}
+
+class ComparedAccounts extends ComparedLines {
+  get caption() { return 'Contributions of both, largest first'; }
+
+  section() {
+    return el(
+      'section',
+      { class: 'account', 'aria-label': 'Accounts of both' },
+      el('h3', {}, 'What moves the two predictions'),
+      this.lines,
+      el('p', { class: 'soft' }, this.sides[0].model.account.shown
+        ? 'A contribution is what a part adds on average. Both have one scale; lines are sorted by the larger of the two.'
+        : 'A contribution is what the row’s value adds on average. Both have one scale; lines are sorted by the larger of the two.'),
+    );
+  }
+
+  still({ model, i, k }) { return model.features.map((_, j) => model.share(i, j, k).value); }
+
+  said(model, i, j) { return model.account.shown ? model.holds(i, j) : model.cell(i, j); }
+}
+
+class ComparedCoefficients extends ComparedLines {
+  get caption() { return 'Coefficients of both, largest first'; }
+
+  section() {
+    const { sides, state } = this;
+    const [a] = sides.map(({ model }) => model);
+    this.movable = sides.every(({ model }) => model.stops.length && model.stops.length === a.stops.length
+      && model.curves.current === a.curves.current);
+    return el(
+      'section',
+      { class: 'coefficients', 'aria-label': 'Coefficients of both' },
+      el('h3', {}, sides.every(({ model }) => model.account) ? 'LIME’s coefficients' : 'What moves the two surrogates'),
+      this.lines,
+      this.movable ? bandwidthControl(a, state, () => this.draw()) : null,
+      el('p', { class: 'soft' }, legend(), ' Both have one scale. Lines are sorted by the larger of the two coefficients.'),
+    );
+  }
+
+  drawn({ model, i, k }) { return model.drawn(i, k, this.movable ? this.state.stop : null); }
+
+  unit(model, j) { return model.deviation(j); }
+
+  ends() {
+    const stop = this.movable ? this.state.stop : null;
+    return this.sides.flatMap(({ model, i, k }) => (
+      stop === null ? model.drawn(i, k) : model.stops.flatMap((_, s) => model.drawn(i, k, s))));
+  }
+
+  said(model, i, j) {
+    const [condition, value] = [withoutName(model.condition(i, j), model.features[j]), model.cell(i, j)];
+    return condition === value ? value : `${condition} (${value})`;
   }
 }

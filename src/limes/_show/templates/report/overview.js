@@ -1,11 +1,14 @@
-/* All rows of the list in one picture: mean size of each coefficient, and how predictions are spread. */
+/* All rows of the list in one picture: mean size of each contribution, or coefficient, and how predictions are spread. */
 
 const BINS = 24;
 
 function overview(model, rows, outputAt, several) {
   const sums = model.features.map((name, j) => ({ name, j, size: 0, sum: 0, raises: 0 }));
+  const [symbol, values] = model.account
+    ? ['contribution', (i, k) => model.features.map((_, j) => model.share(i, j, k).value)]
+    : ['β', (i, k) => model.drawn(i, k)];
   rows.forEach((i) => {
-    model.drawn(i, outputAt(i)).forEach((value, j) => {
+    values(i, outputAt(i)).forEach((value, j) => {
       if (Number.isNaN(value)) return;
       sums[j].size += Math.abs(value);
       sums[j].sum += value;
@@ -17,7 +20,7 @@ function overview(model, rows, outputAt, several) {
   const scale = new Scale([0, ...lines.map(({ size }) => size / n)]);
   const sizes = signedColumn(lines.map(({ size }) => size / n)).map((text) => text.replace('+', ''));
   const means = signedColumn(lines.map(({ sum }) => sum / n));
-  const columns = [['feature', 'name'], ['', 'picture'], ['mean |β|', 'number'], ['mean β', 'number'], ['β > 0', 'number']];
+  const columns = [['feature', 'name'], ['', 'picture'], [`mean |${symbol}|`, 'number'], ['mean', 'number'], ['raises', 'number']];
   const cells = lines.map((line, at) => ({
     cells: [line.name, bar(scale, 0, line.size / n, { kind: 'quiet' }), sizes[at], means[at], `${Math.round((100 * line.raises) / n)}%`],
   }));
@@ -26,10 +29,12 @@ function overview(model, rows, outputAt, several) {
     el('h2', { tabindex: -1 }, rows.length === model.n ? `All ${count(rows.length, 'row')}` : `${count(rows.length, 'row')} of the list`, el('small', {}, several ? model.name : model.k === 1 ? model.outputs[0] : '')),
     el('h3', {}, 'Predictions'),
     histogram(rows.map((i) => model.prediction(i, outputAt(i)))),
-    el('h3', {}, 'What moves the surrogates of these rows'),
-    el('div', { class: 'scroll' }, table('Mean coefficients of the listed rows', columns, cells, { class: 'lines means' })),
+    el('h3', {}, model.account ? 'What moves these predictions' : 'What moves the surrogates of these rows'),
+    el('div', { class: 'scroll' }, table(`Mean ${model.account ? 'contributions' : 'coefficients'} of the listed rows`, columns, cells, { class: 'lines means' })),
     hidden > 0 ? el('p', { class: 'soft' }, `${count(hidden, 'smaller feature')} not shown`) : null,
-    el('p', { class: 'soft' }, 'β: coefficients of the rows in the list, as it is filtered now.', model.deviations ? ' Those of slopes are per standard deviation of their columns.' : ''),
+    model.account
+      ? el('p', { class: 'soft' }, `Contributions of the rows in the list, as it is filtered now; “raises” is the share of rows where a value raises the prediction.`)
+      : el('p', { class: 'soft' }, 'β: coefficients of the rows in the list, as it is filtered now; “raises” is the share of rows with β > 0.', model.deviations ? ' Those of slopes are per standard deviation of their columns.' : ''),
   ];
 }
 
