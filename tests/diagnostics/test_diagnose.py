@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
 )
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -171,7 +172,9 @@ def test_the_page_is_self_contained_and_escapes_every_name(tmp_path):
 def test_the_page_states_the_share_of_an_effect_that_its_coefficient_explains(wine):
     """R² of the cells' means on the indicator of the row's cell, weighted by the cells' probabilities."""
     diagnosis = wine[2][0]
-    shown = dict(re.findall(r"<b>(\w+)</b> coefficient \S+, explains (\d+%)<", diagnosis.to_html()))
+    shown = dict(
+        re.findall(r"<b>(\w+)</b> coefficient [^;]+; one number captures (\d+%) of", diagnosis.to_html())
+    )
     profiles = [profile for profile in diagnosis.rows[0].profiles if profile.name in shown]
     assert len(profiles) > 2
     for profile in profiles:
@@ -210,6 +213,17 @@ def test_measures_keep_their_lines_in_a_narrow_terminal(wine):
     for name in ("fidelity R²", "local error"):
         (line,) = (line for line in lines if line.strip().startswith(name))
         assert re.search(r"\d", line.removeprefix(name))
+
+
+def test_a_surrogate_that_captures_little_is_not_praised():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestRegressor(100, random_state=0).fit(X, y)
+    diagnosis = limes.diagnose(limes.TabularExplainer(model, X)(X.iloc[[3]]), progress=False)
+    text = " ".join(str(diagnosis).split())
+    assert not diagnosis.findings
+    assert diagnosis.rows[0].fidelity < 0.5
+    assert "All checks stayed below" not in text
+    assert "No check concerns the contributions. The surrogate captures 17% of what" in text
 
 
 def test_silence_is_said():

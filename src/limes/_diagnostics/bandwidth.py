@@ -162,10 +162,13 @@ class BandwidthPath:
             number=float(sizes.max()),
             unit="largest coefficient elsewhere on the path",
             sentence=(
-                f"{enumerate_names(names)}: next to nothing at ν = {self.bandwidth:.3g}, but up to "
-                f"{sizes.max():.3g} in size at ν = {self.bandwidths[sizes.argmax()]:.3g}."
+                f"{enumerate_names(names)}: next to nothing at the bandwidth {self.bandwidth:.3g}, but up to "
+                f"{number(sizes.max(), 3)} in size at {self.bandwidths[sizes.argmax()]:.3g}."
             ),
-            advice="A small coefficient here does not mean that the feature is unused: look at the path.",
+            advice=(
+                "A small coefficient here does not mean that the feature is unused: "
+                "diagnosis.plot.bandwidth() shows it at other bandwidths."
+            ),
         )
 
 

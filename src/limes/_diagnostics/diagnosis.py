@@ -26,6 +26,7 @@ from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.fit import additive_at
 from limes._explanation.json import jsonable
 from limes._explanation.row_warning import RowWarning, of_outputs
+from limes._explanation.view import PARTIAL_FIT
 from limes._explanation.wording import count
 from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
@@ -183,6 +184,12 @@ class RowDiagnosis:
         )
         if self.findings:
             return f"{warning}{f'{captured[0].upper()}{captured[1:]}.' if captured else ''}".strip()
+        if self.fidelity < PARTIAL_FIT and not warning:
+            # the account of the prediction stands; coefficients alone are a rough summary
+            return (
+                f"No check concerns the contributions. {captured[0].upper()}{captured[1:]}: report "
+                "contributions, and coefficients only as comparisons of averages."
+            )
         silence = "No check adds to that" if warning else "All checks stayed below their thresholds"
         return f"{warning}{silence}{f'; {captured}' if captured else ''}."
 

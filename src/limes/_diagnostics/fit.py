@@ -47,6 +47,7 @@ from limes._expectations.moments import Moments
 from limes._explanation import Explanation
 from limes._explanation.fit import Interaction, account_at
 from limes._explanation.view import SURE, with_outputs
+from limes._explanation.wording import difference, number
 from limes.models._calling.caller import few_inputs, few_subsets, spread_of_answers
 from limes.surrogates import LIME_SAMPLES, ridge
 
@@ -71,14 +72,14 @@ class SurrogateFit:
 
     def measures(self) -> Iterator[Measure]:
         if np.isfinite(self.fidelity):
-            remark = "of the model's variance under the weights is the surrogate's"
+            remark = "of how the model varies around the row is captured by the surrogate"
             yield Measure("fidelity R²", self.fidelity, self.fidelity_error, remark)
         yield Measure(
             "local error",
             self.distance,
             self.row.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
-            f"standard deviations of the model between it ({self.row.prediction:.4g}) and "
-            f"the surrogate ({self.row.surrogate:.4g}) at the row",
+            f"standard deviations of the model around the row is how far the surrogate "
+            f"({number(self.row.surrogate)}) misses the prediction ({number(self.row.prediction)})",
         )
         if np.isfinite(self.shares).any():
             j = int(np.nanargmax(self.shares))
@@ -112,8 +113,8 @@ class SurrogateFit:
                 error=self.row.surrogate_error,
                 unit="prediction - surrogate's prediction",
                 sentence=(
-                    f"At the row itself the model predicts {self.row.prediction:.4g}, and the surrogate "
-                    f"{self.row.surrogate:.4g}. They differ by {self.distance:.1f} standard deviations "
+                    f"At the row itself the model predicts {number(self.row.prediction)}, and the surrogate "
+                    f"{number(self.row.surrogate)}. They differ by {self.distance:.1f} standard deviations "
                     "of the model."
                 ),
                 advice=(
@@ -224,9 +225,9 @@ class Shrinkage:
             number=float(self.lime[j]),
             unit=f"coefficient that lime prints, in expectation, from {LIME_SAMPLES:,} rows",
             sentence=(
-                f"For {self.row.names[j]} lime would print {self.lime[j]:+.3g} where the limit is "
-                f"{self.limit[j]:+.3g}: at ν = {self.bandwidth:.3g} its {LIME_SAMPLES:,} rows weigh "
-                f"{self.weight:.3g} in all, and its ridge penalty of 1 pulls coefficients towards 0."
+                f"For {self.row.names[j]} lime would print {difference(self.lime[j], 3)} where the limit "
+                f"is {difference(self.limit[j], 3)}: at ν = {self.bandwidth:.3g} its {LIME_SAMPLES:,} rows "
+                f"weigh {self.weight:.3g} in all, and its ridge penalty of 1 pulls coefficients towards 0."
             ),
             advice="Compare with lime at ridge=1 only, or widen the bandwidth.",
         )
@@ -265,7 +266,7 @@ class Order:
         return moved / size if max(size, moved) > self.row.rounding and size > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
-        remark = "times the contributions, in sum, is what features add last away from what they add alone"
+        remark = "is how far what features add last is from what they add alone, as a share of contributions"
         yield Measure("order of features", self.ratio, 0.0, remark)
 
     def findings(self) -> Iterator[Finding]:
@@ -273,7 +274,8 @@ class Order:
             return
         largest = np.argsort(-np.abs(self.last - self.alone), kind="stable")[:2].tolist()
         each = " and ".join(
-            f"{self.row.names[j]} adds {self.alone[j]:+.3g} alone and {self.last[j]:+.3g} to all others"
+            f"{self.row.names[j]} adds {difference(self.alone[j], 3)} alone and "
+            f"{difference(self.last[j], 3)} to all others"
             for j in largest
         )
         pairs = [f"{' with '.join(pair.features)} ({pair.share:.1%})" for pair in self.pairs]
@@ -284,7 +286,7 @@ class Order:
             severity="note",
             features=tuple(dict.fromkeys(names)),
             number=self.ratio,
-            unit="what features add last less what they add alone, in units of the contributions, in sum",
+            unit="sum of |last - alone| over the sum of |contribution|",
             sentence=f"What a feature adds depends on the others: {each}.{beyond}",
             advice=(
                 "Read the contributions of these features together: each is an average over all orders. "

@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._diagnostics.context import BOX_ROWS, Estimate, TableContext, each_row, indicator
+from limes._diagnostics.context import BOX_ROWS, Estimate, JointContext, TableContext, each_row, indicator
 from limes._diagnostics.finding import (
     APART,
     CAPTURED,
@@ -65,6 +65,7 @@ from limes._diagnostics.finding import (
     worst,
 )
 from limes._explanation.view import SURE
+from limes._explanation.wording import difference, number
 from limes.designs._marginals import BinCells, Crossings
 
 # -- cancellation --------------------------------------------------------------------------------------------
@@ -177,9 +178,9 @@ class Cancellation:
             error=self.share_error(profile),
             unit="share of the model's variance that the coefficient hides",
             sentence=(
-                f"The coefficient of “{profile.texts[profile.current]}”, {profile.coef:+.3g}, captures "
-                f"{explained:.0%} of what the model does with {profile.name}: from “{low}” to “{high}” its "
-                f"average moves by {swing:.3g}; {share:.0%} of its variance is hidden."
+                f"The coefficient of “{profile.texts[profile.current]}”, {difference(profile.coef, 3)}, "
+                f"captures {explained:.0%} of what the model does with {profile.name}: from “{low}” to "
+                f"“{high}” its average moves by {number(swing, 3)}; {share:.0%} of its variance is hidden."
             ),
             advice=(
                 f"Read the profile of {profile.name} in place of its coefficient; two bins that meet at the "
@@ -282,7 +283,7 @@ class Alignment:
                 error=float(self.effects.error[j]),
                 unit="change of the model when this column alone leaves its cell",
                 sentence=(
-                    f"“{self.row.conditions[j]}” has the coefficient {coef:+.3g}, but the "
+                    f"“{self.row.conditions[j]}” has the coefficient {difference(coef, 3)}, but the "
                     "model is flat around the row, and leaving this cell alone changes it by "
                     f"{-effect:.2g}: the coefficient comes from elsewhere, where other "
                     "conditions fail too."
@@ -350,8 +351,8 @@ class Edge:
             unit="standard deviations to the nearest bin edge",
             sentence=(
                 f"{name} lies {where} {self.value:.6g}, beyond which “{self.beyond}” would "
-                f"hold: there the coefficient of {self.row.names[j]} would be {self.coef.value[j]:+.3g} in "
-                f"place of {self.row.values[j]:+.3g}."
+                f"hold: there the coefficient of {self.row.names[j]} would be "
+                f"{difference(self.coef.value[j], 3)} in place of {difference(self.row.values[j], 3)}."
             ),
             advice="Report both sides, or use other edges (bins=), smooth weights, or slopes (bins=None).",
         )
@@ -409,6 +410,7 @@ class Dependence:
     outside: Outside
     # the two columns with the largest rank correlation, and the correlation
     correlated: tuple[str, str, float] | None = None
+    is_joint: bool = False  # whether the row was explained on rows that occur
 
     @property
     def _shares(self) -> tuple[Floats, Floats]:
@@ -460,18 +462,25 @@ class Dependence:
             features=(self.row.names[j],),
             number=self.apart,
             error=self.error,
-            unit="difference of a coefficient between the laws, each in units of its largest coefficient",
+            unit="difference between the two laws, each in units of its largest coefficient",
             sentence=(
-                f"If columns vary independently {self.row.names[j]} has the coefficient "
-                f"{self.product.value[j]:+.3g}, {product[j]:+.0%} of the largest one; on rows that occur "
-                f"{self.joint.value[j]:+.3g}, {joint[j]:+.0%}. {self.outside.real:.0%} of the perturbed rows "
-                f"lie outside the background{strongest}."
+                f"The coefficient of {self.row.names[j]} is {difference(self.product.value[j], 3)} if "
+                f"columns vary independently, {product[j]:+.0%} of the largest one; on rows that occur it is "
+                f"{difference(self.joint.value[j], 3)}, {joint[j]:+.0%}. {self.outside.real:.0%} of the "
+                f"perturbed rows lie outside the background{strongest}."
             ),
-            advice=(
-                "Compare with the explanation of the other law (law='joint' rests on the background's own "
-                "rows): trust the product law only as far as you trust the model on rows that do not occur."
-            ),
+            advice=_ON_ROWS_THAT_OCCUR if self.is_joint else _ON_INDEPENDENT_COLUMNS,
         )
+
+
+_ON_INDEPENDENT_COLUMNS = (
+    "Compare with the explanation of the other law (law='joint' rests on the background's own rows): trust "
+    "independent columns only as far as you trust the model on rows that do not occur."
+)
+_ON_ROWS_THAT_OCCUR = (
+    "Name the law where you report this coefficient: law='joint' credits a column with what the columns that "
+    "change with it do."
+)
 
 
 def _unit(coef: Floats) -> float:
@@ -505,7 +514,14 @@ def _dependences(context: TableContext) -> list[Dependence | None]:
         ]
         outside = Outside(rows=len(drawn), real=shares[0], shuffled=shares[1])
         product, joint = context.by_law(i)
-        return Dependence(row=row, product=product, joint=joint, outside=outside, correlated=correlated)
+        return Dependence(
+            row=row,
+            product=product,
+            joint=joint,
+            outside=outside,
+            correlated=correlated,
+            is_joint=isinstance(context, JointContext),
+        )
 
     return each_row(dependence)(context)
 

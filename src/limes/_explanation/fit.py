@@ -25,6 +25,7 @@ import numpy as np
 from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
+from limes._explanation.wording import difference
 from limes.exceptions import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Effect(_Drawn):
 
     def __repr__(self) -> str:
         text = ", ".join(
-            f"{cell} {value:+.3g}{' (row)' if b == self.current else ''}"
+            f"{cell} {difference(value, 3)}{' (row)' if b == self.current else ''}"
             for b, (cell, value) in enumerate(zip(self.cells, self.values.tolist(), strict=True))
         )
         return f"<Effect of {self.feature} on {self.output}: {text}; {self.share:.0%} of the variance>"

@@ -42,8 +42,8 @@ def signed_column(values: Iterable[float], significant: int = 4, *, size: float 
     return [_aligned(v, decimals) for v in numbers]
 
 
-def difference(value: float) -> str:
-    return _sign(number(value), value)
+def difference(value: float, significant: int = 4) -> str:
+    return _sign(number(value, significant), value)
 
 
 def error(value: float) -> str:
