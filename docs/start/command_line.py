@@ -9,6 +9,7 @@ The command line explains rows of a table with a saved model. This page runs eac
 # A saved model
 # -------------
 #
+# The page needs ``pip install '.[scale]'``, for Parquet and CSV files.
 # `skops <https://skops.readthedocs.io>`_ files, and the formats of XGBoost, LightGBM, CatBoost and ONNX, are data and cannot run
 # code. Pickles and joblib files can: they are loaded only with ``--trust-pickle``.
 import shlex
@@ -59,5 +60,5 @@ run("limes explain-table model.skops patients.csv explained --workers 1")
 run("limes summary explained")
 
 # %%
-# ``limes explain --help`` lists the options: bins, bandwidth, output, texts, images, short rules.
+# ``limes explain --help`` lists the options: bins, bandwidth, output, texts, images, short rules. The commands:
 run("limes --help")

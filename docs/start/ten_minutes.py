@@ -34,16 +34,19 @@ print(explanation)
 # How to read it
 # --------------
 #
-# A *coefficient* compares two averages of the model over perturbed rows: those in which the condition holds, and
-# those in which the column takes values of other bins. Rows that change fewer columns count more.
-# A positive coefficient means that the condition raises the prediction.
+# A **contribution** is what the row's value adds to the prediction. The first line adds up: the model's average around the row,
+# and all contributions, give the prediction. They are Shapley values of the model where the other columns vary around the row;
+# ``explanation.contributions`` holds them.
 #
-# **exact** means that these averages were computed from the forest itself. No random rows were drawn, and the same call gives the same
-# numbers every time. For a model that cannot be read the header says "sampled", and every coefficient has a standard error
-# (:doc:`/tutorials/plot_4_black_box`).
+# A **coefficient** answers LIME's question: it compares two averages of the model over perturbed rows, those in which the condition
+# holds and those in which the column takes values of other bins. It is about the bin, the contribution about the value, so that
+# the two can differ in size and even in sign (:doc:`/two-questions`).
 #
-# **R²** is the share of the model's variation around this row that the coefficients capture. It belongs to every
-# explanation: where it is small, the coefficients are a rough summary.
+# **exact** means that both were computed from the forest itself: the same call gives the same numbers every time. For a model that
+# cannot be read the header says "sampled", and every number has a standard error (:doc:`/tutorials/plot_4_black_box`).
+#
+# **R²** in the last lines is the share of the model's variation around this row that LIME's coefficients capture: where it is small,
+# they are a rough summary, while contributions still add up.
 float(explanation.fidelity[0])
 
 # %%
@@ -73,19 +76,34 @@ diagnosis.to_html(folder / "diagnosis.html")
 print(f"{len(page) / 1000:.0f} kB")
 
 # %%
-# The same numbers as a table, for a spreadsheet or a database:
-explanation.to_frame()[["feature", "condition", "value", "standard_error", "fidelity"]]
+# The same numbers as a table, for a spreadsheet or a database; ``data`` is the row's value, ``value`` the coefficient:
+explanation.to_frame()[["feature", "data", "contribution", "condition", "value", "standard_error"]]
 
 # %%
-# And as sentences, the largest first:
-for reason in explanation.reasons(3):
+# And as sentences, the largest contributions first:
+for reason in explanation.reasons(3, of="contributions"):
     print(reason)
+
+# %%
+# Which class
+# -----------
+#
+# Of a classifier with two classes limes explains the probability of the second of ``model.classes_``; the header names it. Of several
+# classes all are explained, and the predicted one is shown first. ``output=`` chooses another, by its label.
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
+tumours = load_breast_cancer(as_frame=True)
+forest = RandomForestClassifier(random_state=0).fit(tumours.data, tumours.target_names[tumours.target])
+of_benign = limes.TabularExplainer(forest, tumours.data)
+of_malignant = limes.TabularExplainer(forest, tumours.data, output="malignant")
+[explainer(tumours.data.iloc[[3]]).output_names for explainer in (of_benign, of_malignant)]
 
 # %%
 # Many rows
 # ---------
 #
-# One call explains many rows. Everything above works for them too, and some pictures need them:
+# One call explains many rows, ``many[3]`` is one of them, ``limes.summary(many)`` sums them up, and some pictures need them:
 many = explainer(X.iloc[:200])
 many.plot.beeswarm(max_features=6)
 

@@ -63,7 +63,8 @@ pd.DataFrame(
 #
 # LIME's coefficients answer another question: how much does the model change on average if a condition holds rather than
 # not? They are ``explanation.values``. Together they predict with the *surrogate*, which need not meet the model's answer. Where it
-# would mislead about the decision, the explanation warns, in print, on pages, in files and in diagnoses alike:
+# lies on the other side of the threshold, or misses by more than all coefficients together, the explanation warns, in print, on
+# pages, in files and in diagnoses alike:
 print(f"surrogate {explanation.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}")
 print(explanation.warnings or "no warning")
 
@@ -91,19 +92,22 @@ diagnosis
 # The effect of one column
 # ------------------------
 #
-# A committee asks "and if the area had been smaller?". The whole effect answers for every bin of the column:
-top = explanation.top(1).feature_names[0]
-explanation.plot.effect(top)
+# A committee asks "and if the area had been smaller?". The whole effect answers for every bin of the column. It is an average
+# over a bin, where the contribution is that of the one value: near the end of a bin the two can have different signs.
+explanation.plot.effect("mean area")
 
 # %%
 # Reasons in the organisation's own words
 # ---------------------------------------
 #
-# A catalogue turns the largest contributions into sentences. ``{value}`` is the row's value; a pair has one sentence for columns
-# that raise the score and one for columns that lower it. ``certain`` is False where the order of two reasons could be different.
+# A catalogue turns the largest contributions into sentences. ``{value}`` is the row's value; of a pair the first sentence is for a
+# value that raises the score and the second for one that lowers it. ``certain`` is False where the order of two reasons could be different.
 catalogue = {
-    "mean concave points": "The outline has concave points ({value}).",
-    "mean area": "The area of the nuclei is {value}.",
+    "mean concave points": (
+        "The outline has many concave points ({value}).",
+        "The outline has few concave points ({value}).",
+    ),
+    "mean area": ("The nuclei are large ({value}).", "The nuclei are small ({value})."),
     "mean smoothness": ("The outline is uneven ({value}).", "The outline is smooth ({value})."),
     "mean symmetry": ("The nuclei are not symmetric ({value}).", "The nuclei are symmetric ({value})."),
 }

@@ -32,7 +32,8 @@ def service(rows):
 # An explanation with error bars
 # ------------------------------
 #
-# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient; ``max_calls`` is the budget.
+# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget of the coefficients;
+# contributions ask for up to as many answers again, of up to twenty rows unless they are wished for (``contributions=False`` saves them).
 import limes
 
 explainer = limes.TabularExplainer(service, X, tolerance="5%", max_calls=2048, rng=0)
@@ -44,13 +45,15 @@ explanation.plot.bar()
 print("converged:", explanation.converged)
 print("answers that the row shares with all others:", int(explanation.shared_calls[0]))
 print("calls for this row alone:", explanation.model_calls)
+print("calls for its contributions:", int(explanation.contributions.calls[0]))
 print("calls in all:", calls)
 
 # %%
 # The second row is cheap
 # -----------------------
 #
-# Rows share the pool: fifty more explanations ask for little beside their own predictions.
+# Rows share the pool: fifty more explanations ask for little beside their own predictions. Where one of them needs a smaller
+# error the pool grows, for all rows, up to ``max_calls``.
 before = calls
 more = explainer(X.iloc[:50])
 print(
@@ -67,7 +70,8 @@ print("subtracted:", explanation.controls[0])
 # Are the error bars right?
 # -------------------------
 #
-# The same row with twelve seeds. Where the standard errors are honest, the coefficients spread over seeds by about as much as is stated.
+# The same row with twelve seeds. Where the standard errors are honest, the coefficients spread over seeds by about as much as is stated;
+# less means that the errors are cautious.
 import numpy as np
 
 repeats = [limes.TabularExplainer(service, X, max_calls=1024, rng=seed)(row) for seed in range(12)]

@@ -180,7 +180,7 @@ def test_columns_that_may_not_change_stay():
     assert free.reached
     held = explainer.contrast(x.iloc[[3]], below=150, exclude=[c.feature for c in free.changes])
     assert not {c.feature for c in held.changes} & {"sex", *(c.feature for c in free.changes)}
-    assert "change" in repr(free)
+    assert "instead of" in repr(free)
     for text in (str(free), free._repr_html_()):
         assert free.changes[0].feature in text
         assert "Proved" in text
@@ -238,5 +238,5 @@ def test_wrong_questions_are_refused():
 def test_an_output_without_a_name_is_the_output():
     rows = np.array([[1.0, 1.0]])
     contrast = limes.SparseExplainer(lambda X: X[:, 0], k=1).contrast(rows, below=0.0)
-    assert "For the output to fall below 0" in str(contrast)
+    assert "The prediction would fall below 0 if x0 were" in str(contrast)
     assert "“" not in str(contrast)

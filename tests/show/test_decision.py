@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 import limes
 from limes.exceptions import InputError
@@ -33,7 +34,7 @@ def test_it_has_all_parts(tmp_path):
         catalogue=catalogue,
     )
     assert (tmp_path / "page.html").read_text() == page
-    assert "<h1>row 1</h1>" in page
+    assert "<h1>Decision on row 1</h1>" in page
     assert "Referred." in page
     account = EXPLANATION[1].contributions.values[0, :, 1]
     first = X.columns[np.abs(account).argmax()]
@@ -42,16 +43,28 @@ def test_it_has_all_parts(tmp_path):
     size = f"{100 * abs(float(bar[1])):.3g}"
     assert abs(float(size) - 100 * np.abs(account).max()) <= 0.1
     assert f"<li>{first} is {X.iloc[1][first]:.6g} ({size} percentage points).</li>" in page
-    assert page.count("<li>") >= 4
+    assert page.count("<li>") == 4
+    values = [reason.value for reason in EXPLANATION.reasons(4, row=1, of="contributions")]
+    assert ("What raises P(target = 1) most" in page) == any(value > 0 for value in values)
+    assert ("What lowers P(target = 1) most" in page) == any(value < 0 for value in values)
+    assert ">coefficient" not in page
     assert "2 smaller ones" in page  # of ten columns
     assert contrast._card().remarks[0] in page
     assert "no promise" in page
 
 
+def test_log_odds_are_said_as_a_probability():
+    model = LogisticRegression(max_iter=10_000).fit(X, Y)
+    explanation = limes.TabularExplainer(model, X, output="margin")(X.iloc[:1])
+    probability = model.predict_proba(X.iloc[:1])[0, 1]
+    page = limes.decision_page(explanation)
+    assert f"a probability of {float(f'{probability:.3g}'):g}" in page
+
+
 def test_without_a_decision_the_prediction_is_stated():
     prediction = EXPLANATION.predictions[0, 1]
-    assert f"P(target = 1) is {prediction:.3g}." in limes.decision_page(EXPLANATION)
-    assert "The prediction is" in limes.decision_page(
+    assert f"P(target = 1): {prediction:.3g}" in limes.decision_page(EXPLANATION)
+    assert "The prediction: " in limes.decision_page(
         limes.TabularExplainer(lambda x: x["mean radius"], X)(X.iloc[:1])
     )
 

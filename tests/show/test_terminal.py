@@ -55,6 +55,14 @@ def test_rows_are_sorted_and_bars_are_as_long_as_coefficients():
     assert [right.count("█") for _, right in bars] == [0, 4, 1, 0]
 
 
+def test_a_row_with_a_name_is_named_whatever_the_output():
+    facts = {"provenance": {"answer": "predict_proba"}}
+    assert printed(explanation(1, ids=["L00003"], **facts)).startswith("L00003, P(progression): ")
+    assert printed(explanation(1, **facts)).startswith("P(progression): ")
+    three = explanation(1, 3, ids=["L00003"], predictions=[[0.1, 0.2, 0.7]], **facts)
+    assert printed(three).splitlines()[0] == "L00003:"
+
+
 def test_header_and_remarks():
     e = explanation(3, sampled=True, d=12, row_converged=[False, True, True], row_warnings=[["odd"], [], []])
     text = " ".join(printed(e, 120).split())

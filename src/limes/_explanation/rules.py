@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from limes._explanation.drawing import Card, Printable
-from limes._explanation.wording import cell, count, number, one_line
+from limes._explanation.wording import cell, count, number, one_line, signed_column
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,19 +222,27 @@ class Contrast(Printable):
         return f"<Contrast: {_contrast_sentence(self)}>"
 
     def _card(self) -> Card:
+        # a condition that held before says nothing
+        conditions = [
+            one_line(c.new_condition) if c.new_condition != c.condition else "" for c in self.changes
+        ]
+        columns = ("column", "now", "then", *(["which is"] if any(conditions) else []))
         return Card(
             title="Contrast",
             subtitle=_contrast_sentence(self),
-            columns=("column", "now", "then", "which is") if self.changes else (),
+            columns=columns if self.changes else (),
             rows=[
-                (one_line(c.feature), cell(c.value), cell(c.new_value), one_line(c.new_condition))
-                for c in self.changes
+                (one_line(c.feature), cell(c.value), cell(c.new_value), condition)[: len(columns)]
+                for c, condition in zip(self.changes, conditions, strict=True)
             ],
-            # a row that is beyond the threshold already needs no proof
-            remarks=(_PROOFS[self.proved, self.reached].format(self.reason),)
-            if self.changes or not self.reached
-            else (),
+            remarks=(*self._proof(), *([_PLAUSIBLE] if self.changes else [])),
         )
+
+    def _proof(self) -> tuple[str, ...]:
+        # a row that is beyond the threshold already needs no proof
+        if self.reached and not self.changes:
+            return ()
+        return (_PROOFS[self.proved, self.reached].format(self.reason),)
 
 
 # By whether it is proved, and whether the threshold is reached
@@ -242,24 +250,26 @@ _PROOFS = {
     (False, False): "Not proved: {}.",
     (False, True): "Not proved to be the fewest columns: {}.",
     (True, False): "Proved by bounds of the model over all background values.",
-    (True, True): "Proved to be the fewest columns, whatever background values they take.",
+    (True, True): "Proved to be the fewest columns: no values of fewer columns are enough.",
 }
+_PLAUSIBLE = "All other columns stay as they are: the changed row need not be a plausible one."
 
 
 def _contrast_sentence(contrast: Contrast) -> str:
     goal = f"{'fall below' if contrast.side == 'below' else 'rise above'} {number(contrast.threshold)}"
-    name = "the output" if contrast.output == "output" else f"“{one_line(contrast.output)}”"
+    name = "the prediction" + ("" if contrast.output == "output" else f" of “{one_line(contrast.output)}”")
     if not contrast.reached:
         who = "No row of background values makes" if contrast.proved else "No row that was tried makes"
         return f"{who} {name} {goal}; it is {number(contrast.prediction)}."
+    subject = f"{name[0].upper()}{name[1:]}"
     if not contrast.changes:
         side = f"{contrast.side} {number(contrast.threshold)}"
-        return f"{name[0].upper()}{name[1:]} is {number(contrast.prediction)}, {side} already."
+        return f"{subject} is {number(contrast.prediction)}, {side} already."
     changes = " and ".join(
-        f"{one_line(change.feature)} from {cell(change.value)} to {cell(change.new_value)}"
+        f"{one_line(change.feature)} were {cell(change.new_value)} instead of {cell(change.value)}"
         for change in contrast.changes
     )
-    return (
-        f"For {name} to {goal}, change {changes}: it is {number(contrast.prediction)}, and becomes "
-        f"{number(contrast.new_prediction)}."
+    before, after = (
+        text.removeprefix("+") for text in signed_column([contrast.prediction, contrast.new_prediction])
     )
+    return f"{subject} would {goal} if {changes}: from {before} to {after}."

@@ -165,12 +165,12 @@ class OutputView:
     @property
     def surrogate_line(self) -> str:
         """How LIME's surrogate and single columns describe the model: a line below an account."""
-        surrogate = f"LIME's surrogate: {number(self.surrogate)} here"
+        surrogate = f"LIME's surrogate says {number(self.surrogate)} at the row"
+        fit = f" and has R² {self.r2} around it" if self.r2 else ""
         additive = self.additive()
         if not np.isfinite(additive):
-            return f"{surrogate}, R² {self.r2}."
-        share = f"{max(additive, 0.0):.0%}"
-        return f"{surrogate}; single columns account for {share} of how the model varies around the row."
+            return f"{surrogate}{fit}."
+        return f"{surrogate}{fit}; curves of single columns have {max(additive, 0.0):.2f}."
 
     @property
     def facts(self) -> list[tuple[str, str]]:

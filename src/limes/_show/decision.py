@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,14 +53,14 @@ def decision_page(
         What the page is about, by position or name. The output is that with the largest prediction, of two
         classes the second, unless given.
     decision
-        A sentence on what was decided. Without one the page states the prediction.
+        A sentence on what was decided. The page states the prediction below it.
     reasons, catalogue
         How many reasons, and sentences for them: see :meth:`limes.Explanation.reasons`. They are
         contributions where these are known, or exact and quick, else coefficients.
     contrast
         What ``SparseExplainer.contrast`` found at this row.
     title
-        Title of the page, in place of the row's name.
+        Title of the page, "Decision on" and the row's name unless given.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def decision_page(
         raise InputError(f"decision_page(reasons={reasons!r}): pass a number of reasons, 1 or more")
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
-    named = output_title(one, 0)
+    named, label = output_title(one, 0), row_label(one, 0)
     named = "The prediction" if named == "prediction" else named
     has_account = account_at(one, [0]) is not None
     of = "contributions" if has_account else "coefficients"
@@ -91,11 +92,22 @@ def decision_page(
     prediction = float(one.predictions.ravel()[0])
     card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
     content = content_of(one, features=_FEATURES) | {
-        "page_title": row_label(one, 0) if title is None else title,
-        "decision": decision or f"{named} is {number(prediction, 3)}.",
-        "reasons": sentences,
+        "page_title": f"Decision on {label}" if title is None else title,
+        "decision": decision,
+        "stated": f"{named}: {number(prediction, 3)}{_probability(one, prediction)}",
+        "raising": [reason for reason in sentences if reason.value > 0],
+        "lowering": [reason for reason in sentences if reason.value < 0],
+        "output": "the prediction" if named == "The prediction" else named,
+        "plain": True,
         "contrast": card,
         "has_account": has_account,
         "classes": (),
     }
     return write_text(render("decision.html", content), path)
+
+
+def _probability(one: Explanation, prediction: float) -> str:
+    """What log-odds of two classes mean, "" for other outputs."""
+    if one.provenance.get("quantity") != "log-odds":
+        return ""
+    return f", a probability of {number(1.0 / (1.0 + math.exp(-min(max(prediction, -700.0), 700.0))), 3)}"

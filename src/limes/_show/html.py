@@ -137,6 +137,7 @@ def content_of(
         "estimates": any(output["view"].estimates_account for row in rows for output in row["outputs"]),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
+        "plain": False,
         "hides": explanation.provenance.get("base", ""),
         "image": photo_of(explanation),
         "warnings": _gathered_warnings(explanation) if n > 1 else [],

@@ -165,10 +165,10 @@ class Plots:
     ) -> Axes:
         """Draw how the features' contributions add up, from the average around the row to its prediction.
 
-        Marks on a bar show what the feature adds alone and last: where they are apart it interacts with
-        others. Estimated ones have error bars of 1.96 standard errors to each side. Where there are no
-        contributions the surrogate's coefficients are drawn, and what they miss; slopes count from the
-        columns' means there. The parameters are those of `Plots`.
+        The thin line below a bar reaches from what the feature adds alone to what it adds last: where these
+        are apart it interacts with others. Estimated ones have error bars of 1.96 standard errors to each
+        side. Where there are no contributions the surrogate's coefficients are drawn, and what they miss;
+        slopes count from the columns' means there. The parameters are those of `Plots`.
 
         Raises
         ------
@@ -187,11 +187,7 @@ class Plots:
         axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
         _draw_steps(axes, steps)
         name_lines(axes, [step.name for step in steps])
-        lines = (
-            "95 % error bars"
-            if view.estimates_account
-            else "from what the value adds alone to what it adds last"
-        )
+        lines = "95 % error bars" if view.estimates_account else "what the value adds alone, and last"
         below = "" if view.base is None else f"\nthin lines: {lines}"
         signed_frame(axes, canvas.with_unit(view.title) + below, zero=False)
         self._title_row(axes, row, view, canvas)
@@ -527,7 +523,8 @@ class Plots:
         explanation, title = self.explanation, shorten(view.title, 44)
         if len(explanation) > 1 or explanation.ids != (0,):
             title = f"{title}, {shorten(row_label(explanation[row], 0), 24)}"
-        canvas.write_title(axes, title, f"{view.headline} ({'sampled' if view.sampled else 'exact'})")
+        line = view.headline.removeprefix("prediction ") if view.base is not None else view.headline
+        canvas.write_title(axes, title, f"{line} ({'sampled' if view.sampled else 'exact'})")
 
 
 def _refuse_empty(explanation: Explanation) -> None:
@@ -579,7 +576,7 @@ def _per(explanation: Explanation) -> str:
 
 # -- the waterfall of one row --------------------------------------------------------------------------------
 
-_MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 0.9, "zorder": 3}
+_MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 1.0, "zorder": 3}
 _REST = "#a8842c"  # the step that no coefficient explains
 
 
@@ -660,8 +657,8 @@ def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
         if step.colour:
             axes.barh(i, step.size, left=step.start, height=0.66, color=step.colour, zorder=2)
             marks = [step.start + mark for mark in step.marks]
-            axes.hlines([i] * bool(marks), min(marks, default=0.0), max(marks, default=0.0), **_MARKS)
-            axes.plot(marks, [i] * len(marks), "|", markersize=5, color=ink(), zorder=4)
+            # below the bar: across it is where error bars are
+            axes.hlines([i + 0.42] * bool(marks), min(marks, default=0.0), max(marks, default=0.0), **_MARKS)
             if step.reach:
                 error_bars(axes, [step.end], [i], xerr=[step.reach], elinewidth=1.1, capsize=2.5)
         else:

@@ -195,10 +195,17 @@ def _fitting(columns: list[_Column], width: int) -> list[_Column]:
 
 
 def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:
+    # a row alone that has only the number 0 has no name
+    named = row_label(explanation, 0) if len(explanation) > 1 or explanation.ids != (0,) else ""
+    if named and len(outputs) > 1:
+        yield Text(f"{shorten(named, 60)}:", style="bold")
     for output in outputs:
         # "prediction: prediction 199.6" says nothing: a single unnamed output is named by its row
-        title = f"row {explanation.ids[0]}" if output.title == "prediction" else output.title
-        yield Text.assemble((shorten(title, 40), "bold"), f": {output.headline}")
+        if output.title == "prediction":
+            title = row_label(explanation, 0)
+        else:
+            title = f"{named}, {output.title}" if named and len(outputs) == 1 else output.title
+        yield Text.assemble((shorten(title, 44), "bold"), f": {output.headline}")
     if view.rule:
         yield Text(view.rule, style="bold")
     yield Text(view.method, style="dim")
@@ -335,10 +342,7 @@ def _remarks(
         yield from _fit_line(output, f"{output.title}: " if len(outputs) > 1 else "")
     for sentence in view.certificate:
         yield Text(sentence)
-    if outputs[0].base is not None:
-        yield Text(f"contribution: {_what_it_is(outputs)}", style="dim")
-    if with_coefficients:
-        yield Text(f"coefficient: {meaning(explanation)}", style="dim")
+    yield from _legend(explanation, outputs, with_coefficients=with_coefficients)
     hidden = len(outputs[0].lines) - MAX_FEATURES
     if hidden > 0 and outputs[0].base is None:
         yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
@@ -352,7 +356,24 @@ def _remarks(
         yield Text(f"! {left_out(explanation)}", style="bold yellow")
     if len(explanation) > 1:
         first = row_label(explanation, 0)
-        yield Text(f"{first}, the first of {len(explanation):,}; any other: explanation[i]", style="dim")
+        yield Text(
+            f"{first}, the first of {len(explanation):,}; any other: explanation[i], all: "
+            "limes.summary(explanation)",
+            style="dim",
+        )
+
+
+def _legend(
+    explanation: Explanation, outputs: list[OutputView], *, with_coefficients: bool
+) -> Iterator[Text]:
+    """What numbers are, and where those are that have no column."""
+    has_account = outputs[0].base is not None
+    if has_account:
+        yield Text(f"contribution: {_what_it_is(outputs)}", style="dim")
+    if with_coefficients:
+        yield Text(f"coefficient: {meaning(explanation)}", style="dim")
+    elif has_account and len(outputs) == 1:
+        yield Text("LIME's coefficients: in a wider terminal, or .to_frame()", style="dim")
 
 
 def _what_it_is(outputs: list[OutputView]) -> str:

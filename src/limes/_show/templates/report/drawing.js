@@ -57,15 +57,15 @@ function bar(scale, from, to, { whisker = 0, zero = 0, kind = to > from ? 'raise
   return picture(parts);
 }
 
-/* A step of a sum, with a thin line across from one number to another: `across`, or none for null. */
-function step(scale, from, to, across) {
+/* A step of a sum, with a line from one number to another, across it or below: `ends`, or none for null. */
+function step(scale, from, to, ends, isError) {
   const parts = [];
   const rect = (kind, a, b, y, height) => parts.push(svg('rect', {
     class: kind, x: Math.min(scale.at(a), scale.at(b)), width: Math.abs(scale.at(b) - scale.at(a)), y, height,
   }));
   parts.push(svg('line', { class: 'zero', x1: scale.at(from), x2: scale.at(from), y1: 0, y2: 16 }));
   if (from !== to) rect(to > from ? 'raises' : 'lowers', from, to, 3, 10);
-  if (across && across.every(Number.isFinite)) rect('whisker', ...across, 7, 2);
+  if (ends && ends.every(Number.isFinite)) rect(isError ? 'whisker' : 'ends', ...ends, isError ? 7 : 15, isError ? 2 : 1);
   return picture(parts);
 }
 

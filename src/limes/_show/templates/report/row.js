@@ -82,7 +82,7 @@ class Account {
           : ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
         model.account.errors
           ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
-          : ' A thin line reaches from what it adds alone to what it adds last.',
+          : ' The thin line below a bar reaches from what it adds alone to what it adds last.',
       ),
     );
     this.draw();
@@ -90,10 +90,10 @@ class Account {
 
   surrogateLine() {
     const { model, i, k } = this;
-    const here = `LIME's surrogate: ${number(model.surrogate(i, k))} here`;
-    if (!model.account.additive) return `${here}, R² ${fidelityText(model, i, k)}.`;
-    const share = Math.round(100 * Math.max(0, model.at(model.account.additive, i, k)));
-    return `${here}; single columns account for ${share}% of how the model varies around the row.`;
+    const [r2, additive] = [model.r2(i, k), model.account.additive ? model.at(model.account.additive, i, k) : NaN];
+    const fit = Number.isNaN(r2) ? '' : ` and has R² ${r2.toFixed(2)} around it`;
+    const curves = Number.isNaN(additive) ? '' : `; curves of single columns have ${Math.max(0, additive).toFixed(2)}`;
+    return `LIME's surrogate says ${number(model.surrogate(i, k))} at the row${fit}${curves}.`;
   }
 
   draw() {
@@ -124,7 +124,7 @@ class Account {
       return {
         cells: [
           name,
-          step(scale, starts[line], starts[line] + size, share ? across[line] : null),
+          step(scale, starts[line], starts[line] + size, share ? across[line] : null, share && share.error > 0),
           [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
           share ? [model.account.shown ? '' : `${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
           ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
