@@ -117,6 +117,14 @@ _OTHER_OPTIONS = {
     "mode": "output",
     "categorical_features": "categorical",
     "discretizer": "bins",
+    "num_features": "max_features",
+    "max_display": "max_features",
+}
+# What to do where an option of lime and shap has no counterpart
+_ADVICE = {
+    "feature_names": "pass the background as a data frame",
+    "class_names": "a model's classes_ name its outputs, and output= chooses among them",
+    "num_features": "explanation.top(k) selects features, and plots take max_features=",
 }
 
 
@@ -124,8 +132,8 @@ def unknown_option(owner: str, name: str, options: Sequence[str]) -> UnknownOpti
     """Return the error for an option that does not exist, with its counterpart, or the nearest that does."""
     if _OTHER_OPTIONS.get(name) in options:
         return UnknownOptionError(f"{owner} has no option {name!r}; here it is {_OTHER_OPTIONS[name]}=")
-    if name == "feature_names" and "background" in options:
-        return UnknownOptionError(f"{owner} has no option {name!r}; pass the background as a data frame")
+    if name in _ADVICE and "background" in options:
+        return UnknownOptionError(f"{owner} has no option {name!r}; {_ADVICE[name]}")
     close = difflib.get_close_matches(name, options, n=1)
     advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(options)}"
     return UnknownOptionError(f"{owner} has no option {name!r}; {advice}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -242,3 +243,12 @@ def test_pages_of_rows_leave_out_accounts_that_take_more_than_a_second_together(
     assert "<th>contribution</th>" in explanation[0].to_html()
     assert "<th>contribution</th>" not in explanation.to_html()
     assert "<th>coefficient</th>" in explanation.to_html()
+
+
+def test_plot_itself_draws_what_suits_the_explanation():
+    one, many = explanation(1), explanation(5)
+    assert one.plot().get_title(loc="left") == one.plot.waterfall().get_title(loc="left")
+    assert many.plot().get_xlabel() == many.plot.bar().get_xlabel()
+    for name, advice in (("force", "plot.waterfall()"), ("path", "plot.bandwidth()"), ("bars", "'bar'")):
+        with pytest.raises(AttributeError, match=re.escape(advice)):
+            getattr(one.plot, name)

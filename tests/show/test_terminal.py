@@ -63,12 +63,18 @@ def test_a_row_with_a_name_is_named_whatever_the_output():
     assert printed(three).splitlines()[0] == "L00003:"
 
 
+def test_calls_of_a_row_stand_beside_those_of_all():
+    text = " ".join(printed(explanation(3, sampled=True), 120).split())
+    assert "sampled with 64 model calls (192 for all 3 rows), because" in text
+    assert "for all" not in printed(explanation(1, sampled=True), 120)
+
+
 def test_header_and_remarks():
     e = explanation(3, sampled=True, d=12, row_converged=[False, True, True], row_warnings=[["odd"], [], []])
     text = " ".join(printed(e, 120).split())
     assert "progression: prediction" in text
     assert ", R² 0.88" in text
-    assert "sampled with 64 model calls, because the model is a function" in text
+    assert "sampled with 64 model calls (192 for all 3 rows), because the model is a function" in text
     assert "! odd" in text
     assert "standard errors did not reach 1.5% of the largest coefficient with 64 model calls" in text
     silent = " ".join(printed(explanation(sampled=True, row_converged=[False]), 120).split())

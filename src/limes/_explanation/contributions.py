@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._explanation.selection import selected
+from limes._explanation.wording import count
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Contributions:
     def __repr__(self) -> str:
         n, d, *k = self.values.shape
         outputs = f" x {k[0]} outputs" if k else ""
-        return f"<Contributions: {n} rows x {d} features{outputs}>"
+        return f"<Contributions: {count(n, 'row')} x {count(d, 'feature')}{outputs}>"
 
     @classmethod
     def checked(cls, stored: Any, shape: tuple[int, ...]) -> Contributions:

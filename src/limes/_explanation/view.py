@@ -518,6 +518,8 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     calls = int(explanation.calls[rows].sum())
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls[rows].max(initial=0))
     spent, reason = count(calls, "model call"), one_line(explanation.reason)
+    if calls < explanation.model_calls:
+        spent += f" ({explanation.model_calls:,} for all {len(explanation):,} rows)"
     if explanation.method == "exact":
         how = reason or "read off the model"
         if explanation.certificates:

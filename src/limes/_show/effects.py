@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limes._explanation.fit import Effect
 from limes._explanation.view import output_title
-from limes._explanation.wording import CONFIDENCE, count, difference, shorten, without_name
+from limes._explanation.wording import CONFIDENCE, count, difference, one_line, shorten, without_name
 from limes._show.axes import (
     QUIET,
     axes_or_new,
@@ -78,10 +79,18 @@ def draw_effect(
         axes.set_xlabel(f"{rarer} not shown", fontsize=8.5)
     axes.margins(y=0.12)
     axes.set_ylabel(f"effect on {quantity}{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
-    value = f": {difference(float(values[current]))} in the row's cell"
-    room = max(12, int(_LETTERS_PER_INCH * width_of(axes)) - len(value))
-    set_title(axes, (shorten(effect.feature, room) if title is None else title) + value, 10)
+    value = f"{difference(float(values[current]))} in the row's cell"
+    room = max(24, int(_LETTERS_PER_INCH * width_of(axes)))
+    set_title(axes, _title(effect.feature, value, room) if title is None else f"{title}: {value}", 10)
     return axes
+
+
+def _title(name: str, value: str, room: int) -> str:
+    """A name and a value in one line, or a long name above it: names may differ at their ends."""
+    name = one_line(name)
+    if len(name) + len(value) + 2 <= room:
+        return f"{name}: {value}"
+    return "\n".join([*wrap(shorten(name, 2 * room - 8), room), value])
 
 
 def draw_effects(

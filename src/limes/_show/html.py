@@ -26,7 +26,7 @@ from limes._explanation.view import (
     shown_outputs,
     view_row,
 )
-from limes._explanation.wording import count, difference, error, estimate, number, one_line
+from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
 from limes._show.axes import Scale
 from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
 from limes.exceptions import InputError
@@ -107,7 +107,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     words = {"estimate": estimate, "number": number, "one_line": one_line, "amount": count}
-    environment.filters |= words | {"difference": difference, "error": error}
+    environment.filters |= words | {"difference": difference, "error": error, "without_name": without_name}
     return environment
 
 

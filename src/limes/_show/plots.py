@@ -107,6 +107,18 @@ class Plots:
     def __post_init__(self) -> None:
         object.__setattr__(self, "explanation", in_differences(self.explanation))
 
+    def __call__(self, **options: Any) -> Axes:
+        """Draw how one row's prediction adds up; the mean sizes of many rows; a sparse rule's weights."""
+        is_account = len(self.explanation) == 1 and not self.explanation.certificates
+        return self.waterfall(**options) if is_account else self.bar(**options)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            pictures = [other for other in vars(Plots) if not other.startswith("_")]
+            advice = f"; it is {_OTHER_PLOTS[name]}" if name in _OTHER_PLOTS else did_you_mean(name, pictures)
+            raise AttributeError(f"plot has no picture {name!r}{advice}")
+
     @spelled_out
     def bar(
         self,
@@ -578,6 +590,18 @@ def _per(explanation: Explanation) -> str:
 
 _MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 1.0, "zorder": 3}
 _REST = "#a8842c"  # the step that no coefficient explains
+
+
+# Pictures of shap and lime, and their counterparts
+_OTHER_PLOTS = {
+    "force": "plot.waterfall()",
+    "decision": "plot.waterfall()",
+    "summary": "plot.beeswarm()",
+    "scatter": "plot.dependence()",
+    "partial_dependence": "plot.effect()",
+    "path": "limes.diagnose(explanation).plot.bandwidth()",
+    "pyplot": "plot.bar()",
+}
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,9 @@ class _Column:
             line.position: line.value if line.share is None else line.share.value for line in output.lines
         }
         self._texts = dict(zip(self.lines, texts, strict=False))
-        self.title = shorten(output.title, 16 if any(error for _, error in texts) else 11)
+        # a probability's header says that it is one
+        title = output.title[2:-1] if output.title.startswith("P(") else output.title
+        self.title = shorten(title, 16 if any(error for _, error in texts) else 11)
         self.width = max(len(self.title), *(len(f"{text} {error}".rstrip()) for text, error in texts), 0)
 
     def chosen(self, features: Sequence[int]) -> tuple[list[tuple[str, str]], list[float]]:

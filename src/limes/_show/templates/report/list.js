@@ -19,7 +19,7 @@ class RowList {
     const k = (i) => this.outputAt(i);
     return [
       { key: 'id', name: 'row', of: (i) => (model.ids.texts ? model.label(i) : i), text: (i) => model.label(i) },
-      ...(model.k > 1 ? [{ key: 'output', name: 'output', of: (i) => model.outputs[k(i)], text: (i) => model.outputs[k(i)] }] : []),
+      ...(model.k > 1 ? [{ key: 'output', name: 'output', of: (i) => model.outputs[k(i)], text: (i) => model.outputs[k(i)].replace(/^P\((.*)\)$/, '$1') }] : []),
       { key: 'prediction', name: other ? model.name : 'prediction', of: (i) => model.prediction(i, k(i)), number: true },
       ...(other ? [
         { key: 'other', name: other.name, of: (i) => other.prediction(i, k(i)), number: true },

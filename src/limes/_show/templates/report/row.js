@@ -126,7 +126,7 @@ class Account {
           name,
           step(scale, starts[line], starts[line] + size, share ? across[line] : null, share && share.error > 0),
           [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
-          share ? [model.account.shown ? '' : `${model.condition(i, share.j)} `, el('b', {}, coefficients[line])] : '',
+          share ? [model.account.shown ? '' : `${withoutName(model.condition(i, share.j), model.features[share.j])} `, el('b', {}, coefficients[line])] : '',
           ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
         ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
       };
