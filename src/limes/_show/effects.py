@@ -79,7 +79,7 @@ def draw_effect(
         axes.set_xlabel(f"{rarer} not shown", fontsize=8.5)
     axes.margins(y=0.12)
     axes.set_ylabel(f"effect on {quantity}{f' ({unit})' if unit else ''}", fontsize=9, parse_math=False)
-    value = f"{difference(float(values[current]))} in the row's cell"
+    value = f"{difference(float(values[current]))} on average in the row's cell"
     room = max(24, int(_LETTERS_PER_INCH * width_of(axes)))
     set_title(axes, _title(effect.feature, value, room) if title is None else f"{title}: {value}", 10)
     return axes
