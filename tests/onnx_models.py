@@ -72,6 +72,20 @@ def linear(weights, shape, kind=np.float32):
     )
 
 
+def labelled(weights, labels):
+    """softmax(x @ weights), a mapping {label: probability} a row, as skl2onnx writes classifiers."""
+    kind, columns = np.float32, len(weights)
+    names = b"".join(_field(9, label) for label in labels)
+    strings = _field(5, _field(1, "classlabels_strings") + names + _field(20, 8))
+    to_labels = _field(1, "p") + _field(2, "y") + _field(4, "ZipMap") + strings + _field(7, "ai.onnx.ml")
+    mapping = _field(5, _field(1, TYPES[str]) + _field(2, _field(1, _field(1, TYPES[kind]))))
+    nodes = [node("MatMul", ["x", "w"], "s"), node("Softmax", ["s"], "p"), to_labels]
+    outputs = [_field(1, "y") + _field(2, _field(4, _field(1, mapping)))]
+    domain = _field(8, _field(1, "ai.onnx.ml") + _field(2, 1))
+    tensors = [tensor("w", np.asarray(weights, dtype=kind))]
+    return model(nodes, [value("x", kind, ("n", columns))], outputs, tensors) + domain
+
+
 def network(steps, columns, outputs, tensors, kind=np.float32):
     """A chain of (operator, names of constants, attributes) on rows of numbers."""
     names = ["x", *(f"h{i}" for i in range(1, len(steps))), "y"]

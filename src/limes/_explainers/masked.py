@@ -292,7 +292,7 @@ class MaskableModel:
         link = self._link_of(whole, item)
         whole = whole if link is None else _LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
-        output, names = self._chosen(output, whole)
+        output, names = self._chosen(output, whole, caller.names)
         caller = replace(caller, output=replace(output, columns=None))
         ask = _LinkedModel(caller, _LINKS.get(link or ""), output.columns)
 
@@ -341,15 +341,20 @@ class MaskableModel:
             return "softmax"
         return None
 
-    def _chosen(self, output: Output, whole: Floats) -> tuple[Output, tuple[str, ...]]:
-        """The output with the explained columns of the answers (1, ...), and their names."""
+    def _chosen(
+        self, output: Output, whole: Floats, answered: tuple[str, ...]
+    ) -> tuple[Output, tuple[str, ...]]:
+        """The output with the explained columns of the answers (1, ...), and their names.
+
+        ``answered`` are the names that the answers gave to their columns.
+        """
         labels = self.labels
         # they name the chosen columns alone, or all classes of an estimator
         if labels and output.columns is not None and len(labels) == len(getattr(self.model, "classes_", ())):
             labels = tuple(labels[k] for k in np.atleast_1d(output.columns).tolist())
         if labels is not None:
             _check_labels(labels, whole.size)
-        names = labels or output.names(whole.shape[1:])
+        names = labels or output.names(whole.shape[1:], answered)
         if output.columns is not None or whole.ndim == 1:
             return output, names
         wanted = None if self.is_estimator else self.output

@@ -324,14 +324,21 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
 
 # Rounding that a sum of probabilities is allowed
 _PROBABILITY = 1e-3
+# Points that a curve has at least
+_CURVE = 4
 
 
 def odd_probabilities(predictions: Floats) -> dict[int, tuple[RowWarning, ...]]:
-    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1."""
+    """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1, and are no curve."""
     if predictions.ndim == 1 or predictions.shape[1] < 2:
         return {}
-    are_shares, total = _shares(predictions)
-    odd, count = are_shares & (np.abs(total - 1) > _PROBABILITY), predictions.shape[1]
+    (are_shares, total), count = _shares(predictions), predictions.shape[1]
+    odd = are_shares & (np.abs(total - 1) > _PROBABILITY)
+    if count >= _CURVE:
+        # survival at several times, or a distribution function, goes one way
+        steps = np.diff(predictions, axis=1)
+        one_way = (steps <= 0).all(axis=1) | (steps >= 0).all(axis=1)
+        odd &= ~(one_way & (steps != 0).any(axis=1))
     return {
         int(i): (
             RowWarning(

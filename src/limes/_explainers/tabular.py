@@ -40,8 +40,8 @@ from limes._threads import one_blas_thread, progress_of
 from limes.designs._joint import JointDesign
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
 from limes.exceptions import InputError
-from limes.models._calling.caller import repetition_warnings
-from limes.models._calling.outputs import behind_method
+from limes.models._calling.caller import names_of_answers, repetition_warnings
+from limes.models._calling.outputs import behind_method, positions_of_names
 from limes.models._identity import few_rows
 
 # Rows of the background whose answers are looked at
@@ -184,6 +184,9 @@ class TabularExplainer(Described):
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
+        output = positions_of_names(
+            model, output, lambda: names_of_answers(model, self._background.decode, self._background.matrix)
+        )
         self._options = TabularOptions(
             output=output,
             bins="quartile" if automatic else bins,

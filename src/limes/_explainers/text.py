@@ -27,9 +27,17 @@ from limes._explainers.reading import check_agreement, subset_rows
 from limes._explanation import Explanation
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
-from limes.models._calling.caller import ModelCaller
+from limes.models._calling.caller import ModelCaller, names_of_answers
 from limes.models._calling.networks import Estimator, adapted
-from limes.models._calling.outputs import Output, add_up_to_one, behind_method, replaced_labels, resolve
+from limes.models._calling.outputs import (
+    Output,
+    add_up_to_one,
+    behind_method,
+    named_by_answers,
+    positions_of_names,
+    replaced_labels,
+    resolve,
+)
 from limes.models._documents import Document, TextModel, transform
 from limes.models._identity import Predict
 from limes.models._reading import CannotRead, tolerance_of
@@ -147,7 +155,10 @@ class TextExplainer(MaskedExplainer[Document]):
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
         self._text_model = TextModel.from_model(model, vectorizer)
-        self._output = resolve(self._text_model.head, output)
+        self._wanted = output
+        # names that a function's answers give are known when it is asked about a text
+        self._is_named = named_by_answers(self._text_model.head, output)
+        self._output = resolve(self._text_model.head, None if self._is_named else output)
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         self._hidden = "masked" if replacement else "removed"
@@ -217,7 +228,18 @@ class TextExplainer(MaskedExplainer[Document]):
         return self
 
     def _bind(self, item: Document) -> MaskedModel:
-        return read_text_model(self._text_model, self._output, item)
+        return read_text_model(self._text_model, self._output_of(item), item)
+
+    def _output_of(self, item: Document) -> Output:
+        if not self._is_named:
+            return self._output
+        head = self._text_model.head
+        position = positions_of_names(
+            head,
+            self._wanted,
+            lambda: names_of_answers(head, lambda z: item.texts(z), np.ones((1, item.size))),
+        )
+        return resolve(head, position)
 
     def _remarks(self, item: Document) -> tuple[str, ...]:
         head = self._text_model.head
@@ -234,7 +256,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
     facts: dict[str, Any] = {
         "model": model.head,
         "output": output,
-        "outputs": output.names(answers.shape[1:]),
+        "outputs": output.names(answers.shape[1:], with_strings.names),
         "whole": answers[:1],
         # texts have many words, and often a linear fit explains all that the calls can show
         "often_linear": True,

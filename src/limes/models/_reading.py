@@ -96,7 +96,7 @@ def read_form(model: Any, method: str, schema: Schema | None) -> Form:
     """Read all outputs of one method of a model; readers of composed models call this for their parts."""
     entry = READERS.get(qualified_name(type(model)))
     if entry is None:
-        raise CannotRead(_why_not(type(model)))
+        raise CannotRead(_of_method(model) or _why_not(type(model)))
     refuse_replaced_methods(model)
     _check_fitted(model)
     module, function = entry.reader.split(":")
@@ -161,6 +161,19 @@ def _check_fitted(model: Any) -> None:
         check_is_fitted(model)
     except NotFittedError as error:
         raise ModelError(f"{type(model).__name__} is not fitted: call fit first") from error
+
+
+def _of_method(model: Any) -> str:
+    """Why a method of a fitted model is not read, "" for anything else."""
+    owner, name = getattr(model, "__self__", None), getattr(model, "__name__", "")
+    if owner is None or not hasattr(owner, "fit"):
+        return ""
+    kind = type(owner).__name__
+    if qualified_name(type(owner)) == "sklearn.IsolationForest":
+        return (
+            f"{kind}.{name} bends a mean path length, which limes.models.path_length(model) explains exactly"
+        )
+    return f"{kind}.{name} is not read, and is another function than passing the model itself explains"
 
 
 def _why_not(kind: type) -> str:

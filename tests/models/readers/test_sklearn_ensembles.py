@@ -13,10 +13,8 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     GridSearchCV,
     RandomizedSearchCV,
-    TunedThresholdClassifierCV,
 )
 from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, RegressorChain
 from sklearn.neighbors import KNeighborsRegressor
@@ -446,12 +444,6 @@ REFUSED = [
     (lambda: target(func=np.log, inverse_func=np.exp), "predict", "transformed by functions"),
     (lambda: target(transformer=preprocessing.PowerTransformer()), "predict", "PowerTransformer"),
     (lambda: CalibratedClassifierCV(SVC(), cv=2).fit(X, TWO), "predict_proba", "calibrated"),
-    (lambda: FixedThresholdClassifier(LogisticRegression()).fit(X, TWO), "predict_proba", "thresholded"),
-    (
-        lambda: TunedThresholdClassifierCV(LogisticRegression(), cv=2).fit(X, TWO),
-        "predict_proba",
-        "thresholded",
-    ),
     (lambda: boosted(Ridge()), "predict", "rounded to float32"),
     (
         lambda: ensemble.GradientBoostingClassifier(init=VOTER, n_estimators=2).fit(X, TWO),

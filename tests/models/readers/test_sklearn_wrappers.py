@@ -222,9 +222,8 @@ def test_several_targets_without_probabilities():
 
 
 def test_an_answer_that_is_not_one_array_a_target():
-    from sklearn.multioutput import ClassifierChain
-
-    model = ClassifierChain(LogisticRegression()).fit(X, LABELS)
+    model = MultiOutputClassifier(LogisticRegression()).fit(X, LABELS)
+    model.predict_proba = lambda table: np.zeros((len(table), 3, 2))
     with pytest.raises(ModelError, match="one array a target"):
         limes.TabularExplainer(model, X)
 

@@ -65,6 +65,7 @@ from limes.models._calling.outputs import (
     NotedAnswers,
     Output,
     add_up_to_one,
+    answered_names,
     direct_question,
     is_log_odds,
     noted,
@@ -511,7 +512,7 @@ class BoundModel:
 def _read(model: Any, output: Any, table: Table) -> Reading:
     """Read a model before the background's laws are learnt."""
     output = resolve(model, output)
-    ask = ModelCaller(model, output, table.decode)
+    ask = ModelCaller(model, output, table.decode, table.advice)
     if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
         # a reader's error about other columns would puzzle the user: the model raises its own
         ask(table.matrix[:2])
@@ -550,7 +551,7 @@ class _Binding:
 
     def caller(self, output: Output) -> Predict:
         model = self.unbound.model
-        return noted(ModelCaller(model, output, self.table.decode), model, output.method)
+        return noted(ModelCaller(model, output, self.table.decode, self.table.advice), model, output.method)
 
     def answers(self, output: Output) -> Floats:
         """The model's answers at the rows of the probe; it is asked once about an output."""
@@ -642,7 +643,9 @@ class _Binding:
         """Compare what was read with the model, unless the user wants the model's own answers to samples."""
         reading, matrix = self.reading, self.table.matrix
         # called first: a model that is not fitted, or fails on this table, raises its own error
-        reading = replace(reading, outputs=reading.output.names(reading.ask(matrix[:2]).shape[1:]))
+        answers = reading.ask(matrix[:2])
+        names = reading.output.names(answers.shape[1:], answered_names(reading.ask))
+        reading = replace(reading, outputs=names)
         if self.options.method != "sampled" and (reading.form is not None or reading.margin is not None):
             with suppress(ReadMismatchError):
                 reading = self._answered_by_form(reading)

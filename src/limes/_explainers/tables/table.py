@@ -678,6 +678,21 @@ class Table:
         """Turn a matrix (m, d) into a table of the background's kind, names and dtypes."""
         return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
 
+    def advice(self, matrix: Floats) -> str:
+        """What to do where a model fails on rows (m, d) with fractions in columns of whole numbers."""
+        names = [
+            column.name
+            for column, values in zip(self.columns, matrix.T, strict=True)
+            if column.integer and (values != np.rint(values)).any()
+        ]
+        if not names:
+            return ""
+        return (
+            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} whole numbers in the background, and "
+            "perturbed rows lie between them: name those in categorical= that stand for things, such as rows "
+            "of an embedding"
+        )
+
     def originals(self, matrix: Floats) -> Objects:
         if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves

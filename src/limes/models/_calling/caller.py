@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
@@ -20,6 +20,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
+from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.outputs import Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
@@ -34,6 +35,10 @@ class ModelCaller:
     model: Any
     output: Output
     decode: Callable[[Floats], Any]  # (n, d) -> the kind of table that the model was fitted on
+    # what to do where the model fails on rows (n, d), or ""
+    advice: Callable[[Floats], str] = lambda _: ""
+    # names of the answers' columns, once they were seen
+    seen: list[tuple[str, ...]] = field(default_factory=list)
 
     def __call__(self, x: Floats) -> Floats:
         name = self._name
@@ -45,9 +50,9 @@ class ModelCaller:
             with user_blas_threads():
                 raw = call(table)
         except FAILURES as error:
-            raise ModelError(
-                f"{name} {failure_text(error, f'on a batch of {len(x)} rows')}", batch=table
-            ) from error
+            failure = failure_text(error, f"on a batch of {len(x)} rows")
+            advice = _other_columns(self.model, table) or self.advice(x)
+            raise ModelError(f"{name} {failure.rstrip()}{advice and f'; {advice}'}", batch=table) from error
         try:
             return self.output.pick(self._check(raw, len(x)))
         except ModelError as error:
@@ -62,12 +67,12 @@ class ModelCaller:
     def _check(self, raw: Any, rows: int) -> Floats:
         classes = getattr(self.model, "classes_", None) if self.output.method == "predict_proba" else None
         if isinstance(classes, list):
-            raw = _join_targets(raw, classes, self._name)
+            raw = join_targets(raw, classes, self._name)
         elif isinstance(raw, list) and raw and np.ndim(raw[0]) == 2:
             raise ModelError(
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
-        predictions = self._numbers(raw)
+        predictions, names = answers_of(raw, rows, self._name)
         if isinstance(classes, np.ndarray) and predictions.shape[1:2] not in ((), (classes.size,)):
             raise ModelError(
                 f"{self._name} returned {predictions.shape[1]} columns, and the model has {classes.size} "
@@ -90,35 +95,33 @@ class ModelCaller:
                 f"{self._name} returned {predictions[row]} for row {row} of a batch of {rows}; "
                 "every prediction must be finite"
             )
+        self._note(names)
         return predictions
 
-    def _numbers(self, raw: Any) -> Floats:
-        if raw is None:
-            raise ModelError(f"{self._name} returned None: is a return missing?")
-        try:
-            array = np.asarray(raw)
-            values = [] if array.dtype.kind in "biuf" else array.ravel().tolist()
-            strange = [value for value in values if isinstance(value, str | complex)]
-            if not strange:
-                return array.astype(np.float64)  # of torch's tensors with gradients numpy itself gives advice
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ModelError(f"{self._name} did not return numbers: {error}") from error
-        raise ModelError(
-            f"{self._name} did not return numbers, but {strange[0]!r}: pass the model itself, or its "
-            "predict_proba, to explain probabilities"
-        )
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that the answers so far gave to all their columns; () if they gave none."""
+        return self.seen[0] if self.seen else ()
+
+    def _note(self, names: tuple[str, ...]) -> None:
+        if names and self.names not in ((), names):
+            raise ModelError(
+                f"{self._name} answered {[*names]} and, before, {[*self.names]}: return the same columns in "
+                "each call"
+            )
+        if names and not self.seen:
+            self.seen.append(names)
 
 
-def _join_targets(predictions: Any, classes: Sequence[Any], name: str) -> Any:
-    """Join the arrays (n, classes) that a model returns, one for each target, into (n, all classes)."""
-    widths = [len(labels) for labels in classes]
-    shapes = [np.shape(target)[1:] for target in predictions] if isinstance(predictions, list) else None
-    if shapes != [(width,) for width in widths]:
-        raise ModelError(
-            f"{name} did not return one array a target, with a column a class; pass a callable that returns "
-            "the probabilities of one target"
-        )
-    return np.concatenate(predictions, axis=1)
+def _other_columns(model: Any, table: Any) -> str:
+    """What to do where a table has more columns than the model was fitted on, or another order; else ""."""
+    fitted, columns = getattr(model, "feature_names_in_", None), getattr(table, "columns", None)
+    if fitted is None or columns is None or [*columns] == [*fitted]:
+        return ""
+    if set(fitted) <= set(columns):
+        how = "fewer columns, or in another order"
+        return f"{type(model).__name__} was fitted on {how}: pass background[model.feature_names_in_]"
+    return ""
 
 
 # Bytes of a row that is its own key
@@ -206,15 +209,28 @@ def _keys(x: Floats, seen: Counter[bytes] | None) -> list[bytes]:
     return numbered
 
 
+def names_of_answers(model: Any, decode: Callable[[Floats], Any], rows: Floats) -> tuple[str, ...]:
+    """Names that a function gives to its columns, by its answers to two rows; () if it gives none."""
+    caller = ModelCaller(model, Output("", None, None), decode)
+    caller(rows[:2])
+    return caller.names
+
+
 class OneOutput:
     def __init__(self, caller: ModelCaller, output: Output) -> None:
         self._caller = caller
         labels = output.labels
         # the second of two classes determines the first
         self.column = 1 if output.columns is None and labels is not None and len(labels) == 2 else None
-        self.name = "output" if labels is None else ""
+        self._name = "output" if labels is None else ""
         if labels is not None and len(labels) <= 2:  # more are refused when the model is called
-            self.name = labels[self.column or 0]
+            self._name = labels[self.column or 0]
+
+    @property
+    def name(self) -> str:
+        """Of the output; answers may give it, once there are some."""
+        answered, column = self._caller.names, self._caller.output.columns
+        return answered[column] if answered and isinstance(column, int) else self._name
 
     def __call__(self, x: Floats) -> Floats:
         answer = self._caller(x)

@@ -204,19 +204,36 @@ def torch_module(model: Any) -> Callable[[Any], Any]:
         rows = torch.as_tensor(table if torch.is_tensor(table) else np.require(table, np.float64, ["W"]))
         rows = rows.to(torch.float32) if weight is None else rows.to(weight.device, weight.dtype)
         with evaluating(model), torch.inference_mode():
-            return one_column(model(rows).double().cpu().numpy())
+            return _as_arrays(model(rows))
 
     return predict
 
 
+def _as_arrays(answer: Any) -> Any:
+    """What a module returned, as an array, or a mapping of arrays by the names of its heads.
+
+    Of a tuple the first part counts, and of a mapping with logits, as transformers returns, these.
+    """
+    if isinstance(answer, tuple | list) and answer:
+        return _as_arrays(answer[0])
+    if isinstance(answer, Mapping) and answer:
+        if "logits" in answer:
+            return _as_arrays(answer["logits"])
+        return {name: _as_arrays(part) for name, part in answer.items()}
+    return one_column(answer.double().cpu().numpy())
+
+
 def onnx_session(model: Any) -> Callable[[Any], Any]:
-    """A session with one input of numbers, or an input for each column; its last output of numbers."""
+    """A session with one input of numbers, or an input for each column; its last output of numbers.
+
+    That of a classifier may be a mapping {label: probability} a row, as skl2onnx writes it (ZipMap).
+    """
     inputs, outputs = model.get_inputs(), model.get_outputs()
     numeric = [output.name for output in outputs if "float" in output.type or "double" in output.type]
     if not numeric:
         raise ModelError(
             f"the ONNX model has no output of numbers, but {[output.type for output in outputs]}: convert it "
-            "with probabilities as a tensor (zipmap=False)"
+            "with probabilities"
         )
 
     def predict(table: Any) -> Any:
@@ -252,12 +269,14 @@ def _in_parts(run: Callable[[Mapping[str, Any]], Any], feed: Mapping[str, Any], 
     for start in range(0, rows, size):
         positions = np.minimum(np.arange(start, start + size), rows - 1)
         parts.append(run({name: column[positions] for name, column in feed.items()}))
+    if isinstance(parts[0], list):
+        return [answer for part in parts for answer in part][:rows]
     return np.concatenate(parts)[:rows]
 
 
 def one_column(predictions: Any) -> Any:
     """Drop the axis of one output: networks often return (n, 1)."""
-    return predictions[:, 0] if predictions.shape[1:] == (1,) else predictions
+    return predictions[:, 0] if np.shape(predictions)[1:] == (1,) else predictions
 
 
 @dataclass(eq=False)

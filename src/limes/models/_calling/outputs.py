@@ -192,6 +192,36 @@ def membership(model: Any) -> Callable[[Any], Floats] | None:
     return predict
 
 
+def positions_of_names(model: Any, output: Any, names: Callable[[], Sequence[str]]) -> Any:
+    """The option ``output`` of a function with positions for names that its answers give to their columns.
+
+    The function is asked for ``names`` where the option has texts alone; another option, and that of any
+    other model, is returned as it is.
+    """
+    if not named_by_answers(model, output):
+        return output
+    several = isinstance(output, list)
+    entries, answered = output if several else [output], [*names()]
+    unknown = [one for one in entries if one not in answered]
+    if unknown and answered:
+        raise InputError(
+            f"output={unknown[0]!r} is not among the outputs {answered} of the function"
+            f"{did_you_mean(unknown[0], answered)}"
+        )
+    positions = output if unknown else [answered.index(one) for one in entries]
+    return positions if unknown or several else positions[0]
+
+
+def named_by_answers(model: Any, output: Any) -> bool:
+    """Whether the option ``output`` of a function has texts alone."""
+    entries = output if isinstance(output, list) else [output]
+    return not _has_methods(model) and bool(entries) and all(isinstance(one, str) for one in entries)
+
+
+def _has_methods(model: Any) -> bool:
+    return hasattr(model, "predict") or hasattr(model, "predict_proba")
+
+
 @dataclass(frozen=True)
 class Output:
     """A method of a model ("" if the model itself is called) and the selected columns of its result."""
@@ -203,8 +233,14 @@ class Output:
     def pick(self, predictions: Floats) -> Floats:
         return predictions if self.columns is None else predictions[:, self.columns]
 
-    def names(self, shape: tuple[int, ...]) -> tuple[str, ...]:
-        """Names of the selected outputs; ``shape`` is that of the predictions without their rows."""
+    def names(self, shape: tuple[int, ...], answered: Sequence[str] = ()) -> tuple[str, ...]:
+        """Names of the selected outputs; ``shape`` is that of the predictions without their rows.
+
+        ``answered`` are the names that the model's answers gave to all their columns, if they gave any.
+        """
+        if answered and not self.method:
+            chosen = range(len(answered)) if self.columns is None else np.atleast_1d(self.columns)
+            return tuple(answered[k] for k in chosen)
         if self.labels is not None:
             return self.labels
         if not shape:
@@ -233,9 +269,11 @@ def resolve(model: Any, output: Any = None) -> Output:
     output = output.tolist() if isinstance(output, np.ndarray) else output
     if isinstance(model, type):
         raise InputError(f"model is the class {model.__name__}: pass a fitted instance of it")
-    if not hasattr(model, "predict"):
+    if not _has_methods(model):
         if prediction_method(model, "") is None:
-            raise InputError(f"model must have a predict method or be callable, got {type(model).__name__}")
+            raise InputError(
+                f"model must have predict or predict_proba, or be callable, got {type(model).__name__}"
+            )
         return _positions("", output)
     clusters = clusters_of(model)
     if clusters is not None:
@@ -419,6 +457,12 @@ def replaced_labels(model: Any, method: str, *, by_predict: bool) -> str:
     return f"{name}.predict answers labels, which are no amounts: {method} is explained in their place"
 
 
+def answered_names(ask: Any) -> tuple[str, ...]:
+    """Names that answers gave to their columns, () if they gave none; ``ask`` is what called the model."""
+    names: tuple[str, ...] = getattr(ask, "names", ())
+    return names
+
+
 @dataclass(eq=False)
 class NotedAnswers:
     """A model (n, d) -> (n,) or (n, k), and whether all answers so far look like numbers of labels."""
@@ -435,6 +479,10 @@ class NotedAnswers:
             self._distinct |= frozenset(np.unique(answers).tolist() if whole else ())
             self._are_labels = whole and len(self._distinct) <= _MOST
         return answers
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return answered_names(self.ask)
 
     @property
     def remark(self) -> str:
@@ -472,7 +520,7 @@ def behind_method(model: Any, output: Any = None) -> tuple[Any, Any]:
     an instance replaces.
     """
     owner, name = getattr(model, "__self__", None), getattr(model, "__name__", "")
-    if name not in _IN_PLACE_OF or not hasattr(owner, "predict") or getattr(owner, name, None) != model:
+    if name not in _IN_PLACE_OF or not _has_methods(owner) or getattr(owner, name, None) != model:
         return model, output
     translated = _output_of_model(name, getattr(owner, "classes_", None), output)
     try:

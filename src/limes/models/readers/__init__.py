@@ -81,10 +81,11 @@ _ENSEMBLES = {
     "calibrated": "CalibratedClassifierCV",
     "targets": "MultiOutputRegressor MultiOutputClassifier",
     "transformed_target": "TransformedTargetRegressor",
-    "wrapper": "FrozenEstimator GridSearchCV HalvingGridSearchCV HalvingRandomSearchCV RANSACRegressor "
-    "RandomizedSearchCV",
-    "refused": "AdaBoostRegressor ClassifierChain FixedThresholdClassifier IsolationForest "
-    "OneVsOneClassifier OutputCodeClassifier RegressorChain TunedThresholdClassifierCV",
+    "wrapper": "FixedThresholdClassifier FrozenEstimator GridSearchCV HalvingGridSearchCV "
+    "HalvingRandomSearchCV RANSACRegressor RandomizedSearchCV SelfTrainingClassifier "
+    "TunedThresholdClassifierCV",
+    "refused": "AdaBoostRegressor ClassifierChain IsolationForest OneVsOneClassifier OutputCodeClassifier "
+    "RegressorChain",
     "one_vs_rest": "OneVsRestClassifier",
     "dummy": "DummyClassifier DummyRegressor",
 }
@@ -99,6 +100,7 @@ READERS: Mapping[str, Entry] = {
     **_entries("sklearn", "sklearn_linear", _KERNELS, _CANCELLING),
     **_entries("sklearn", "sklearn_ensembles", _ENSEMBLES),
     **_entries("sklearn", "sklearn_pipeline", {"pipeline": "Pipeline"}),
+    **_entries("imblearn", "sklearn_pipeline", {"without_samplers": "Pipeline"}),
     **_entries("sklearn", "networks", {"regressor": "MLPRegressor", "classifier": "MLPClassifier"}),
     **_entries("onnxruntime", "networks", {"session": "InferenceSession"}, SINGLE_TOLERANCE),
     **_entries("torch", "networks", {"sequential": "Sequential"}, SINGLE_TOLERANCE),

@@ -396,12 +396,16 @@ def _side_by_side(parts: Sequence[Form]) -> Form:
 # -- wrappers, and models that predict a constant --------------------------------------------------------
 
 
-_INSIDE: Mapping[str, str] = {"FrozenEstimator": "estimator", "RANSACRegressor": "estimator_"}
+_INSIDE = ("best_estimator_", "estimator_", "estimator")
 
 
 def wrapper(model: Any, method: str, schema: Schema | None) -> Form:
-    """The model inside: of a search the best estimator, which it refitted, of RANSAC that of the inliers."""
-    return read_form(getattr(model, _INSIDE.get(type(model).__name__, "best_estimator_")), method, schema)
+    """The model inside: of a search the best estimator, which it refitted, of RANSAC that of the inliers.
+
+    Thresholds change labels alone, and self-training what the model inside was fitted on.
+    """
+    name = next(name for name in _INSIDE if hasattr(model, name))
+    return read_form(getattr(model, name), method, schema)
 
 
 def transformed_target(model: Any, method: str, schema: Schema | None) -> Form:
@@ -496,11 +500,9 @@ def refused(model: Any, method: str, schema: Schema | None) -> Never:  # noqa: A
 
 
 _CHAIN = "each model of a chain reads the predictions of those before it, so that effects are not a sum"
-_THRESHOLD = "a thresholded wrapper is sampled; explain the wrapped model.estimator_ instead"
 _REFUSED: Mapping[str, str] = {
     "AdaBoostRegressor": "AdaBoostRegressor predicts the weighted median of its trees, which is not a sum",
     "ClassifierChain": _CHAIN,
-    "FixedThresholdClassifier": _THRESHOLD,
     "IsolationForest": "IsolationForest.{method} is 2**(-path length) or a threshold on it, and not a sum of "
     "trees; its mean path length is read exactly: pass limes.models.path_length(model)",
     "OneVsOneClassifier": "OneVsOneClassifier counts the votes of pairs of classes, which is not a sum; "
@@ -508,5 +510,4 @@ _REFUSED: Mapping[str, str] = {
     "OutputCodeClassifier": "OutputCodeClassifier predicts the class whose code is nearest, which is not a "
     "sum; fit a OneVsRestClassifier, or explain one of model.estimators_",
     "RegressorChain": _CHAIN,
-    "TunedThresholdClassifierCV": _THRESHOLD,
 }

@@ -49,6 +49,14 @@ def pipeline(model: Any, method: str, schema: Schema | None) -> Form:
     return fold(form, parts, columns.names, folded.guards)
 
 
+def without_samplers(model: Any, method: str, schema: Schema | None) -> Form:
+    """A pipeline of imbalanced-learn, whose samplers change what is fitted, and nothing that is predicted."""
+    from sklearn.pipeline import Pipeline
+
+    steps = [step for step in model.steps if not hasattr(step[1], "fit_resample")]
+    return pipeline(Pipeline(steps), method, schema)
+
+
 def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
     if schema is None:
         count = getattr(model, "n_features_in_", None)
