@@ -71,7 +71,7 @@ NAMES = {
     "limes._explainers.tables.model": "Probe",
     "limes._explainers.tables.suggestion": "_WORTH",
     "limes._explainers.tables.table": "Table",
-    "limes._explainers.text": "sentences",
+    "limes._explainers.splits": "sentences words",
     "limes._explanation": "Explanation UnknownNameError",
     "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",

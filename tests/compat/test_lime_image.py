@@ -461,7 +461,7 @@ def raising(images):
         ({"segments": np.dstack([TWELVE, TWELVE])}, InputError, "whole numbers"),
         ({"hide_color": (0, 0)}, InputError, "colour of 3 numbers"),
         ({"fn": lambda images: model(images)[:1]}, ModelError, "returned shape"),
-        ({"fn": lambda images: model(images)[..., None]}, ModelError, "returned shape"),
+        ({"fn": lambda images: model(images)[..., None].repeat(2, 2)}, ModelError, "returned shape"),
         ({"fn": lambda images: np.full((len(images), 2), np.nan)}, ModelError, "finite"),
         ({"fn": lambda images: ["cat"] * len(images)}, ModelError, "numbers"),
         ({"fn": raising}, ModelError, "ZeroDivisionError"),

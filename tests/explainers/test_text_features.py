@@ -46,9 +46,19 @@ def without(z, parts=PARTS, text=TEXT):
     ("text", "parts"),
     [
         (TEXT, PARTS),
-        ("One. two is small. Three", ("One. two is small.", "Three")),
+        ("One. two is small. Three", ("One.", "two is small.", "Three")),
+        ("this is good . that is bad . and more .", ("this is good .", "that is bad .", "and more .")),
+        (
+            "Well... maybe. “Really?” she said. e.g. so.",
+            ("Well... maybe.", "“Really?” she said.", "e.g. so."),
+        ),
+        ("one a line\nanother here\nA third", ("one a line", "another here", "A third")),
+        (
+            "This line is so long that some mail program broke it to\nfit a page. Next.",
+            ("This line is so long that some mail program broke it to\nfit a page.", "Next."),
+        ),
         ("See No. 5 and Fig. 2, e.g. this. No. Yes", ("See No. 5 and Fig. 2, e.g. this.", "No.", "Yes")),
-        ("A title\n\nfirst line\nsecond line. End.", ("A title", "first line\nsecond line.", "End.")),
+        ("A title\n\nfirst line\nsecond line. End.", ("A title", "first line", "second line.", "End.")),
         ("よい。悪い！はい", ("よい。", "悪い！", "はい")),
         ("J. K. Rowling wrote… Did she?!  Yes.", ("J. K. Rowling wrote…", "Did she?!", "Yes.")),
         ("no mark", ("no mark",)),

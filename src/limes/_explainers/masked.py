@@ -185,6 +185,7 @@ class MaskedModel(Reading):
     link: str | None = None  # what makes probabilities of the network's logits
     exact: _Verified | None = None  # the form's expectation, once it was verified
     check_calls: int = 0  # what it cost to know the spread
+    remark: str = ""  # on what is in no feature
 
     def verified(self, design: ExchangeableDesign) -> MaskedModel:
         """Leave out a form whose exact moments disagree with the form itself."""
@@ -625,7 +626,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         sampling, exact = self._options.sampling, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
         method = "predict_proba" if model.link else model.output.method or "call"
-        remarks = [RowWarning(text, "input") for text in self._remarks(item)]
+        texts = (*self._remarks(item), *filter(None, [model.remark]))
+        remarks = [RowWarning(text, "input") for text in texts]
         threshold = self._options.threshold
         misleading = misleading_surrogates(
             predictions, surrogates, method, model.outputs, threshold=threshold

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from limes._arrays import Ints
+from limes._arrays import Floats, Ints
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.masked import (
     CHECKED_ROWS,
@@ -24,7 +24,10 @@ from limes._explainers.masked import (
 )
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.reading import check_agreement, subset_rows
+from limes._explainers.splits import WORD, Spans, of_tokens, splitter
+from limes._explainers.splits import words as _letters
 from limes._explanation import Explanation
+from limes._explanation.wording import number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller, names_of_answers
@@ -43,7 +46,7 @@ from limes.models._identity import Predict
 from limes.models._reading import CannotRead, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
-from limes.models.readers.sklearn_text import text_form, word_normalizer, word_rows
+from limes.models.readers.sklearn_text import text_form, token_pattern, word_normalizer, word_rows
 
 
 @takes(SamplingKeywords, max_calls=4096)
@@ -65,9 +68,11 @@ class TextExplainer(MaskedExplainer[Document]):
     vectorizer
         Turns texts into rows of numbers, if the model does not do it itself.
     split
-        Regular expression of what separates words; "sentence", for sentences as features, of which a long
-        text has few; a callable text -> [(start, end), ...]; or a fast tokenizer of Hugging Face, whose
-        offsets are used.
+        "word": words as Unicode bounds them, whose marks and apostrophes belong to them, numbers, emoji and
+        runs of other symbols; for a vectorizer whose ``token_pattern`` is not the usual one, what it matches.
+        "sentence", for sentences as features, of which a long text has few; a regular expression of what
+        separates words (``lime`` uses ``\\W+``); a callable text -> [(start, end), ...]; or a fast tokenizer
+        of Hugging Face, whose offsets are used.
     group
         Words that are kept or removed together as one feature: a callable word -> name of its group, or None
         for a word by itself (a lemmatizer, say); a mapping of names to words, {"stop words": ["the", "of"]},
@@ -139,7 +144,7 @@ class TextExplainer(MaskedExplainer[Document]):
         model: Any,
         *,
         vectorizer: Any = None,
-        split: Any = r"\W+",
+        split: Any = WORD,
         group: Any = None,
         ignore: Any = None,
         bag: bool | str = True,
@@ -150,11 +155,15 @@ class TextExplainer(MaskedExplainer[Document]):
         **options: Unpack[SamplingKeywords],
     ) -> None:
         chosen = complete(TextExplainer, options)
-        spans, grouping = splitter(split), Grouping.of(group, ignore)
+        grouping = Grouping.of(group, ignore)
         user_model, model = model, adapted(model)
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
         self._text_model = TextModel.from_model(model, vectorizer)
+        spans = splitter(split)
+        chosen_pattern = token_pattern(self._text_model.steps)
+        if isinstance(split, str) and split == WORD and chosen_pattern:
+            spans = of_tokens(*chosen_pattern)
         self._wanted = output
         # names that a function's answers give are known when it is asked about a text
         self._is_named = named_by_answers(self._text_model.head, output)
@@ -265,6 +274,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
     try:
         words = word_rows(model.steps, document)
     except CannotRead as reason:
+        facts |= _beside_features(model, output, document, answers[0])
         return MaskedModel(ask=with_strings, reason=str(reason), **facts)
     tolerance = max(tolerance_of(model.head), SINGLE_TOLERANCE if words.single_precision else EXACT_TOLERANCE)
     rest = model.steps[words.steps :]
@@ -292,6 +302,42 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
     return bound.checked(rows, answers, where, ask=with_strings)
 
 
+# Share of an answer that what is in no feature may move unsaid, and pieces of it that are named
+_UNSAID, _LISTED = 0.01, 3
+
+
+def _beside_features(model: TextModel, output: Output, document: Document, whole: Floats) -> dict[str, Any]:
+    """A remark on what the text has beside its features, if the answer to the words alone is another."""
+    # words that always stay, as those of ignore=, are part of every text
+    letters = [[gap[start:end] for start, end in _letters(gap)] for gap in document.gaps]
+    beside = {
+        rest: None
+        for gap, kept in zip(document.gaps, letters, strict=True)
+        if not kept and (rest := gap.strip())
+    }
+    if not beside:
+        return {}
+    pieces = [
+        letters[0],
+        *([one, *kept] for one, kept in zip(document.occurrences, letters[1:], strict=True)),
+    ]
+    features = " ".join(piece for several in pieces for piece in several)
+    alone = ModelCaller(model.head, output, lambda _: model.encode([features]))
+    (answer,) = alone(np.ones((1, document.size)))
+    moved = np.abs(np.subtract(whole, answer)).reshape(-1)
+    k = int(moved.argmax())
+    with_it, without_it = (float(np.reshape(numbers, -1)[k]) for numbers in (whole, answer))
+    if not moved[k] > _UNSAID * max(abs(with_it), abs(without_it)):
+        return {}
+    shown = ", ".join(repr(gap[:20]) for gap in [*beside][:_LISTED])
+    more = ", ..." if len(beside) > _LISTED else ""
+    remark = (
+        f"what is in no feature ({shown}{more}) moves the answer: {number(without_it, 3)} for the features "
+        f"alone, {number(with_it, 3)} for the text; pass split= to make features of it"
+    )
+    return {"remark": remark}
+
+
 def _as_list(texts: Any) -> list[Any]:
     column = next((name for name in ("to_list", "to_pylist") if hasattr(texts, name)), None)
     texts = texts if column is None else getattr(texts, column)()
@@ -313,13 +359,11 @@ def _group_text(group: Any) -> str:
     return ", ".join(sorted(group) if isinstance(group, set | frozenset) else group)
 
 
-# text -> (start, end) of each piece
-Spans: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
 # spelling -> key that is equal for equal words
 Key: TypeAlias = Callable[[str], str]
 
-# Name of a split that is no regular expression, and of one way to tell words apart
-_SENTENCE, _SPELLING = "sentence", "spelling"
+# Name of one way to tell words apart
+_SPELLING = "spelling"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,7 +392,7 @@ class TextPart:
     ['good ']
     """
 
-    split: Any = r"\W+"
+    split: Any = WORD
     bag: bool = True
     mask: str | None = None
 
@@ -443,93 +487,6 @@ def _check_spans(pairs: Any, text: str) -> Ints:
     if edges[-1] > len(text):
         raise InputError(f"split returns a span up to {edges[-1]}, but the text has {len(text)} characters")
     return spans
-
-
-# -- splits --------------------------------------------------------------------------------------------------
-
-
-def splitter(split: Any) -> Spans:
-    if isinstance(split, str) and split == _SENTENCE:
-        return sentences
-    if isinstance(split, str | re.Pattern):
-        return _by_pattern(split)
-    if hasattr(split, "encode") and not isinstance(split, type):
-        return lambda text: _offsets(split, text)
-    if callable(split):
-        return lambda text: split(text)
-    raise InputError(
-        f"split={split!r} must be a regular expression of what separates words, 'sentence', a callable "
-        "text -> [(start, end), ...], or a tokenizer with offsets"
-    )
-
-
-def _by_pattern(split: str | re.Pattern[str]) -> Spans:
-    try:
-        pattern = re.compile(split)
-        matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer
-        list(matches(""))
-    except (re.error, TypeError) as error:
-        raise InputError(f"split={split!r} is no regular expression for texts: {error}") from None
-
-    def spans(text: str) -> list[tuple[int, int]]:
-        edges = [0, *(edge for match in matches(text) for edge in match.span()), len(text)]
-        return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
-
-    return spans
-
-
-def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    """Offsets of a fast tokenizer: of ``transformers`` (called) or of ``tokenizers`` (encode)."""
-    if hasattr(tokenizer, "is_fast"):
-        if not tokenizer.is_fast:
-            raise InputError(f"{type(tokenizer).__name__} has no offsets: use its fast variant (use_fast)")
-        offsets = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
-    else:
-        offsets = getattr(tokenizer.encode(text), "offsets", None)
-        if offsets is None:
-            raise InputError(
-                f"split: {type(tokenizer).__name__}.encode has no offsets; pass a callable text -> "
-                "[(start, end), ...]"
-            )
-    merged: list[tuple[int, int]] = []
-    for start, end in offsets:
-        if merged and start < merged[-1][1] and start < end:  # share a character, as the bytes of an emoji do
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif start < end:  # special tokens are empty
-            merged.append((start, end))
-    return merged
-
-
-# Ends of sentences: marks, closing quotes and brackets, and space; marks that need no space; empty lines
-_ENDS = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”’]*|(?=\n\s*\n)")
-# What ends with a full stop inside a sentence: initials and abbreviations, and those of numbers
-_ABBREVIATION = re.compile(r"\b(?:[A-Z]|Mrs?|Ms|Dr|Prof|Sr|Jr|St|vs|cf|[Ee]\.g|[Ii]\.e|Inc|Ltd|Co)\.$")
-_OF_NUMBERS = re.compile(r"\b(?:[Nn]o|Nr|[Ff]ig|[Ee]q|pp?|approx)\.$")
-_EMPTY_LINE = re.compile(r"\s*\n\s*\n|\s*$")
-
-
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of a text's sentences, without the space around them.
-
-    A sentence ends with a mark (. ! ? …) that space follows, with 。！？, or at an empty line; not behind an
-    initial or a common abbreviation, nor before a small letter.
-    """
-    spans, start = [], 0
-    for end in [match.end() for match in _ENDS.finditer(text)] + [len(text)]:
-        piece = text[start:end]
-        if piece.strip() and not _continues(piece, text[end:]):
-            first = start + len(piece) - len(piece.lstrip())
-            spans.append((first, start + len(piece.rstrip())))
-            start = end
-    return spans
-
-
-def _continues(piece: str, rest: str) -> bool:
-    if _EMPTY_LINE.match(rest):
-        return False
-    behind = rest.lstrip()[:1]
-    abbreviated = _ABBREVIATION.search(piece) or (behind.isdigit() and _OF_NUMBERS.search(piece))
-    return bool(abbreviated) or behind.islower()
 
 
 # -- groups --------------------------------------------------------------------------------------------------

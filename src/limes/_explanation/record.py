@@ -24,7 +24,7 @@ Record: TypeAlias = tuple[tuple[RowWarning, ...], ...]
 # Share of the largest bar that a miss of the prediction exceeds where it matters what single columns capture
 _QUARTER = 0.25
 # Codes of warnings that imply that errors are larger than agreed
-_SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance")
+_SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 
 
 def completed(explanation: Explanation, record: Record) -> Record:

@@ -12,7 +12,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, check_size, refuse_unknown
-from limes._explainers.text import Spans, TextExplainer, parse_text, splitter
+from limes._explainers.splits import Spans, splitter
+from limes._explainers.text import TextExplainer, parse_text
 from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._engines import (
     BaseExplainer,

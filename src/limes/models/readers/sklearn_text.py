@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -276,6 +276,21 @@ _OF_WORD_CHARACTERS = re.compile(
 )
 
 
+# Patterns of what is between spaces, and scikit-learn's own
+_BETWEEN_SPACES = (r"\S+", r"(?u)\S+", r"[^\s]+")
+_USUAL = r"(?u)\b\w\w+\b"
+
+
+def token_pattern(steps: Sequence[Any]) -> tuple[str, Callable[[str], str]] | None:
+    """A vectorizer's ``token_pattern`` and preprocessor; None where that is scikit-learn's own or unused."""
+    if not steps or qualified_name(type(steps[0])) not in VECTORIZERS:
+        return None
+    vectorizer = steps[0]
+    pattern = vectorizer.token_pattern
+    is_used = vectorizer.analyzer == "word" and vectorizer.tokenizer is None and isinstance(pattern, str)
+    return (pattern, vectorizer.build_preprocessor()) if is_used and pattern != _USUAL else None
+
+
 def _check_options(vectorizer: Any) -> None:
     """Refuse vectorizers whose tokens of a text are not the tokens of its words."""
     if vectorizer.input != "content":
@@ -289,7 +304,7 @@ def _check_options(vectorizer: Any) -> None:
         raise CannotRead("the vectorizer has its own strip_accents, which may do anything")
     pattern = vectorizer.token_pattern
     matches_empty = any(not match.group() for match in re.finditer(pattern, "a1 _!"))
-    if not _OF_WORD_CHARACTERS.fullmatch(pattern) or matches_empty:
+    if pattern not in _BETWEEN_SPACES and (not _OF_WORD_CHARACTERS.fullmatch(pattern) or matches_empty):
         raise CannotRead(f"token_pattern={pattern!r} may match more than the characters of one word")
 
 
@@ -298,12 +313,19 @@ def _check_gaps(vectorizer: Any, document: Document) -> None:
     clean = vectorizer.build_preprocessor()
     if vectorizer.lowercase and "Σ" in document.text:
         raise CannotRead("how the Greek letter Σ is written in lower case depends on its neighbours")
-    gaps = [clean(gap) for gap in dict.fromkeys(document.gaps)]
-    letters = [gap for gap in gaps if re.search(r"\w", gap)]
+    gaps, character = [clean(gap) for gap in dict.fromkeys(document.gaps)], r"\w"
+    if vectorizer.token_pattern in _BETWEEN_SPACES:
+        character = r"\S"
+    letters = [gap for gap in gaps if re.search(character, gap)]
     if letters and not _are_ignored(vectorizer, document, letters):
         raise CannotRead("the split leaves letters between the words, which may be tokens of the vectorizer")
-    if any(not clean(gap) for gap in dict.fromkeys(document.gaps[1:-1])):
-        raise CannotRead("words of this split touch each other, and the vectorizer may join them")
+    # a symbol that touches a word is no part of it, but two words that touch it would touch without it
+    touched = False
+    for k, (gap, word) in enumerate(zip(map(clean, document.gaps), document.occurrences, strict=False)):
+        joined, has_letters = k > 0 and not gap, bool(re.search(character, clean(word)))
+        if joined and touched and has_letters:
+            raise CannotRead("words of this split touch each other, and the vectorizer may join them")
+        touched = has_letters or (joined and touched)
 
 
 def _are_ignored(vectorizer: Any, document: Document, gaps: Sequence[str]) -> bool:
