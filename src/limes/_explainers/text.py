@@ -315,7 +315,8 @@ def _beside_features(model: TextModel, output: Output, document: Document, whole
         for gap, kept in zip(document.gaps, letters, strict=True)
         if not kept and (rest := gap.strip())
     }
-    if not beside:
+    # behind a mask every text has as many words as the text: one without marks would be of another kind
+    if not beside or document.mask:
         return {}
     pieces = [
         letters[0],
