@@ -387,6 +387,20 @@ class ArrayConverter:
         return cells
 
 
+@dataclass(frozen=True, eq=False)
+class SparseConverter(ArrayConverter):
+    """Makes matrices of scipy of the background's class, which the model takes; the table itself is dense."""
+
+    kind: Callable[[Any], Any]
+
+    def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
+        return self.kind(super().restore(columns, matrix))
+
+
+# Cells of a dense table that a sparse one may become
+_LARGEST_SPARSE = 10**8
+
+
 class RawTable(NamedTuple):
     """A table as the user passed it, one array per column."""
 
@@ -430,6 +444,8 @@ def open_table(X: Any) -> RawTable:
         raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
     if isinstance(table, nw.DataFrame):
         return _from_frame(table)
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        return _from_sparse(X)
     if not isinstance(table, nw.Series):
         return _from_array(X)
     if table.implementation.is_pandas_like():
@@ -458,6 +474,16 @@ def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     for j in sparse:
         frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
     return nw.from_native(frame, eager_only=True)
+
+
+def _from_sparse(X: Any) -> RawTable:
+    if X.ndim == 2 and X.shape[0] * X.shape[1] > _LARGEST_SPARSE:
+        raise InputError(
+            f"the {type(X).__name__} has {X.shape[0]:,} x {X.shape[1]:,} cells, and perturbed rows are dense:"
+            f" pass at most {_LARGEST_SPARSE // X.shape[1]:,} of its rows, or fewer columns"
+        )
+    raw = _from_array(X.toarray())
+    return raw._replace(converter=SparseConverter(X.dtype, type(X)))
 
 
 def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
