@@ -86,8 +86,9 @@ class TextExplainer(MaskedExplainer[Document]):
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
         occurrence by itself.
     mask
-        None deletes words; a text is put in their places; True puts the tokenizer's mask token there. A word
-        that is the mask itself has a NaN coefficient, with a warning.
+        None deletes words, and puts the tokenizer's mask token in their places where the text is longer than
+        the network reads; a text is put in their places, "" deletes them; True puts the tokenizer's mask
+        token there. A word that is the mask itself has a NaN coefficient, with a warning.
     bandwidth
         ν > 0 in the paper's unit, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
     output
@@ -171,11 +172,18 @@ class TextExplainer(MaskedExplainer[Document]):
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         self._hidden = "masked" if replacement else "removed"
+
+        def mask_of(text: str) -> str:
+            # where the text is cut, deleted words would pull others into what the model reads
+            if mask is not None or not isinstance(model, Estimator) or not model.truncation(text):
+                return replacement
+            return model.mask_token or ""
+
         # a known vectorizer takes some words for the same
         key = word_normalizer(self._text_model.steps) if bag is True else None
         super().__init__(
             user_model,
-            partial(parse_text, spans=spans, bag=bool(bag), mask=replacement, key=key, grouping=grouping),
+            partial(_parse, mask_of, spans=spans, bag=bool(bag), key=key, grouping=grouping),
             chosen,
             bandwidth,
             ridge,
@@ -461,6 +469,11 @@ def parse_text(
         for spelt, (clean, group) in zip(spellings, features, strict=True)
     )
     return Document(text, places, word, names, mask)
+
+
+def _parse(mask_of: Callable[[str], str], text: Any, spans: Spans, **options: Any) -> Document:
+    _check_text(text)
+    return parse_text(text, spans, mask=mask_of(text), **options)
 
 
 def _check_text(text: Any) -> None:

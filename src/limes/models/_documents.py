@@ -89,7 +89,11 @@ class Document:
         spans: dict[str, list[list[int]]] = {condition: [] for condition in self.conditions}
         for j, span in zip(self.word.tolist(), self.spans.tolist(), strict=True):
             spans[self.conditions[j]].append(span)
-        return {"text": self.text, "spans": spans}
+        return {
+            "text": self.text,
+            "spans": spans,
+            **({"base": "with every word masked"} if self.mask else {}),
+        }
 
     def texts(self, z: ArrayLike) -> list[str]:
         kept = (np.asarray(z) > 0)[:, self.word]

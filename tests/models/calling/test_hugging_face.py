@@ -69,7 +69,8 @@ def deletions(text, mask=""):
     ]
 
 
-@pytest.mark.parametrize(("mask", "shown"), [(None, ""), (True, "[MASK]"), ("…", "…")])
+# the text has six tokens, of which five are read: where words are deleted, others would be pulled in
+@pytest.mark.parametrize(("mask", "shown"), [(None, "[MASK]"), ("", ""), (True, "[MASK]"), ("…", "…")])
 def test_a_pipeline_is_asked_by_its_labels(pipeline, mask, shown):
     explanation = TextExplainer(pipeline, mask=mask)(TEXT)
     assert explanation.output_names == tuple(LABELS.values())

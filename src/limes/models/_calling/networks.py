@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
+from inspect import signature
 from threading import RLock, get_ident
 from typing import Any
 
@@ -25,6 +26,8 @@ from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
 from limes.models._identity import qualified_name
 
+# Inputs in one pass of a network: memory grows with them
+_BATCH = 32
 # Larger numbers are not lengths: tokenizers without a limit report 10^30
 _LONGEST = 10**9
 # What transformers calls the functions that it puts on logits
@@ -110,8 +113,8 @@ class Estimator:
         if self.longest is None or (count := len(self.tokenizer(text)["input_ids"])) <= self.longest:
             return ""
         return (
-            f"the model reads the first {self.longest} of {count} tokens alone: words behind them have no "
-            "effect; explain a part of the text"
+            f"the model reads the first {self.longest} of {count} tokens alone: words behind them count only "
+            "where earlier ones are deleted, and not at all behind a mask; explain a part of the text"
         )
 
 
@@ -147,11 +150,16 @@ def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
     items = list(inputs) if of_texts else [_picture(image) for image in inputs]
     # None means all labels of a text, and five of an image
     options = {"top_k": None, **estimator.cut} if of_texts else {"top_k": len(estimator.labels)}
+    can_pad = not of_texts or getattr(estimator.tokenizer, "pad_token", None) is not None
+    if can_pad and "batch_size" in signature(type(pipeline).__call__).parameters:
+        options["batch_size"] = _BATCH
+    order = _by_length(items) if of_texts else range(len(items))
     with evaluating(estimator.network):
-        answers = list(pipeline(items, **options))  # it may answer as it is read
+        answers = list(pipeline([items[i] for i in order], **options))  # it may answer as it is read
     column = {label: k for k, label in enumerate(estimator.labels)}
     scores = np.full((len(items), len(column)), np.nan)
-    for row, answer in zip(scores, answers, strict=True):
+    for i, answer in zip(order, answers, strict=True):
+        row = scores[i]
         for one in answer:
             if one["label"] not in column:
                 raise InputError(f"the pipeline answers {one['label']!r}, which is no label of its network")
@@ -159,16 +167,27 @@ def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
     return scores
 
 
+def _by_length(texts: Sequence[str]) -> list[int]:
+    """Positions of texts by their length: those of a batch are padded to the longest."""
+    return sorted(range(len(texts)), key=lambda i: len(texts[i]))
+
+
 def network_scores(estimator: Estimator, inputs: Any) -> Floats:
     """The scores of a network with its tokenizer, or with its image processor."""
     torch = import_module("torch")
     network, tokenizer, labels = estimator.network, estimator.tokenizer, len(estimator.labels)
-    if hasattr(tokenizer, "convert_tokens_to_ids"):
-        batch = tokenizer(list(inputs), padding=True, return_tensors="pt", **estimator.cut)
-    else:
-        batch = tokenizer(images=[_picture(image) for image in inputs], return_tensors="pt")
-    with evaluating(network), torch.inference_mode():
-        logits: Floats = network(**batch.to(network.device)).logits.double().cpu().numpy()
+    of_texts = hasattr(tokenizer, "convert_tokens_to_ids")
+    items = list(inputs) if of_texts else [_picture(image) for image in inputs]
+    order, parts = _by_length(items) if of_texts else [*range(len(items))], []
+    for start in range(0, len(items), _BATCH):
+        some = [items[i] for i in order[start : start + _BATCH]]
+        if of_texts:
+            batch = tokenizer(some, padding=True, return_tensors="pt", **estimator.cut)
+        else:
+            batch = tokenizer(images=some, return_tensors="pt")
+        with evaluating(network), torch.inference_mode():
+            parts.append(network(**batch.to(network.device)).logits.double().cpu().numpy())
+    logits: Floats = np.concatenate(parts)[np.argsort(order)]
     if logits.shape[1:] != (labels,):
         raise ModelError(
             f"{type(network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
