@@ -27,7 +27,13 @@ from effort import crossed, repeats
 from internals import deletions, distances
 from limes.compat.lime import engine, lime_text
 from limes.compat.lime.exceptions import LimeError
-from limes.compat.lime.lime_text import IndexedCharacters, IndexedString, LimeTextExplainer
+from limes.compat.lime.explanation import Explanation
+from limes.compat.lime.lime_text import (
+    IndexedCharacters,
+    IndexedString,
+    LimeTextExplainer,
+    TextDomainMapper,
+)
 from limes.exceptions import InputError, ModelError, UnknownOptionError
 from oracle import EXACT
 
@@ -630,3 +636,23 @@ def test_what_lime_s_own_tests_say_of_ragged_places():
     assert by_words.positions == [[0, 8], [2], [4], [6]]
     by_tokens = IndexedString("aabbccddaa", lambda text: [text[i : i + 2] for i in range(0, len(text), 2)])
     assert by_tokens.positions == [[0, 4], [1], [2], [3]]
+
+
+def test_results_made_by_hand_are_lists_figures_and_pages(tmp_path):
+    """Forks and extensions of lime fill the attributes in themselves."""
+    mapper = TextDomainMapper(IndexedString("good food and bad service"))
+    made = Explanation(mapper, class_names=["neg", "pos"])
+    made.local_exp, made.intercept = {1: [(0, 0.4), (3, -0.3)], 0: [(0, -0.4)]}, {1: 0.5}
+    made.predict_proba, made.score = np.array([0.4, 0.6]), 0.8
+    assert made.as_list() == [("good", 0.4), ("bad", -0.3)]
+    made.save_to_file(tmp_path / "page.html", labels=(1,))
+    page = (tmp_path / "page.html").read_text()
+    for text in ("good", "+0.4000", "-0.3000", "prediction <b>0.6</b>", "R² <b>0.8</b>", "filled in by hand"):
+        assert text in page
+    assert "nan" not in page
+    assert "neg" in made._repr_html_()
+    score = Explanation(mapper, mode="regression")
+    score.local_exp, score.intercept = {1: [(0, 0.4)], 0: [(0, -0.4)]}, {1: 2.0, 0: 2.0}
+    score.min_value, score.max_value, score.predicted_value = 0, 5, 3.0
+    assert (score.min_value, score.max_value) == (0, 5)
+    assert "prediction <b>3</b>" in score.as_html()

@@ -47,6 +47,9 @@ def difference(value: float, significant: int = 4) -> str:
 
 
 def error(value: float) -> str:
+    """Write a standard error; "" where it does not exist."""
+    if math.isnan(value):
+        return ""
     # smaller ones stand beside numbers that are written plainly, too
     plain = _SMALL**2 <= value < _SMALL
     return f"± {value:.{_decimals(value, 2)}f}" if plain else f"± {_digits(value, 2)}"

@@ -229,10 +229,18 @@ class Explanation:
         """Smallest answer of a regression near the row; model calls are made when it is asked for."""
         return self._bounds[0]
 
+    @min_value.setter
+    def min_value(self, value: float) -> None:
+        self.__dict__["_bounds"] = (value, self.max_value)
+
     @property
     def max_value(self) -> float:
         """Largest answer of a regression near the row; model calls are made when it is asked for."""
         return self._bounds[1]
+
+    @max_value.setter
+    def max_value(self, value: float) -> None:
+        self.__dict__["_bounds"] = (self.min_value, value)
 
     @cached_property
     def _bounds(self) -> tuple[float, float]:
@@ -317,6 +325,13 @@ class Explanation:
         if unknown := [name for name in kwargs if name not in options]:
             names = ("labels", "predict_proba", "show_predicted_value", *sorted(options))
             raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(names)}")
+        if self.limes is None:
+            return page(
+                self._by_hand(labels),
+                hidden=("value", "not captured at the row"),
+                classes=self._answers() if predict_proba else None,
+                account=False,
+            )
         explanation = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
         hidden = () if predicted else ("prediction", "not captured at the row")
@@ -363,7 +378,8 @@ class Explanation:
     def _repr_html_(self) -> str:
         from limes._show.html import fragment
 
-        return fragment(self._shown(None), classes=self._answers())
+        shown = self._by_hand(None) if self.limes is None else self._shown(None)
+        return fragment(shown, classes=self._answers())
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""
@@ -394,12 +410,51 @@ class Explanation:
             changed[name] = np.reshape(values, getattr(picked, name).shape)
         return replace(picked, **changed)
 
+    def _by_hand(self, labels: Sequence[int] | None) -> LimesExplanation:
+        """What pages show of attributes that were filled in by hand: the conditions and coefficients."""
+        from limes._explanation import Explanation as LimesExplanation
+
+        wanted = self._wanted(labels)
+        coefs = [dict(self.local_exp[label]) for label in wanted]
+        used = list(dict.fromkeys(j for coef in coefs for j in coef))
+        texts = [str(text) for text, _ in self.domain_mapper.map_exp_ids([(j, 0.0) for j in used])]
+        if len(set(texts)) < len(texts):
+            texts = [f"{text} ({j})" for j, text in zip(used, texts, strict=True)]
+        values = np.array([[[coef.get(j, 0.0) for coef in coefs] for j in used]], dtype=np.float64)
+        intercepts = np.array([[self.intercept.get(label, 0.0) for label in wanted]], dtype=np.float64)
+        surrogates = intercepts + values.sum(axis=1)
+        answers: Any = self.predicted_value if self.mode == "regression" else self.predict_proba
+        if answers is None:
+            predictions = surrogates
+        else:
+            predictions = np.atleast_1d(np.asarray(answers, dtype=np.float64))
+            predictions = predictions[None, [0] if self.mode == "regression" else wanted]
+        score = np.ravel([np.nan if self.score is None else self.score]).astype(np.float64)
+        return LimesExplanation(
+            values=values,
+            standard_errors=np.full_like(values, np.nan),
+            intercepts=intercepts,
+            predictions=predictions,
+            surrogate_predictions=surrogates,
+            fidelity=np.broadcast_to(score[:1], (1, len(wanted))),
+            feature_names=tuple(texts),
+            output_names=("prediction",) if self.mode == "regression" else tuple(map(self._name, wanted)),
+            conditions=(tuple(texts),),
+            data=np.full((1, len(texts)), "", dtype=object),
+            method="sampled",
+            reason="its numbers were filled in by hand",
+            calls=np.zeros(1, dtype=np.int64),
+            row_converged=np.ones(1, dtype=np.bool_),
+            row_warnings=((),),
+            provenance={},
+        )
+
     def _position(self, feature: int) -> int:
         return feature
 
     def _outputs(self, labels: Sequence[int] | None) -> LimesExplanation:
         if self.limes is None:
-            raise LimeError("this explanation was made by hand: only an explainer's can be shown as a page")
+            raise LimeError("this explanation was made by hand: there is no explanation of limes behind it")
         if self.mode == "regression":
             return self.limes
         return self.limes[..., [list(self.local_exp).index(label) for label in self._wanted(labels)]]
