@@ -255,3 +255,33 @@ def test_onnx_classifiers_answer_by_label():
     # the advice of `output=` by name works for sessions too
     one = limes.TabularExplainer(session, table, output="owl", max_calls=1024)(table[3:4])
     assert one.output_names == ("owl",)
+
+
+def test_torch_modules_may_return_tuples_and_mappings():
+    torch = pytest.importorskip("torch", reason="pip install torch")
+
+    class Heads(torch.nn.Module):
+        def __init__(self, answer):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+            self.answer = answer
+
+        def forward(self, rows):
+            return self.answer(torch.tanh(self.linear(rows)))
+
+    torch.manual_seed(0)
+    module = Heads(lambda y: y)
+    table = X.to_numpy(dtype=np.float32)
+    plain = limes.TabularExplainer(module, table, max_calls=1024, rng=0)(table[3:4])
+    for answer in (lambda y: (y, y + 1), lambda y: [y], lambda y: {"logits": y, "hidden": y[:, :1]}):
+        module.answer = answer
+        explanation = limes.TabularExplainer(module, table, max_calls=1024, rng=0)(table[3:4])
+        np.testing.assert_array_equal(explanation.values, plain.values)
+    module.answer = lambda y: {"price": y[:, 0], "risk": y[:, 1:]}
+    named = limes.TabularExplainer(module, table, max_calls=1024, rng=0)(table[3:4])
+    assert named.output_names == ("price", "risk")
+    np.testing.assert_array_equal(named.values, plain.values)
+    attached = limes.TabularExplainer(
+        lambda rows: torch.tanh(module.linear(torch.tensor(rows))), table, max_calls=1024, rng=0
+    )(table[3:4])
+    np.testing.assert_allclose(attached.predictions, plain.predictions, rtol=1e-6)

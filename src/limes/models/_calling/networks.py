@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from inspect import signature
 from threading import RLock, get_ident
 from typing import Any
 
@@ -151,7 +150,8 @@ def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
     # None means all labels of a text, and five of an image
     options = {"top_k": None, **estimator.cut} if of_texts else {"top_k": len(estimator.labels)}
     can_pad = not of_texts or getattr(estimator.tokenizer, "pad_token", None) is not None
-    if can_pad and "batch_size" in signature(type(pipeline).__call__).parameters:
+    # None is one input at a time; a pipeline that was made with another size keeps it
+    if can_pad and getattr(pipeline, "_batch_size", 1) is None:
         options["batch_size"] = _BATCH
     order = _by_length(items) if of_texts else range(len(items))
     with evaluating(estimator.network):
