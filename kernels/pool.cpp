@@ -60,7 +60,7 @@ void pool_gram(Cells<Cell> cells, Cells<Cell> instances, Matrix weights, Out<dou
 template <typename Cell>
 void pool_errors(Cells<Cell> cells, Cells<Cell> instances, Matrix weights, Matrix answers, Matrix residuals,
                  Array<const std::uint8_t, 2> differs, Matrix limits, Array<const double, 5> coef, Matrix center,
-                 Out<double, 4> powers, Out<double, 4> moved, TensorOut totals, MatrixOut sides) {
+                 Out<double, 4> powers, Out<double, 4> moved, TensorOut totals, MatrixOut sides, bool separate) {
   const std::size_t parts = coef.shape(2), sequences = moved.shape(2), outputs = answers.shape(1);
   const auto pool = pool_rows<Cell>(cells, instances, weights, parts);
   const std::size_t columns = pool.columns + 1, count = pool.count;
@@ -77,7 +77,7 @@ void pool_errors(Cells<Cell> cells, Cells<Cell> instances, Matrix weights, Matri
               moved.shape(3) == columns + 1 && totals.shape(0) == count && totals.shape(1) == outputs &&
               totals.shape(2) == kTotals && sides.shape(0) == count && sides.shape(1) == kSides,
           "sums must be those of pool_errors.h");
-  loops<Cell>().errors(pool, {outputs, parts, sequences, answers.data(), residuals.data(), differs.data(),
+  loops<Cell>().errors(pool, {outputs, parts, sequences, separate, answers.data(), residuals.data(), differs.data(),
                               limits.data(), limits.data() + outputs, coef.data(), center.data(), powers.data(),
                               moved.data(), totals.data(), sides.data()});
 }

@@ -58,6 +58,7 @@ constexpr std::size_t kPowers = 7, kTotals = 10, kSides = 4;
 
 struct ErrorSums {
   std::size_t outputs, parts, sequences;
+  bool separate;                                 // whether each coefficient is fitted by itself
   const double *answers, *residuals;             // (rows, outputs)
   const std::uint8_t* differs;                   // (rows, outputs): the answer is not the usual one
   const double *rounding, *negligible;           // (outputs,)

@@ -11,8 +11,11 @@ namespace {
 //     e_i = (residual - rest) / sqrt(1 - w_i leverage)        c_i = w_i e_i        o_i = w_i (answer - other surrogate)
 //     A_i = 2 c_i (surrogate - center)                        B_i = w_i ((answer - surrogate)² - its weighted mean)
 //
-// powers   over each column:      c², c⁴, o², o⁴, c (A + B), and the numbers of rows whose answer and whose e differ from
-//          the usual one, and whose e is not negligible
+// Where each coefficient is fitted by itself, the surrogate is no projection: B_i has the other surrogate, a mean, so that
+// the weighted mean is the answers' variance, which A_i does not move.
+//
+// powers   over each column:      c², c⁴, o², o⁴, c (A + B), or c B for such coefficients, and the numbers of rows whose
+//          answer and whose e differ from the usual one, and whose e is not negligible
 // moved    over each column and sequence: c; in the end over the sequence: g = w_i influence e_i
 // totals   the weighted mean; A², A B, B²; g², g⁴; the numbers of rows as above, on the side of influence > 0, then < 0
 // sides    number of rows and sum of (w_i influence)², on the same two sides
@@ -66,7 +69,7 @@ class Errors {
           const double* row = &table_[(group * kCodes + marks_.codes(group)[i]) * kWide];
           for (std::size_t q = 0; q < kWide; ++q) value[q] += row[q];
         }
-        const double answer = out_.answers[i * out_.outputs + k], left = answer - value[2];
+        const double answer = out_.answers[i * out_.outputs + k], left = answer - value[out_.separate ? 1 : 2];
         share()[i] = weights[marks_.kept(i)];
         error()[i] = out_.residuals[i * out_.outputs + k] - value[0];
         other()[i] = answer - value[1];
@@ -143,7 +146,7 @@ class Errors {
                                        c * c * (c * c),
                                        o[i],
                                        o[i] * o[i],
-                                       c * (a + b),
+                                       c * (out_.separate ? b : a + b),
                                        differs(i, k, usual) ? 1.0 : 0.0,
                                        std::abs(e[i]) > out_.negligible[k] ? 1.0 : 0.0};
         sums_.add(marks_, i, numbers);

@@ -28,7 +28,8 @@ NAMES = {
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
     "limes._expectations": (
         "sampled coalitions contributions exact forest moments weighted_rows pooled:pooled_module "
-        "words:word_expectations linked_words variance"
+        "least_squares:least_squares_module pool_fit:pool_fit_module words:word_expectations "
+        "linked_words variance"
     ),
     "limes._expectations.contributions": "exact_contributions interacting quadrature",
     "limes._expectations.controls": "CONTROLS control no_control switches",

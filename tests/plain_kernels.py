@@ -205,7 +205,9 @@ def usual(errors, rounding):
     return candidate
 
 
-def pool_errors(cells, instance, weights, answers, residuals, differs, limits, coef, center, sequences):
+def pool_errors(
+    cells, instance, weights, answers, residuals, differs, limits, coef, center, separate, sequences
+):
     """Sums over a pool's rows for one output of one explained row: powers, moved, totals, sides."""
     z, w = around(cells, instance, weights)
     n = len(z)
@@ -213,12 +215,13 @@ def pool_errors(cells, instance, weights, answers, residuals, differs, limits, c
         [part @ values for part, values in zip(parted(z, len(coef)), coef, strict=True)]
     ).T
     e = (residuals - rest) / np.sqrt(np.maximum(1 - w * leverage, 0.01))
-    c, o, square, g = w * e, w * (answers - other), (answers - surrogate) ** 2, w * influence
+    c, o, g = w * e, w * (answers - other), w * influence
+    square = (answers - (other if separate else surrogate)) ** 2
     mean = w @ square / w.sum()
     a, b = 2 * c * (surrogate - center), w * (square - mean)
     unlike = (differs != 0) & (np.abs(e - usual(e, limits[0])) > limits[0])
     left = np.abs(e) > limits[1]
-    powers = z.T @ np.column_stack([c**2, c**4, o**2, o**4, c * (a + b), unlike, left])
+    powers = z.T @ np.column_stack([c**2, c**4, o**2, o**4, c * (b if separate else a + b), unlike, left])
     moved = np.column_stack([z * c[:, None], g * e]).reshape(sequences, n // sequences, -1).sum(axis=1)
     above, below = g > 0, g < 0
     counts = [x[side].sum() for x in (unlike, left) for side in (above, below)]

@@ -315,5 +315,6 @@ def pool_errors(
     moved: Floats,
     totals: Floats,
     sides: Floats,
+    separate: bool,
     /,
 ) -> None: ...

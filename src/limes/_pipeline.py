@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, distinct_rows, stacked_rows, weighted_sum
-from limes._expectations.least_squares import can_be_trusted
+from limes._expectations.least_squares import can_be_trusted, least_effective
 from limes._expectations.moments import (
     REFUSED,
     Moments,
@@ -315,9 +315,9 @@ class Fitted:
         """Whether errors are within the tolerance, and to be trusted, (n,); always where exact."""
         if self.sampled is None:
             return self.moments.converged
-        features = self.surrogate.coef.shape[1]
+        least = least_effective(self.surrogate.coef.shape[1], self.moments.shared)
         varies = (self.features.variance > 0).any(axis=-1) & np.ones(len(self.moments.calls), dtype=np.bool_)
-        trusted = can_be_trusted(self.sampled, features, varies=varies)
+        trusted = can_be_trusted(self.sampled, least, varies=varies)
         return np.asarray(self.moments.converged & trusted)
 
     @property

@@ -8,8 +8,9 @@ import pytest
 from tests.effort import repeats
 
 import limes
-from internals import control, weighted_rows
+from internals import control, least_squares_module, pool_fit_module, weighted_rows
 from limes.exceptions import InputError
+from limes.models import forms
 
 X = np.random.default_rng(0).normal(size=(200, 12))
 
@@ -90,3 +91,70 @@ def test_a_budget_that_is_too_small_for_the_columns_says_what_is_enough():
     wide = np.random.default_rng(0).normal(size=(50, 3000))
     with pytest.raises(InputError, match="max_calls=4096 is too few to fit 3000 coefficients; use at least"):
         limes.TabularExplainer(product, wide, bins=None)(wide[:1])
+
+
+# -- coefficients that a pool fits by themselves ------------------------------------------------------------
+
+
+@pytest.fixture
+def separate(monkeypatch):
+    """As many columns as these are fitted by themselves."""
+    for module in (least_squares_module, pool_fit_module):
+        monkeypatch.setattr(module, "SEPARATE", 4)
+
+
+def steps(x):
+    """Jumps, a product, a slope, and columns that do nothing."""
+    return 1.0 * (x[:, 0] > 0.3) + (x[:, 1] > 0) * (x[:, 2] > -0.5) + 0.2 * x[:, 3]
+
+
+STEPS = forms.Boxes(
+    np.array([[0.3, *[-np.inf] * 5], [-np.inf, 0.0, -0.5, *[-np.inf] * 3]]),
+    np.inf * np.ones((2, 6)),
+    np.ones(2),
+)
+LINE = forms.Linear(np.array([0.0, 0.0, 0.0, 0.2, 0.0, 0.0]))
+
+
+def truth_of(explainer, row):
+    design = explainer.design(row)
+    return limes.limit(design, STEPS).coef + limes.limit(design, LINE).coef
+
+
+@pytest.mark.parametrize("control", ["none", "additive", "network"])
+@pytest.mark.parametrize("bandwidth", repeats([1.0, 1.8], [1.0]))
+@pytest.mark.usefixtures("separate")
+def test_coefficients_fitted_by_themselves_have_intervals_that_cover(control, bandwidth):
+    x, inside, ratio = X[:, :6], [], []
+    for seed in range(repeats(60, 25)):
+        options = {"max_calls": 1024, "control": control, "bandwidth": bandwidth, "rng": seed}
+        explainer = limes.TabularExplainer(steps, x, contributions=False, **options)
+        explanation = explainer(x[:3], progress=False)
+        assert explanation.shared_calls.tolist() == [1024] * 3
+        error = explanation.values - np.array([truth_of(explainer, row) for row in x[:3]])
+        inside.append(np.abs(error) <= 1.96 * explanation.standard_errors)
+        ratio.append([(error**2).mean(), (explanation.standard_errors**2).mean()])
+    assert np.mean(inside) >= 0.93
+    squares, claimed = np.mean(ratio, axis=0)
+    assert squares < claimed < 3.5 * squares
+
+
+@pytest.mark.usefixtures("separate")
+def test_a_coefficient_by_itself_is_the_mean_of_weighted_answers():
+    x, asked = X[:, :6], []
+
+    def model(x):
+        asked.append(x)
+        return steps(x)
+
+    explainer = limes.TabularExplainer(model, x, max_calls=1024, control="none", contributions=False)
+    explanation, design = explainer(x[:1], progress=False), explainer.design(x[0])
+    (rows,) = (batch for batch in asked if len(batch) == 1024)
+    z = design.family.cells(rows) == design.cells
+    w = design.family.weights.ratio ** (~z).sum(axis=1) / np.exp(design.log_weight)
+    f = steps(rows)
+    f -= w @ f / w.sum()
+    coef = (z - design.inclusion).T @ (w * f) / (len(f) * design.variance)
+    assert explanation.values[0] == pytest.approx(coef, rel=1e-9)
+    expected = (design.variance @ coef**2) / (w @ f**2 / w.sum())
+    assert explanation.fidelity[0] == pytest.approx(expected, abs=0.02)

@@ -788,7 +788,7 @@ def pool(rng, d, kind, n=480, count=2):
     return cells, rng.integers(4, size=(count, d)).astype(kind), rng.random((count, d + 1))
 
 
-def errors_of(rng, cells, instances, weights, outputs=2, parts=2, sequences=4):
+def errors_of(rng, cells, instances, weights, outputs=2, parts=2, sequences=4, separate=False):
     """Arguments of `pool_errors`."""
     (d, n), count = cells.shape, len(instances)
     answers, differs = rng.normal(size=(n, outputs)), rng.integers(2, size=(n, outputs)).astype(np.uint8)
@@ -800,6 +800,7 @@ def errors_of(rng, cells, instances, weights, outputs=2, parts=2, sequences=4):
     return [
         *(cells, instances, weights / n, answers, residuals, differs, np.array([[1e-9] * 2, [0.2] * 2])),
         *(coef, rng.normal(size=(count, outputs)), *(np.full((count, *shape), np.nan) for shape in sums)),
+        separate,
     ]
 
 
@@ -934,14 +935,15 @@ def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
 
 @pytest.mark.parametrize("d", [1, 23, 70])
 @pytest.mark.parametrize("kind", [np.uint8, np.uint32])
-def test_sums_of_errors_are_those_of_each_row(d, kind):
+@pytest.mark.parametrize("separate", [False, True])
+def test_sums_of_errors_are_those_of_each_row(d, kind, separate):
     rng = np.random.default_rng(d)
-    arguments = errors_of(rng, *pool(rng, d, kind))
+    arguments = errors_of(rng, *pool(rng, d, kind), separate=separate)
     kernels.pool_errors(*arguments)
-    cells, instances, weights, answers, residuals, differs, limits, coef, center, *result = arguments
+    cells, instances, weights, answers, residuals, differs, limits, coef, center, *result, _ = arguments
     for i, k in product(range(2), range(2)):
         columns = (answers[:, k], residuals[:, k], differs[:, k], limits[:, k], coef[i, k], center[i, k])
-        expected = plain.pool_errors(cells, instances[i], weights[i], *columns, 4)
+        expected = plain.pool_errors(cells, instances[i], weights[i], *columns, separate, 4)
         for actual, exact in zip([*(sums[i, k] for sums in result[:3]), result[3][i]], expected, strict=True):
             np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12 * np.abs(exact).max())
 
@@ -951,9 +953,9 @@ def test_explained_rows_have_the_same_bits_by_themselves():
     arguments = errors_of(rng, *pool(rng, 23, np.uint8, count=3))
     kernels.pool_errors(*arguments)
     for i in range(3):
-        alone = [a[i : i + 1].copy() if len(a) == 3 else a for a in arguments]
-        kernels.pool_errors(*alone)
-        for whole, one in zip(arguments[-4:], alone[-4:], strict=True):
+        alone = [a[i : i + 1].copy() if len(a) == 3 else a for a in arguments[:-1]]
+        kernels.pool_errors(*alone, False)
+        for whole, one in zip(arguments[-5:-1], alone[-4:], strict=True):
             assert np.array_equal(whole[i : i + 1], one)
 
 
@@ -969,7 +971,7 @@ def test_pools_refuse_what_does_not_belong_together():
     with pytest.raises(ValueError):
         kernels.pool_gram(cells, instances, weights, np.zeros((2, 1, 6, 5)), *np.zeros((2, 2, 6)))
     arguments = errors_of(rng, cells, instances, weights)
-    for place in range(3, len(arguments)):
+    for place in range(3, len(arguments) - 1):
         wrong = [*arguments]
         wrong[place] = np.ascontiguousarray(wrong[place][..., :-1])
         with pytest.raises(ValueError):

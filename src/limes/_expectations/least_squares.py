@@ -54,6 +54,8 @@ ENOUGH_CARRIERS = 12.0
 FEW_ROWS = 4
 # Answers have sums of squares that are numbers if the largest lies between these
 _LARGEST, _SMALLEST = 1e150, 1e-150
+# Number of columns from which on a pool fits each coefficient by itself (``pool_fit.py``)
+SEPARATE = 1024
 # A coefficient is fitted if its feature differs from its usual value in this many rows at least
 MIN_CHANGED_ROWS = 16
 # Added to a count of clusters, so that the interval ±1.96 √(count + UNSEEN) covers its expectation
@@ -103,14 +105,20 @@ class Tolerance:
 DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 
 
-def can_be_trusted(sampled: SampleStatistics, features: int, *, varies: Bools) -> Bools:
-    """Return for which of n samples errors are to be trusted, (n,).
+def least_effective(features: int, shared: Ints) -> Ints:
+    """Effective rows that coefficients call for, given the size of the pool, or 0: of shape ``shared``."""
+    together = np.where((shared > 0) & (features >= SEPARATE), 1, features)
+    return np.asarray(FEW_ROWS * (together + 1))
+
+
+def can_be_trusted(sampled: SampleStatistics, least: Ints, *, varies: Bools) -> Bools:
+    """Return for which of n samples errors are to be trusted, (n,); ``least`` are `least_effective`.
 
     Not where answers are all, or nearly all, alike, where few rows decide a coefficient, where too few count
     for the number of features, where features change together, and where R² cannot be estimated. Samples
     whose features do not vary (``varies``, (n,)) have no errors.
     """
-    trusted = sampled.effective >= FEW_ROWS * (features + 1)
+    trusted = sampled.effective >= least
     for condition in (
         sampled.unlike >= ENOUGH_ANSWERS,
         sampled.carriers >= ENOUGH_CARRIERS,

@@ -11,14 +11,15 @@ explained row uses the pool of a size that depends on its own numbers, never on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, streams
+from limes._expectations.least_squares import least_effective
 from limes._expectations.pool_fit import CellCodes, cell_codes
 from limes._expectations.sampled import Sampling
 from limes._threads import Locked, in_workers
@@ -119,9 +120,7 @@ class Pool(Locked):
         steps = self._drawn(size)
         answers = np.concatenate([batch for step in steps for batch in step.questions.answers()])
         arrays = zip(*((step.x, step.cells, answers[step.place]) for step in steps), strict=True)
-        each = ([part.reshape(SEQUENCES, -1, *part.shape[1:]) for part in parts] for parts in arrays)
-        x, cells, f = (np.concatenate(parts, axis=1) for parts in each)
-        return PoolRows(*(whole.reshape(-1, *whole.shape[2:]) for whole in (x, cells, f)))
+        return PoolRows(*map(_by_sequence, arrays))
 
     def _drawn(self, size: int) -> list[_Step]:
         with self._lock:
@@ -136,14 +135,14 @@ class Pool(Locked):
             points.random(first // SEQUENCES)
         x, cells = self._family.draw(points.random(count // SEQUENCES))
         codes = cell_codes(self._family, cells)
-        new, place = np.arange(count), first + np.arange(count)
+        asked, place = x, first + np.arange(count)
         if (numbers := self._questions) is not None:
             before = len(numbers)
             place = np.array([numbers.setdefault(code.tobytes(), len(numbers)) for code in codes])
             numbers_of_rows, firsts = np.unique(place, return_index=True)
-            new = firsts[numbers_of_rows >= before]
+            asked = x[firsts[numbers_of_rows >= before]]
         batch_size = self._sampling.rows_a_call(SMALLEST // SEQUENCES)
-        return _Step(x, codes, CachedPredictions(x[new], batch_size), place)
+        return _Step(x, codes, CachedPredictions(asked, batch_size), place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +155,15 @@ class _Step:
     place: Ints  # (n,) the answer of each row among those of this step and the steps before
 
 
+def _by_sequence(parts: Sequence[Any]) -> Any:
+    """Join rows of several steps, sequence by sequence each, to rows sequence by sequence."""
+    if len(parts) == 1:
+        return parts[0]
+    each = [part.reshape(SEQUENCES, -1, *part.shape[1:]) for part in parts]
+    whole = np.concatenate(each, axis=1)
+    return whole.reshape(-1, *whole.shape[2:])
+
+
 def _is_discrete(family: ProductFamily) -> bool:
     """Return whether every cell of every column has a single value."""
     return all(
@@ -166,5 +174,5 @@ def _is_discrete(family: ProductFamily) -> bool:
 
 def pool_sizes(d: int, most: int) -> list[int]:
     """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows: powers of two."""
-    first = max(SMALLEST, 1 << (4 * (d + 1) - 1).bit_length())
+    first = max(SMALLEST, 1 << (int(least_effective(d, np.array(most))) - 1).bit_length())
     return [first << i for i in range(most.bit_length()) if first << i <= most]

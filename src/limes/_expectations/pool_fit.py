@@ -16,6 +16,13 @@ its powers, and of its products with other columns. Two compiled passes over the
 (``kernels/pool.h``, ``kernels/pool_errors.h``), separately and in one order: they are the same to the last
 bit whatever the other rows, and however many cores.
 
+*Many columns.* Normal equations of d columns take d² sums a row, and need more answers than coefficients.
+From 1,024 columns on each coefficient is a sum by itself, with Σ the exact one in the fit as well:
+
+    b_j = β_j(g) + Σ_i w_i (z_ij - α_j) (f_i - g_i - m) / (n v_j),    m = Σ_i w_i (f_i - g_i) / Σ_i w_i.
+
+What the control leaves of other columns is then noise in b_j, and counts in its error.
+
 Arrays have an axis of explained rows first, then the features, intercept first, then the outputs.
 """
 
@@ -33,6 +40,7 @@ from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._expectations.least_squares import (
     MIN_CHANGED_ROWS,
+    SEPARATE,
     AnswerStatistics,
     ControlMoments,
     FeatureSupport,
@@ -93,8 +101,12 @@ class ExplainedRows:
 
     def sums(self, cells: CellCodes, values: Floats, parts: int) -> Floats:
         """Σ_i w_i z_ij v_iq over equal parts of a pool's rows, given cells (d, m): (n, parts, 1 + d, q)."""
+        return self.weighted_sums(self.weights, cells, values, parts)
+
+    def weighted_sums(self, weights: Floats, cells: CellCodes, values: Floats, parts: int) -> Floats:
+        """The same with other weights w, by the number of columns that match, (n, 1 + d)."""
         sums = np.empty((len(self), parts, 1 + len(cells), values.shape[1]))
-        _kernels.pool_sums(cells, self.codes, self.weights, np.ascontiguousarray(values), sums)
+        _kernels.pool_sums(cells, self.codes, weights, np.ascontiguousarray(values), sums)
         return sums
 
 
@@ -173,7 +185,8 @@ def least_squares_of_pool(
     coef = np.where(support.used[..., None], fitted[:, 1:], np.mean([its.coef for its in controls], axis=0))
     coef[features.variance == 0] = 0.0
     gamma = features.gamma(coef)
-    variance = (coef * gamma).sum(axis=1) + sums.totals["mean_square"]
+    explained, variance = (coef * gamma).sum(axis=1), sums.totals["mean_square"]
+    variance = variance if normal.is_separate else explained + variance
     noise = np.where(support.used, features.variance, 0.0)[..., None] * (
         sandwich.seen(sandwich.variance_reduction)[:, 1:] + simulated[:, 1:] ** 2
     )
@@ -181,7 +194,7 @@ def least_squares_of_pool(
     reach = np.where(reach > 0, reach, np.inf)
     variances = sandwich.variances(sandwich.variance_reduction, sums.least_variances(reach))[:, 1:]
     live_gamma = np.where(support.used[..., None], gamma, 0.0)
-    first = sums.share_variances(coef, live_gamma, (coef * gamma).sum(axis=1), variance)
+    first = sums.share_variances(coef, live_gamma, explained, variance)
     fidelity, shares = r_squared_errors(*first, live_gamma, variance, simulated[:, 1:], noise)
     # answers that are all the same show nothing of the fit
     blind = (statistics.n_unlike == 0) & np.asarray(support.used.any(axis=1))[:, None]
@@ -208,26 +221,40 @@ class NormalEquations:
 
     sample: PoolSample
     rows: ExplainedRows
-    gram: Floats  # Σ_i w_i z_i z_iᵀ, (rows, parts, 1 + d, 1 + d)
+    gram: Floats | None  # Σ_i w_i z_i z_iᵀ, (rows, parts, 1 + d, 1 + d); None of many columns
+    totals: Floats  # Σ_i w_i z_i, (rows, parts, 1 + d)
     squares: Floats  # Σ_i w_i² z_i over all parts, (rows, 1 + d)
     numbers: Floats  # Σ_i z_i over all parts, (rows, 1 + d)
     sums: Floats  # Σ_i w_i z_i y_i for residuals and answers y, (rows, parts, 1 + d, 2 k)
 
     @classmethod
     def of(cls, sample: PoolSample, rows: ExplainedRows, parts: int) -> NormalEquations:
-        n, size = len(rows), 1 + len(sample.cells)
-        gram, squares, numbers = np.empty((n, parts, size, size)), *np.empty((2, n, size))
-        _kernels.pool_gram(sample.cells, rows.codes, rows.weights, gram, squares, numbers)
-        return cls(sample, rows, gram, squares, numbers, rows.sums(sample.cells, sample.values, parts))
+        n, size, cells = len(rows), 1 + len(sample.cells), sample.cells
+        sums = rows.sums(cells, sample.values, parts)
+        if size - 1 < SEPARATE:
+            gram, squares, numbers = np.empty((n, parts, size, size)), *np.empty((2, n, size))
+            _kernels.pool_gram(cells, rows.codes, rows.weights, gram, squares, numbers)
+            return cls(sample, rows, gram, gram[:, :, 0], squares, numbers, sums)
+        one, weights = np.ones((len(sample), 1)), rows.weights
+        totals = rows.weighted_sums(weights, cells, one, parts)[..., 0]
+        squares, numbers = (
+            rows.weighted_sums(its, cells, one, 1)[:, 0, :, 0] for its in (weights**2, np.ones_like(weights))
+        )
+        return cls(sample, rows, None, totals, squares, numbers, sums)
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether each coefficient is fitted by itself."""
+        return self.gram is None
 
     @property
     def effective(self) -> Floats:
-        return np.asarray(self.gram[:, :, 0, 0].sum(axis=1) ** 2 / self.squares[:, 0])
+        return np.asarray(self.totals[:, :, 0].sum(axis=1) ** 2 / self.squares[:, 0])
 
     @cached_property
     def support(self) -> FeatureSupport:
         """Effective rows inside or outside each column's cell, whichever are fewer, (n, d)."""
-        totals, varies = self.gram[:, :, 0].sum(axis=1), self.rows.features.variance > 0
+        totals, varies = self.totals.sum(axis=1), self.rows.features.variance > 0
         inside, outside = (_number(side(totals), side(self.squares)) for side in (_inside, _outside))
         numbers = np.minimum(inside, outside)
         used = varies & (numbers >= MIN_CHANGED_ROWS)
@@ -245,6 +272,8 @@ class NormalEquations:
         Linear parts (n, parts, 1 + d, k) of the controls are added to the residuals. Coefficients of columns
         that are not fitted are 0.
         """
+        if self.gram is None:
+            return self._each_by_itself(linear)
         alpha, k = self.rows.features.inclusion[:, None, :, None], linear.shape[3]
         live = np.insert(self.support.used, 0, True, axis=1)
         gram, moments = self.gram.copy(), self.sums.copy()
@@ -257,6 +286,14 @@ class NormalEquations:
         whole = gram.sum(axis=1) + np.eye(live.shape[1]) * ~live[:, None]
         solution = np.asarray(np.linalg.solve(whole, moments.sum(axis=1)), dtype=np.float64)
         return solution[..., :k], solution[..., k:]
+
+    def _each_by_itself(self, linear: Floats) -> tuple[Floats, Floats]:
+        (alpha, v), k = self.column, linear.shape[3]
+        sums, totals = self.sums.sum(axis=1), self.totals.sum(axis=1)[..., None]
+        mean = sums[:, :1] / totals[:, :1]
+        moved = sums[:, 1:] - mean * totals[:, 1:] - alpha[..., None] * (sums[:, :1] - mean * totals[:, :1])
+        solution = np.concatenate([mean, moved / (len(self.sample) * v[..., None])], axis=1)
+        return solution[..., :k] + linear.mean(axis=1), solution[..., k:]
 
     def typical(self) -> tuple[Floats, Floats, Floats]:
         """Mean square of a row's influence on the intercept, and on coefficients, inside and outside cells.
@@ -307,7 +344,12 @@ class _ErrorSums:
         leverage = np.column_stack([1.0 + used.sum(axis=1), 1.0 / odds - odds])
         steps = np.column_stack([np.ones(n), rows.features.departure / v])
         surrogates = np.empty((n, k, parts, size, 5))
-        surrogates[..., 0] = (fitted[:, None] - linear).transpose(0, 3, 1, 2)
+        rest = fitted[:, None] - linear
+        if normal.is_separate:
+            # other columns are not fitted: they are noise of a coefficient, and no row decides its own fit
+            constant = (np.arange(size) == 0)[:, None]
+            rest, uncontrolled, leverage = rest * constant, uncontrolled * constant, np.zeros_like(leverage)
+        surrogates[..., 0] = rest.transpose(0, 3, 1, 2)
         surrogates[..., 1], surrogates[..., 2] = (
             values.transpose(0, 2, 1)[:, :, None] for values in (uncontrolled, fitted)
         )
@@ -330,6 +372,7 @@ class _ErrorSums:
             moved,
             totals.view(np.float64).reshape(n, k, -1),
             sides,
+            normal.is_separate,
         )
         return cls(normal, columns.swapaxes(1, 2), totals, moved.transpose(0, 2, 3, 1), sides)
 
@@ -389,17 +432,19 @@ class _ErrorSums:
         """Variances of R² (n, k) and of the features' shares of it (n, d, k) by the delta method.
 
         Row i moves β_j Γ_j by 2 β_j c_i (z_ij - α_j), and their sum by A_i = 2 c_i b · (z_i - α). Var_w f
-        moves by A_i + B_i, with B_i the row's part of the residuals' mean square.
+        moves by A_i + B_i, with B_i the row's part of the residuals' mean square. Where coefficients are
+        fitted by themselves, Var_w f moves by B_i alone, the row's part of the answers' mean square.
         """
         alpha, totals = self.normal.column[0][..., None], self.totals
         total = np.where(variance > 0, variance, 1.0)
         sums = self.columns["moved_grown"]
         moved_grown = 2.0 * coef * (_inside(sums) - alpha * sums[:, :1])
         moved_squared = (2.0 * gamma) ** 2 * self.sandwich.within[:, 1:]
-        grown_squared = (totals["explained"] + 2.0 * totals["mixed"] + totals["scattered"])[:, None]
+        of_fit = 0.0 if self.normal.is_separate else totals["explained"] + 2.0 * totals["mixed"]
+        grown_squared = (of_fit + totals["scattered"])[:, None]
         share, fidelity = coef * gamma / total[:, None], explained / total
         shares = moved_squared - 2.0 * share * moved_grown + share**2 * grown_squared
-        rest = 1.0 - fidelity
+        rest = np.ones_like(fidelity) if self.normal.is_separate else 1.0 - fidelity
         change = rest**2 * totals["explained"] - 2.0 * fidelity * rest * totals["mixed"]
         change = change + fidelity**2 * totals["scattered"]
         return change / total / total, shares / total[:, None] / total[:, None]

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._diagnostics.finding import row_outputs
-from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, FEW_ROWS
+from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import number_texts
@@ -518,7 +518,7 @@ class _SampledRow:
     def _few_rows(self) -> Iterator[RowWarning]:
         """Hardly any row of the sample counts, or features change together in all that do."""
         effective = float(self._sample.effective[self.row])
-        if effective < FEW_ROWS * (len(self.names) + 1):
+        if effective < least_effective(len(self.names), self.fitted.moments.shared[self.row]):
             yield RowWarning(
                 f"only about {effective:.0f} {self.kind.rows} count around this row, for {len(self.names)} "
                 f"coefficients: {self.kind.more}, or widen the bandwidth",

@@ -624,8 +624,10 @@ class ProductFamily:
         """
         # an inverse distribution function has no value at 0
         levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
-        columns = [m.draw(levels[:, j]) for j, m in enumerate(self.marginals)]
-        return np.stack([x for x, _ in columns], axis=1), np.stack([c for _, c in columns], axis=1)
+        x, cells = np.empty(levels.shape), np.empty(levels.shape, dtype=np.int64)
+        for j, law in enumerate(self.marginals):
+            x[:, j], cells[:, j] = law.draw(levels[:, j])
+        return x, cells
 
     @cached_property
     def widest(self) -> int:
@@ -699,8 +701,11 @@ class _Sobol:
     def random(self, n: int) -> Floats:
         """Draw the next n points of every sequence, (sequences · n, d), sequence by sequence."""
         digits = (self._points.random(n) * (1 << _BITS)).astype(np.int64)
-        shifted = zip(self._orders, self._shifts, strict=True)
-        return np.concatenate([digits[:, order] ^ shift for order, shift in shifted]) / (1 << _BITS)
+        points = np.empty((len(self._shifts), *digits.shape))
+        for sequence, order, shift in zip(points, self._orders, self._shifts, strict=True):
+            sequence[:] = digits[:, order] ^ shift
+        points /= 1 << _BITS
+        return points.reshape(-1, digits.shape[1])
 
 
 class _Independent:
