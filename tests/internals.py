@@ -32,7 +32,7 @@ NAMES = {
         "linked_words variance"
     ),
     "limes._expectations.contributions": "exact_contributions interacting quadrature",
-    "limes._expectations.controls": "CONTROLS control no_control switches",
+    "limes._expectations.controls": "CONTROLS control no_control switches wide",
     "limes._expectations.controls.control": (
         "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
     ),

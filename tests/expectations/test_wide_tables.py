@@ -8,7 +8,18 @@ import pytest
 from tests.effort import repeats
 
 import limes
-from internals import control, least_squares_module, pool_fit_module, weighted_rows
+from internals import (
+    ExplainedRows,
+    ProductFamily,
+    binned,
+    categorical,
+    control,
+    least_squares_module,
+    named_weights,
+    pool_fit_module,
+    weighted_rows,
+    wide,
+)
 from limes.exceptions import InputError
 from limes.models import forms
 
@@ -68,7 +79,7 @@ def test_effects_of_more_cells_than_rows_are_refused():
 
 @pytest.mark.parametrize("columns", repeats([1000, 2000], [1000]))
 def test_a_thousand_columns_are_explained_in_three_gigabytes(columns):
-    """The normal equations of an additive model took 4 GB at 1,000 columns, and 16 GB at 2,000."""
+    """The normal equations of all effects and slopes would take 4 GB at 1,000 columns, and 16 GB at 2,000."""
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
@@ -84,7 +95,7 @@ print(explanation.controls[0], explanation.converged)
         [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout.split()[0] not in ("additive", "network")
+    assert run.stdout.split()[0] == "additive"
 
 
 def test_a_budget_that_is_too_small_for_the_columns_says_what_is_enough():
@@ -121,10 +132,20 @@ def truth_of(explainer, row):
     return limes.limit(design, STEPS).coef + limes.limit(design, LINE).coef
 
 
-@pytest.mark.parametrize("control", ["none", "additive", "network"])
+@pytest.fixture
+def few_functions(monkeypatch):
+    """As many columns as these are too many for each to have effects of cells: two of them have."""
+    monkeypatch.setattr(wide, "_MOST_FUNCTIONS", 10)
+    monkeypatch.setattr(wide, "_CHOSEN", 16)
+
+
+@pytest.mark.parametrize("control", ["none", "additive", "network", "auto"])
 @pytest.mark.parametrize("bandwidth", repeats([1.0, 1.8], [1.0]))
+@pytest.mark.parametrize("is_wide", [False, True])
 @pytest.mark.usefixtures("separate")
-def test_coefficients_fitted_by_themselves_have_intervals_that_cover(control, bandwidth):
+def test_coefficients_fitted_by_themselves_have_intervals_that_cover(request, control, bandwidth, is_wide):
+    if is_wide:
+        request.getfixturevalue("few_functions")
     x, inside, ratio = X[:, :6], [], []
     for seed in range(repeats(60, 25)):
         options = {"max_calls": 1024, "control": control, "bandwidth": bandwidth, "rng": seed}
@@ -158,3 +179,74 @@ def test_a_coefficient_by_itself_is_the_mean_of_weighted_answers():
     assert explanation.values[0] == pytest.approx(coef, rel=1e-9)
     expected = (design.variance @ coef**2) / (w @ f**2 / w.sum())
     assert explanation.fidelity[0] == pytest.approx(expected, abs=0.02)
+
+
+# -- controls of wide tables --------------------------------------------------------------------------------
+
+
+def drawn(d=12, n=1024, seed=0):
+    """A background's law, with a category among its columns, and rows of it in their cells."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(400, d - 1)) ** 3
+    laws = [binned(x, np.quantile(x, [0, 0.25, 0.5, 0.75, 1])) for x in numbers.T]
+    family = ProductFamily((*laws, categorical(rng.integers(3, size=400) * 1.0)), named_weights("bins", 2.0))
+    return family, *family.draw(rng.random((n, d)))
+
+
+def test_ridge_without_rows_solves_the_normal_equations_of_the_others(monkeypatch):
+    monkeypatch.setattr(wide, "_ENOUGH", 1e-6)
+    rng = np.random.default_rng(0)
+    features = np.column_stack([np.ones(80), rng.normal(size=(80, 9))]).astype(np.float32)
+    targets, parts = rng.normal(size=(80, 2)), [slice(0, 10), slice(40, 70)]
+    coefs = wide.ridge_without(features, targets, parts, [0.1, 2.0])
+    for part, penalty, coef in zip(parts, [0.1, 2.0], coefs, strict=True):
+        seen, f = np.delete(features, part, axis=0).astype(float), np.delete(targets, part, axis=0)
+        ridge = np.diag(np.concatenate([[0.0], np.full(9, penalty * len(seen))]))
+        assert coef == pytest.approx(np.linalg.solve(seen.T @ seen + ridge, seen.T @ f), abs=1e-4)
+
+
+def test_columns_that_do_nothing_are_hardly_ever_chosen():
+    chosen = np.zeros(12)
+    for seed in range(40):
+        family, x, cells = drawn(seed=seed)
+        f = np.random.default_rng(seed).normal(size=(len(x), 1)) + 0.5 * (cells[:, :1] == 1)
+        chosen += wide.strongest(family.marginals, cells, f)
+    assert chosen[0] == 40
+    assert chosen[1:].sum() <= 40
+
+
+def test_values_of_a_control_do_not_depend_on_the_answers_they_are_subtracted_from(monkeypatch):
+    monkeypatch.setattr(wide, "_PENALTIES", (0.01,))
+    family, x, cells = drawn()
+    f = np.column_stack([x[:, 0] > 0, x[:, 1] * (cells[:, 11] == 2)]) * 1.0
+    values, _ = wide.wide_additive(family, x, cells, f, 8)
+    for sequence in range(8):
+        own, other = slice(sequence * 128, (sequence + 1) * 128), f.copy()
+        other[own] = np.random.default_rng(1).normal(size=(128, 2)) * 100
+        again, _ = wide.wide_additive(family, x, cells, other, 8)
+        assert again[own] == pytest.approx(values[own], abs=1e-5)
+
+
+def test_a_sum_of_columns_is_followed():
+    family, x, cells = drawn()
+    slopes = np.concatenate([np.linspace(-1.0, 1.0, 11), [0.0]])
+    f = (x @ slopes + 2.0 * (cells[:, 11] == 1))[:, None]
+    values, control = wide.wide_additive(family, x, cells, f, 8)
+    assert (f - values).var() < 1e-3 * f.var()
+    design = family.at(x[0])
+    around = control.around(ExplainedRows(family, design.cells[None]))
+    truth = limes.limit(design, forms.Linear(slopes)).coef
+    assert around.coef[0, :11, 0] == pytest.approx(truth[:11], abs=0.03 * np.abs(truth).max())
+    assert not around.errors.any()
+
+
+def test_effects_of_cells_are_means_of_the_functions_there():
+    family, x, cells = drawn(n=1 << 16)
+    units = wide.with_cells(wide.slopes_of_columns(family.marginals), np.arange(12) % 5 == 1, cells)
+    coef = np.random.default_rng(0).normal(size=(units.size, 2))
+    values, effects = units(x, cells) @ coef, units.effects(coef)
+    total = sum(np.exp(law.log_mass) @ its for law, its in zip(family.marginals, effects, strict=True))
+    assert values.mean(axis=0) == pytest.approx(coef[0] + total, abs=0.05)
+    for law, its, cell in zip(family.marginals, effects, cells.T, strict=True):
+        means = np.stack([values[cell == b].mean(axis=0) for b in range(law.cells.count)])
+        assert means - values.mean(axis=0) == pytest.approx(its - np.exp(law.log_mass) @ its, abs=0.1)

@@ -25,6 +25,7 @@ from limes._arrays import CellNumbers, Floats, power_of_two, streams
 from limes._expectations.controls import Control, FittedControl
 from limes._expectations.controls.control import share_left
 from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
+from limes._expectations.controls.wide import EffectsOfCells, is_wide, wide_additive
 from limes._expectations.least_squares import ControlMoments, error_of_mean
 from limes._expectations.pool import SEQUENCES, PoolRows
 from limes._expectations.pool_fit import CellCodes, CellMoments, ExplainedRows, cell_codes
@@ -134,7 +135,7 @@ def _sums(cell: CellNumbers, values: Floats, count: int) -> Floats:
 
 
 # The part of a control that explained rows need
-PoolControl: TypeAlias = FittedControl | SimulatedControl
+PoolControl: TypeAlias = FittedControl | SimulatedControl | EffectsOfCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,9 @@ def in_folds(control: Control) -> CrossFitting:
 
 
 def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
+    if is_wide(law.family.marginals):
+        of_wide = wide_additive(law.family, rows.x, rows.cells, f, SEQUENCES)
+        return CrossFit(of_wide[0], [of_wide[1]])
     values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
     return CrossFit(values, [mean])
 

@@ -135,14 +135,14 @@ class Pool(Locked):
             points.random(first // SEQUENCES)
         x, cells = self._family.draw(points.random(count // SEQUENCES))
         codes = cell_codes(self._family, cells)
-        asked, place = x, first + np.arange(count)
+        questions, place = x, first + np.arange(count)
         if (numbers := self._questions) is not None:
             before = len(numbers)
             place = np.array([numbers.setdefault(code.tobytes(), len(numbers)) for code in codes])
             numbers_of_rows, firsts = np.unique(place, return_index=True)
-            asked = x[firsts[numbers_of_rows >= before]]
+            questions = x[firsts[numbers_of_rows >= before]]
         batch_size = self._sampling.rows_a_call(SMALLEST // SEQUENCES)
-        return _Step(x, codes, CachedPredictions(asked, batch_size), place)
+        return _Step(x, codes, CachedPredictions(questions, batch_size), place)
 
 
 @dataclass(frozen=True, eq=False)

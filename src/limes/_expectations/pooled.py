@@ -26,8 +26,9 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._expectations.controls import FittedControl, TooLargeError, too_large
+from limes._expectations.controls import CONTROLS, FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left
+from limes._expectations.controls.wide import is_wide
 from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
 from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
@@ -58,7 +59,11 @@ _BLOCK, _BLOCK_NUMBERS = 32, 1 << 20
 _QUICK = ("additive", "margin", "network")
 _TREES = "tree"
 _THOROUGH = (*_QUICK, _TREES)
+# Of wide tables: networks and trees of all their columns take longer than what they leave is worth
+_WIDE = ("additive", "margin")
 _FEWEST_THOROUGH = 8192
+# Columns beyond which rows with their own calls have no control: each of them would fit it, for seconds
+_MOST_ALONE = 128
 # A control that leaves this multiple of the best one's variance in the smallest pool is not fitted to others
 _CLOSE = 1.5
 # Thorough controls, which take a second, are fitted if quick ones leave more than this share of the variance
@@ -78,7 +83,7 @@ class PooledExpectation(Locked):
     ) -> None:
         self.pool = Pool(family, predict, sampling)
         self._family, self._sampling = family, sampling
-        self.single = SampledExpectation(predict, sampling)
+        self.single = SampledExpectation(predict, _alone(family, sampling))
         self._sizes = pool_sizes(len(family.marginals), sampling.max_shared)
         self._pools = ControlledPools(self.pool, family, sampling, self._sizes)
         super().__init__()
@@ -283,7 +288,14 @@ def sampler(
     """Return a pool, where rows can share one."""
     if family.by_cell and sampling.max_shared:
         return PooledExpectation(family, predict, sampling)
-    return SampledExpectation(predict, sampling)
+    return SampledExpectation(predict, _alone(family, sampling))
+
+
+def _alone(family: ProductFamily, sampling: Sampling) -> Sampling:
+    """Options of rows with their own calls."""
+    if len(sampling.controls) == 1 or len(family.marginals) <= _MOST_ALONE:
+        return sampling
+    return replace(sampling, controls={"none": CONTROLS["none"]})
 
 
 # -- stages and their controls -------------------------------------------------------------------------------
@@ -299,10 +311,12 @@ class Stage:
     before: Stage | None = None
 
 
-def _stages(sizes: Sequence[int], available: Collection[str]) -> list[Stage]:
+def _stages(sizes: Sequence[int], available: Collection[str], *, wide: bool) -> list[Stage]:
     """Stages in their order: growing pools with quick controls, at last thorough ones."""
     if len(available) == 1:
         return [Stage(size, tuple(available)) for size in sizes]
+    if wide:
+        return [Stage(size, tuple(name for name in _WIDE if name in available)) for size in sizes]
     quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
     growing = [Stage(size, quick) for size in sizes]
     largest = [stage for stage in growing[-1:] if stage.size >= _FEWEST_THOROUGH]
@@ -326,7 +340,7 @@ class ControlledPools(Locked):
     """A pool with the control of each stage, which is fitted once."""
 
     def __init__(self, pool: Pool, family: ProductFamily, sampling: Sampling, sizes: Sequence[int]) -> None:
-        self.stages = _stages(sizes, sampling.controls)
+        self.stages = _stages(sizes, sampling.controls, wide=is_wide(family.marginals))
         self._pool = pool
         self._law = SimulatedLaw(family, sampling.seed)
         self._controls = sampling.controls

@@ -119,11 +119,13 @@ class TabularExplainer(Described):
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
         (of models with a link, where the margin can be read), or "auto": the one that leaves the least
-        variance on rows it has not seen. ``explanation.controls`` says which ("auto" leaves
-        out a control whose normal equations take more than 2 GB, of 600 columns or more). With a pool it is
-        fitted once per size of the pool: a network or the margin, and boosted trees if those leave much
-        variance. At 4,096 calls a network takes some 0.1 s, "additive" some 0.01 s. A row with its own calls
-        fits all controls, which takes about a second.
+        variance on rows it has not seen. ``explanation.controls`` says which. With a pool it is fitted once
+        per size of the pool: a network or the margin, and boosted trees if those leave much variance. At
+        4,096 calls a network takes some 0.1 s, "additive" some 0.01 s. A row with its own calls fits all
+        controls, which takes about a second. Of more than 128 columns such a row has no control, unless one
+        is named. With a pool, beyond a thousand effects and slopes (128 columns in quartiles), "additive" has
+        slopes of all columns and effects of those that the answers show to matter, and "auto" fits neither
+        networks nor trees.
     errors
         "raise": a cell that cannot be explained raises an error. "row": rows with such a cell are skipped;
         ``explanation.errors`` lists them with the reason, ``explanation.ids`` the rows that are explained.

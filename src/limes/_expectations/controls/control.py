@@ -23,8 +23,7 @@ from limes._expectations.pool_fit import ExplainedRows
 from limes.designs._product import ProductFamily
 
 # Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the
-# columns, and would end the process. In a pool an additive model of 720 columns in quartiles reaches it: its
-# 5,800 coefficients are fitted to fewer than three rows each
+# columns, and would end the process
 _MOST_NUMBERS = 1 << 28
 # Every fourth row is held out from the control and from the linear fit that it is compared with
 _HELD_OUT = 4

@@ -132,6 +132,8 @@ class CellBasis:
         values = np.empty((len(x), self.ends[-1]))
         parts = np.split(values, self.ends[:-1], axis=1)
         for column, its, cell, part in zip(self.columns, x.T, cells.T, parts, strict=True):
+            if not column.size:
+                continue
             effects, slopes = np.flatnonzero(column.cells), np.flatnonzero(column.sloped)
             step = column.law.standardized(its, cell)[:, None]
             np.equal.outer(cell, effects, out=part[:, : effects.size], casting="unsafe")
@@ -338,6 +340,22 @@ class Units:
         for values, its in zip((columns, layer, self._products(columns)), others, strict=True):
             total += values @ its.astype(np.float32)
         return np.asarray(total, dtype=np.float32)
+
+    def effects(self, coef: Floats) -> list[Floats]:
+        """Means in each column's cells of values times coefficients (size, k), without layer and products."""
+        of_cells, of_columns, *_ = np.split(coef[1:], self._ends)
+        mean, factor = self._scaling
+        of_cells = of_cells * factor[:, None]
+        tables = [effect for effect, _ in self.basis.tables(of_cells)]
+        tables[0] = tables[0] - mean @ of_cells
+        for j, b, center, scale, its in zip(
+            self.columns.tolist(), self.cells.tolist(), self.center, self.scale, of_columns, strict=True
+        ):
+            law = self.basis.columns[j].law
+            values = law.means if b < 0 else np.arange(law.cells.count) == b
+            steps = (values - center) / scale
+            tables[j] = tables[j] + np.where(np.isfinite(steps), steps, 0.0)[:, None] * its
+        return tables
 
     def _products(self, columns: Reals) -> Reals:
         return np.asarray(columns[:, self.pairs[:, 0]] * columns[:, self.pairs[:, 1]])
