@@ -21,6 +21,7 @@ PARTS = {
     "black_boxes": ("seeds", "cases"),
     "pool_coverage": ("seeds", "cases"),
     "one_row": ("rounds", "cases"),
+    "first_row": ("rounds", "cases"),
     "joint": ("cases",),
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),

@@ -377,6 +377,42 @@ def bent(x):
     return np.tanh(x[:, 0] + x[:, 1] * x[:, 2])
 
 
+@pytest.mark.parametrize("columns", [10, 90])
+def test_a_first_row_asks_less_than_lime(columns):
+    x, asked = background(columns), []
+
+    def rough(x):
+        asked.append(len(x))
+        return np.sign(x[:, 0] * x[:, 1]) + np.sign(x.sum(axis=1))
+
+    explanation = limes.TabularExplainer(rough, x)(x[:1], progress=False)
+    assert explanation.account is not None
+    assert 4096 < sum(asked) < 5000
+    explanation.reasons()
+    assert sum(asked) < 5000
+
+
+def test_a_stated_tolerance_grows_the_pool_beyond_the_default():
+    x = background(10)
+    explainer = limes.TabularExplainer(
+        lambda x: np.sign(x[:, 0] * x[:, 1] * x[:, 2]),
+        x,
+        tolerance="0.1%",
+        control="none",
+        contributions=False,
+    )
+    assert explainer(x[:1], progress=False).shared_calls.tolist() == [16_384]
+
+
+def test_contributions_of_more_columns_are_computed_where_they_are_read():
+    x = background(120)
+    explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], x, control="additive")
+    explanation = explainer(x[:1], progress=False)
+    assert explanation.account is None
+    assert explainer.pool_calls <= 4096 + CHECK_CALLS
+    assert np.isfinite(explanation.contributions.values).all()
+
+
 def test_cuts_order_threads_and_pickles_change_no_bit():
     x = background()
     options = {"max_calls": repeats(16_384, 4096)}

@@ -192,7 +192,7 @@ def explain(
     max_calls: Annotated[
         int | None,
         typer.Option(
-            help="Most answers of an unread model behind a row: 16384 that rows share, or 1000 of an image."
+            help="Most answers of an unread model behind a row: 4096 by default, or 1000 of an image."
         ),
     ] = None,
     sparse: Sparse = None,

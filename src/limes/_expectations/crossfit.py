@@ -167,7 +167,7 @@ def in_folds(control: Control) -> CrossFitting:
 
 
 def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-    if is_wide(law.family.marginals):
+    if is_wide(law.family.marginals, len(f)):
         of_wide = wide_additive(law.family, rows.x, rows.cells, f, SEQUENCES)
         return CrossFit(of_wide[0], [of_wide[1]])
     values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
@@ -193,7 +193,8 @@ def _simulated(law: SimulatedLaw, rows: PoolRows, values: Floats, f: Floats) -> 
     rest = _variance(SimulatedControl.of(law.family, rows.x, rows.cells, values).rest)
     times = _EVEN * rest / max(_ADDED * _variance(f - values), np.finfo(np.float64).tiny)
     steps = np.ceil(np.log2(np.clip(times, _FEWEST_TIMES, _MOST_TIMES)))
-    return min(len(f) << int(steps), MOST_SIMULATED)
+    # Sobol' points are even by powers of two
+    return min((1 << (len(f) - 1).bit_length()) << int(steps), MOST_SIMULATED)
 
 
 def _variance(values: Floats) -> float:

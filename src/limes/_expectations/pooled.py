@@ -36,7 +36,7 @@ from limes._expectations.moments import (
     RowMoments,
     are_complements,
 )
-from limes._expectations.pool import SEQUENCES, Pool, PoolRows, pool_sizes
+from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
 from limes._expectations.pool_fit import (
     ExplainedRows,
     PoolSample,
@@ -158,7 +158,11 @@ class PooledExpectation(Locked):
         return self._pools.trees(size)
 
     def _serves(self, cells: Ints) -> Bools:
-        return self.shares(ExplainedRows(self._family, cells)) >= (_LEAST_SHARE if self._sizes else np.inf)
+        if not self._sizes:
+            return np.zeros(len(cells), dtype=np.bool_)
+        # as many rows of the smallest pool, or of all that a small budget allows
+        least = _LEAST_SHARE * max(1.0, SMALLEST / self._sizes[-1])
+        return self.shares(ExplainedRows(self._family, cells)) >= least
 
     def _from_pool(
         self,
@@ -311,15 +315,16 @@ class Stage:
     before: Stage | None = None
 
 
-def _stages(sizes: Sequence[int], available: Collection[str], *, wide: bool) -> list[Stage]:
+def _stages(sizes: Sequence[int], available: Collection[str], family: ProductFamily) -> list[Stage]:
     """Stages in their order: growing pools with quick controls, at last thorough ones."""
     if len(available) == 1:
         return [Stage(size, tuple(available)) for size in sizes]
-    if wide:
-        return [Stage(size, tuple(name for name in _WIDE if name in available)) for size in sizes]
-    quick, thorough = (tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH))
-    growing = [Stage(size, quick) for size in sizes]
-    largest = [stage for stage in growing[-1:] if stage.size >= _FEWEST_THOROUGH]
+    quick, thorough, of_wide = (
+        tuple(n for n in names if n in available) for names in (_QUICK, _THOROUGH, _WIDE)
+    )
+    wide = {size: is_wide(family.marginals, size) for size in sizes}
+    growing = [Stage(size, of_wide if wide[size] else quick) for size in sizes]
+    largest = [stage for stage in growing[-1:] if stage.size >= _FEWEST_THOROUGH and not wide[stage.size]]
     return [*growing, *(Stage(stage.size, thorough, before=stage) for stage in largest)]
 
 
@@ -340,7 +345,7 @@ class ControlledPools(Locked):
     """A pool with the control of each stage, which is fitted once."""
 
     def __init__(self, pool: Pool, family: ProductFamily, sampling: Sampling, sizes: Sequence[int]) -> None:
-        self.stages = _stages(sizes, sampling.controls, wide=is_wide(family.marginals))
+        self.stages = _stages(sizes, sampling.controls, family)
         self._pool = pool
         self._law = SimulatedLaw(family, sampling.seed)
         self._controls = sampling.controls

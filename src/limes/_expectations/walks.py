@@ -88,6 +88,15 @@ _FOR_MEDIAN = 256
 _CAUTION, _MOST_TIMES = 1.1, 8.0
 
 
+def _calls_of_a_pair(columns: int) -> int:
+    return max(1, 2 * columns - 1)
+
+
+def least_walked(columns: int) -> int:
+    """Fewest calls that contributions of columns which all vary are estimated from."""
+    return _FEWEST_PAIRS * _calls_of_a_pair(columns)
+
+
 class Others(NamedTuple):
     """Functions of a row that are like f, and whose contributions at the explained row are known."""
 
@@ -115,12 +124,12 @@ class Walks:
             return self._behind(self.predict, row, prediction, starts, others)
         most_calls, accuracy = self.sampling.max_calls, self.sampling.accuracy
         varies = starts.varies(row)
-        a_pair = max(1, 2 * int(varies.sum()) - 1)
+        a_pair = _calls_of_a_pair(int(varies.sum()))
         pairs = most_calls // a_pair
         if pairs < _FEWEST_PAIRS:
             raise InputError(
                 f"max_calls={most_calls} is too few for contributions of {varies.sum()} columns; use at "
-                f"least {_FEWEST_PAIRS * a_pair}"
+                f"least {least_walked(int(varies.sum()))}"
             )
         size = _MOST_PAIRS
         while size > 1 and pairs < _GROUPS * size:

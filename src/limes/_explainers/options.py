@@ -26,8 +26,10 @@ from limes._expectations.sampled import Sampling
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 
-# Most answers behind an explanation where the user sets no limit: a row's own, and those that rows share
-MAX_CALLS, MAX_SHARED = 4096, 16_384
+# Most answers behind an explanation where the user sets no limit: those of one row, shared or its own, those
+# that rows share until a stated tolerance is met, and those for contributions, all together fewer than the
+# 5,000 that lime asks
+MAX_CALLS, MAX_SHARED, MAX_WALKED = 4096, 16_384, 800
 # Why a model that could be read is sampled
 METHODS = ("auto", "exact", "sampled")
 REQUESTED = "method='sampled' asks for it"
@@ -50,9 +52,10 @@ class SamplingOptions:
         Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
         a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
         enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
-        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a pool
-        of 16,384, which doubles until standard errors are below 1.5 % of the largest coefficient (less than
-        one sees in a picture), and 4,096 separate answers for a row that the pool does not serve.
+        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows 4,096
+        answers, a pool's or a row's own, fewer than ``lime`` asks: a pool doubles until standard errors are
+        below 1.5 % of the largest coefficient (less than one sees in a picture). With a ``tolerance`` the
+        pool grows up to 16,384 answers, which all rows of a table share.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
@@ -107,13 +110,18 @@ class SamplingOptions:
         most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
         sampling = Sampling(
             max_calls=MAX_CALLS if most is None else most,
-            max_shared=MAX_SHARED if most is None else most,
+            max_shared=most or (MAX_CALLS if self.tolerance is None else MAX_SHARED),
             tolerance=_tolerance(self.tolerance),
             seed=check_seed(self.rng),
             batch_size=check_count("batch_size", self.batch_size),
             retry=self.retry,
         )
         object.__setattr__(self, "sampling", sampling)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the user says how many calls, or which accuracy."""
+        return self.max_calls is not None or self.tolerance is not None
 
     @classmethod
     def of(cls, options: Mapping[str, Any], controls: Sequence[str]) -> SamplingOptions:

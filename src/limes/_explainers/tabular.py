@@ -110,7 +110,9 @@ class TabularExplainer(Described):
         When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or shown;
         those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
         once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
-        up to ``max_calls`` times a row, beside the calls for coefficients.
+        up to ``max_calls`` times a row, beside the calls for coefficients; without ``max_calls`` and
+        ``tolerance`` up to 800 times, which are enough for 100 columns. Those of more are not computed unless
+        they are read, by up to 4,096 calls a row.
     threshold
         Where a decision is made, in the output's units: rows are warned of where the surrogate lies on the
         other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0 for
@@ -123,9 +125,9 @@ class TabularExplainer(Described):
         per size of the pool: a network or the margin, and boosted trees if those leave much variance. At
         4,096 calls a network takes some 0.1 s, "additive" some 0.01 s. A row with its own calls fits all
         controls, which takes about a second. Of more than 128 columns such a row has no control, unless one
-        is named. With a pool, beyond a thousand effects and slopes (128 columns in quartiles), "additive" has
-        slopes of all columns and effects of those that the answers show to matter, and "auto" fits neither
-        networks nor trees.
+        is named. With a pool, beyond 512 effects and slopes (64 columns in quartiles) or half the number of
+        answers, "additive" has slopes of all columns and effects of those that the answers show to matter,
+        and "auto" fits neither networks nor trees.
     errors
         "raise": a cell that cannot be explained raises an error. "row": rows with such a cell are skipped;
         ``explanation.errors`` lists them with the reason, ``explanation.ids`` the rows that are explained.
@@ -310,6 +312,8 @@ class TabularExplainer(Described):
         """
         explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
         wanted = False if self._is_reproducible else self._options.sampling.contributions
+        if wanted == "auto" and not self._model.has_cheap_walks:
+            wanted = False
         bar = progress_of(shown=progress)
         return with_account(explanation, wanted, len(explanation), progress=bar, workers=workers)
 

@@ -1,10 +1,11 @@
 """Controls of wide tables: a slope for every column, and effects of cells for those that matter.
 
 All effects and slopes of d columns in quartiles are 8 d functions, whose normal equations have 64 d² numbers.
-Beyond a thousand functions the answers choose the columns that have them: those whose cells' means differ by
-more than chance allows (`strongest`). A half of the sequences chooses for the other half, so that neither the
-functions nor the coefficients depend on the rows that a control is subtracted from. Ridge regression is by
-conjugate gradients, whose memory and time grow with the functions, not with their square.
+Beyond 512 functions, or half the number of rows, the answers choose the columns that have them: those whose
+cells' means differ by more than chance allows (`strongest`). A half of the sequences chooses for the other
+half, so that neither the functions nor the coefficients depend on the rows that a control is subtracted from.
+Ridge regression is by conjugate gradients, whose memory and time grow with the functions, not with their
+square.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductFamily
 
 # Functions of cells with which every column has them, and most of those that are chosen
-_MOST_FUNCTIONS, _CHOSEN = 1024, 512
+_MOST_FUNCTIONS, _CHOSEN = 512, 512
 # Penalties in units of the number of rows; of many more functions than rows the best one is large
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Steps of conjugate gradients, and the share of the first residual at which they end. Columns of a pool are
@@ -33,8 +34,9 @@ _STEPS, _ENOUGH = 12, 1e-2
 _NUMBERS = 1 << 22
 
 
-def is_wide(laws: Sequence[Marginal]) -> bool:
-    return sum(2 * law.cells.count for law in laws) > _MOST_FUNCTIONS
+def is_wide(laws: Sequence[Marginal], rows: int) -> bool:
+    """Whether all columns have too many functions of cells for a fit to this number of rows."""
+    return sum(2 * law.cells.count for law in laws) > min(_MOST_FUNCTIONS, rows // 2)
 
 
 def strongest(laws: Sequence[Marginal], cells: CellNumbers, f: Floats) -> Bools:

@@ -242,6 +242,10 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
+# Calls for a row's contributions from which on they are worth the second that trees take
+_WORTH_TREES = 1024
+
+
 class _Accounts(ABC):
     """Contributions of rows, exact or by walks."""
 
@@ -410,6 +414,8 @@ class TableFits(_Accounts):
 
     def _trees(self, row: int) -> Others | None:
         if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
+            return None
+        if self.walks is None or self.walks.sampling.max_calls < _WORTH_TREES:
             return None
         # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])

@@ -25,8 +25,8 @@ from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
-from limes._expectations.walks import Walks
-from limes._explainers.options import REQUESTED, SamplingOptions
+from limes._expectations.walks import Walks, least_walked
+from limes._explainers.options import MAX_WALKED, REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
     TABLE_DRAWS,
@@ -280,10 +280,23 @@ class TabularModel:
             return False
         return bool(expectation.account_seconds(self.family) <= QUICK)
 
+    @property
+    def _most_walked(self) -> int:
+        """Most calls for a row's contributions that are not asked for."""
+        its = self.options.sampling
+        return its.sampling.max_calls if its.has_limits or self.options.is_joint else MAX_WALKED
+
+    @property
+    def has_cheap_walks(self) -> bool:
+        """Whether that many calls are enough for contributions."""
+        return least_walked(len(self.family.marginals)) <= self._most_walked
+
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
         sampling = replace(its.sampling, spread=self.bound.reading.spread)
+        if by_form is None and self.has_cheap_walks:
+            sampling = replace(sampling, max_calls=self._most_walked)
         walks: Walks | None = Walks(by_form or self._asked_later, sampling, asks=by_form is None)
         if isinstance(self.law, JointFamily):
             return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks)
