@@ -36,7 +36,7 @@ FUNCTIONS = {
 
 def explained(model, rows=ROWS, **options):
     options = {"law": "empirical", "method": "sampled", **options}
-    explainer = limes.TabularExplainer(model, BACKGROUND, **options)
+    explainer = limes.TabularExplainer(model, BACKGROUND, **{"max_calls": 4096, **options})
     return explainer, explainer(rows, progress=False)
 
 
