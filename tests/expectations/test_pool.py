@@ -115,6 +115,12 @@ def test_intervals_cover(bandwidth, control, size):
     cover(bandwidth, control, size, seeds=200)
 
 
+@pytest.mark.parametrize("control", repeats(["none", "additive", "network"], ["additive"]))
+@pytest.mark.parametrize("size", [96, 504])
+def test_intervals_of_small_budgets_cover(control, size):
+    cover(0.75, control, size, seeds=repeats(60, 30))
+
+
 @pytest.mark.parametrize(("bandwidth", "control"), [(0.25, "additive"), (0.75, "none")])
 def test_intervals_cover_in_short(bandwidth, control):
     cover(bandwidth, control, 1024, seeds=repeats(60, 30))
@@ -320,9 +326,11 @@ def test_a_row_takes_the_smallest_pool_that_is_accurate_enough_whatever_was_aske
         assert its.coef_errors.max() <= 0.0183
 
 
-def test_sizes_are_powers_of_two_that_fit_all_coefficients():
+def test_sizes_are_powers_of_two_that_fit_all_coefficients_or_a_small_budget():
     assert pool_sizes(10, 5000) == [1024, 2048, 4096]
-    assert pool_sizes(10, 1023) == []
+    assert pool_sizes(10, 1023) == [1016]
+    assert pool_sizes(10, 63) == pool_sizes(500, 1000) == []
+    assert pool_sizes(500, 2047) == [2040]
     assert pool_sizes(500, 4096) == [2048, 4096]
 
 

@@ -66,14 +66,15 @@ def test_the_model_is_not_called_and_answers_are_its_own(name):
 def test_single_rows_draws_classes_and_copies():
     X, y = iris()
     model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    # below 1,024 answers a row has draws by itself
-    explainer = limes.TabularExplainer(model, X, output=[2, 0], max_calls=256)
+    # without bins a row has draws by itself
+    options = {"output": [2, 0], "max_calls": 256, "bins": None}
+    explainer = limes.TabularExplainer(model, X, **options)
     explanation = explainer(X.iloc[:1])
     assert explanation.model_calls == 0
     cloudpickle = pytest.importorskip("cloudpickle")
     again = pickle.loads(cloudpickle.dumps(explainer))(X.iloc[:1])
     np.testing.assert_array_equal(again.values, explanation.values)
-    reference = limes.TabularExplainer(model, X, output=[2, 0], max_calls=256, method="sampled")(X.iloc[:1])
+    reference = limes.TabularExplainer(model, X, method="sampled", **options)(X.iloc[:1])
     assert reference.model_calls == 256
     np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-13)
 

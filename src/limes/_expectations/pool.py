@@ -30,6 +30,8 @@ from limes.models._calling.caller import Retry, with_retries
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
 SMALLEST = 1024
+# Fewest rows of a pool that a small budget cuts
+_FEWEST = 64
 # Key of the pool's streams; streams of explained rows have the row's hash instead
 _KEY = 0x706F6F6C
 
@@ -125,7 +127,7 @@ class Pool(Locked):
     def _drawn(self, size: int) -> list[_Step]:
         with self._lock:
             while (first := sum(len(step.x) for step in self._steps)) < size:
-                self._steps = (*self._steps, self._draw(first, first or SMALLEST))
+                self._steps = (*self._steps, self._draw(first, min(first or SMALLEST, size - first)))
         firsts = np.cumsum([0, *(len(step.x) for step in self._steps)])
         return [step for step, first in zip(self._steps, firsts, strict=False) if first < size]
 
@@ -133,7 +135,10 @@ class Pool(Locked):
         points = sobol_points(len(self._family.marginals), streams(self._sampling.seed, _KEY, SEQUENCES))
         if first:
             points.random(first // SEQUENCES)
-        x, cells = self._family.draw(points.random(count // SEQUENCES))
+        # sequences fill space evenly by powers of two: the last one of a small budget is cut
+        each, d = count // SEQUENCES, len(self._family.marginals)
+        levels = points.random(1 << (each - 1).bit_length()).reshape(SEQUENCES, -1, d)[:, :each]
+        x, cells = self._family.draw(levels.reshape(count, d))
         codes = cell_codes(self._family, cells)
         questions, place = x, first + np.arange(count)
         if (numbers := self._questions) is not None:
@@ -141,7 +146,7 @@ class Pool(Locked):
             place = np.array([numbers.setdefault(code.tobytes(), len(numbers)) for code in codes])
             numbers_of_rows, firsts = np.unique(place, return_index=True)
             questions = x[firsts[numbers_of_rows >= before]]
-        batch_size = self._sampling.rows_a_call(SMALLEST // SEQUENCES)
+        batch_size = self._sampling.rows_a_call(min(SMALLEST // SEQUENCES, each))
         return _Step(x, codes, CachedPredictions(questions, batch_size), place)
 
 
@@ -173,6 +178,12 @@ def _is_discrete(family: ProductFamily) -> bool:
 
 
 def pool_sizes(d: int, most: int) -> list[int]:
-    """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows: powers of two."""
-    first = max(SMALLEST, 1 << (int(least_effective(d, np.array(most))) - 1).bit_length())
-    return [first << i for i in range(most.bit_length()) if first << i <= most]
+    """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows.
+
+    They are powers of two, with enough rows for errors that can be trusted; or what a small budget allows.
+    """
+    least = int(least_effective(d, np.array(most)))
+    first = max(SMALLEST, 1 << (least - 1).bit_length())
+    cut = most - most % SEQUENCES
+    sizes = [first << i for i in range(most.bit_length()) if first << i <= most]
+    return sizes or [cut] * (cut >= max(_FEWEST, least // 2))
