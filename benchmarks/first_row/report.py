@@ -10,7 +10,8 @@ RATIO, SECONDS, CALLS, MEGABYTES, ERROR = 2.0, {500: 3.0, 2000: 10.0, 10_000: 60
 def text(result: dict) -> str:
     """Markdown."""
     lines = [
-        f"Machine: {result['machine']}. Medians of {result['rounds']} new processes a library.",
+        f"Machine: {result['machine']}. Medians of new processes, {result['rounds']} of each library, "
+        "of more than 500 columns one.",
         "",
         "| case | seconds: limes | `lime` | limes / `lime` | CPU: limes | `lime` | calls: limes | `lime` "
         "| MB at the peak: limes | `lime` | control | largest error, of the largest coefficient "
