@@ -90,7 +90,8 @@ def mixed_family():
     return ProductFamily(laws, named_weights("bins", 1.0))
 
 
-def test_sums_of_units_are_values_times_coefficients():
+@pytest.mark.parametrize("outputs", [3, 40])
+def test_sums_of_units_are_values_times_coefficients(outputs):
     laws = mixed_family()
     rng = np.random.default_rng(4)
     x, cells = laws.draw(rng.random((300, 2)))
@@ -98,7 +99,7 @@ def test_sums_of_units_are_values_times_coefficients():
     target = (np.nan_to_num(x[:, 0]) * x[:, 1])[:, None]
     units = units.with_products(x, cells, np.ones((300, 1)), target)
     assert len(units.pairs)
-    coef = rng.normal(size=(units.size, 3))
+    coef = rng.normal(size=(units.size, outputs))
     expected = units(x, cells).astype(np.float64) @ coef
     np.testing.assert_allclose(units.sums(x, cells, coef), expected, rtol=1e-5, atol=1e-5)
 
@@ -132,6 +133,23 @@ def test_simulated_rows_follow_the_law():
             inside = rows.x[rows.cells[:, j] == cell, j]
             if np.isfinite(inside).all():
                 assert inside.mean() == pytest.approx(law.means[cell], abs=2e-3)
+
+
+def test_a_simulated_control_is_split_into_effects_slopes_and_the_rest():
+    """Of several outputs at once, with numbers that are missing: by each cell's own rows."""
+    laws = mixed_family()
+    x, cells = laws.draw(np.random.default_rng(6).random((400, 2)))
+    values = np.column_stack([np.nan_to_num(x[:, 0]) ** 2 * (1 + x[:, 1]), x[:, 1], np.cos(x[:, 1])])
+    control = SimulatedControl.of(laws, x, cells, values)
+    rest = values - values.mean(axis=0)
+    centred = rest.copy()
+    for law, its, cell in zip(laws.marginals, x.T, cells.T, strict=True):
+        step = law.standardized(its, cell)
+        for one in np.unique(cell):
+            inside = cell == one
+            slope = (step[inside, None] * centred[inside]).mean(axis=0)
+            rest[inside] -= centred[inside].mean(axis=0) + slope * step[inside, None]
+    assert oracle.error(control.rest, rest) < oracle.EXACT
 
 
 def test_errors_of_simulated_moments_are_those_of_means_of_sequences():

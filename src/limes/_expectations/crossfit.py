@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limes._arrays import CellNumbers, Floats, power_of_two, streams
+from limes._arrays import Floats, power_of_two, streams
 from limes._expectations.controls import Control, FittedControl
 from limes._expectations.controls.control import share_left
 from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
@@ -101,16 +101,21 @@ class SimulatedControl:
 
         Slopes inside cells have no moments under bin weights, and are left out.
         """
+        from scipy.sparse import csr_array
+
         constant = values.mean(axis=0)
         centred, effects = values - constant, []
-        rest = centred.copy()
+        rest, starts = centred.copy(), 2 * np.arange(len(x) + 1)
         for law, its, cell in zip(family.marginals, x.T, cells.T, strict=True):
-            count = np.maximum(np.bincount(cell, minlength=law.cells.count), 1)[:, None]
-            effects.append(_sums(cell, centred, len(count)) / count)
-            step = law.standardized(its, cell)[:, None]
-            slopes = _sums(cell, step * centred, len(count)) / count
-            rest -= effects[-1][cell]
-            rest -= slopes[cell] * step
+            size = law.cells.count
+            count = np.maximum(np.bincount(cell, minlength=size), 1)[:, None]
+            # a row has its cell's effect and slope: one pass takes all outputs
+            columns = np.column_stack([cell, cell.astype(np.int64) + size]).ravel()
+            steps = np.column_stack([np.ones(len(x)), law.standardized(its, cell)]).ravel()
+            functions = csr_array((steps, columns, starts), shape=(len(x), 2 * size))
+            coef = functions.T @ centred / np.concatenate([count, count])
+            effects.append(coef[:size])
+            rest -= functions @ coef
         return cls(np.ascontiguousarray(cells.T), constant, CellMoments.of(family, effects), rest)
 
     def around(self, rows: ExplainedRows) -> ControlMoments:
@@ -124,11 +129,6 @@ class SimulatedControl:
         return ControlMoments(
             self.constant + mean + simulated[:, 0], coef + simulated[:, 1:], error_of_mean(sums)
         )
-
-
-def _sums(cell: CellNumbers, values: Floats, count: int) -> Floats:
-    """Sums of values (n, k) over the rows in each cell, (cells, k)."""
-    return np.stack([np.bincount(cell, column, minlength=count) for column in values.T], axis=1)
 
 
 # -- fits without some of the sequences ----------------------------------------------------------------------

@@ -255,6 +255,8 @@ _NETWORK_PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _FOR_SCALES = 4096
 # Rows whose units are computed at once
 _BLOCK = 8192
+# Columns of coefficients from which a product with all values is quicker than to look up each cell's part
+_MANY = 32
 # For rows of one design: sequences of the fitted rows, sequences of simulated rows, and rows of each of these
 _FITTED_SEQUENCES, _SIMULATED_SEQUENCES, _SIMULATED = 3, 8, 2048
 # A row by itself fits this many networks, one without each of its sequences, whose time counts for each row
@@ -329,6 +331,8 @@ class Units:
 
     def sums(self, x: Floats, cells: CellNumbers, coef: Floats) -> Reals:
         """Values times coefficients (size, k), (n, k), in single precision."""
+        if coef.shape[1] >= _MANY:
+            return np.asarray(self(x, cells) @ coef.astype(np.float32))
         constant, (of_cells, *others) = coef[0], np.split(coef[1:], self._ends)
         mean, factor = self._scaling
         of_cells = of_cells * factor[:, None]
