@@ -37,7 +37,7 @@ NAMES = {
         "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
     ),
     "limes._expectations.controls.switches": "Covariance gaussian_process logistic_control switch_kernels",
-    "limes._expectations.controls.tables": "CellBasis MarginControl Units tree_control",
+    "limes._expectations.controls.tables": "CellBasis MarginControl Units share_beyond_trees tree_control",
     "limes._expectations.crossfit": "SimulatedControl SimulatedLaw additive network",
     "limes._expectations.exact": "ExactExpectation",
     "limes._expectations.forest": "ForestExpectation",

@@ -1,7 +1,9 @@
 """Curves of a margin that is read, as probabilities of boosted trees: answers along walks, without the model.
 
-The trees' values at all steps of a walk are one compiled pass (``kernels/tree_walks.h``). The margin's own
-contributions are exact, and its changes along the same walks are control variates with known means.
+The trees' values at all steps of a walk are one compiled pass (``kernels/tree_walks.h``); those of a sum are
+the columns' changes, added up. The margin's own contributions are exact, and its changes along the same walks
+are control variates with known means. Where a column moves all margins of a sum in proportion, as in a linear
+model, the one that it moves most is enough.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from limes._expectations.moments import REFUSED, are_complements
 from limes._expectations.of_forms import exact_expectation
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily
-from limes.models.forms._base import Form
+from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._trees import Forest
 
 # Walks that one thread takes down the trees
@@ -30,6 +32,36 @@ _MOST_COLUMNS, _MOST_THRESHOLDS = 254, 65_534
 # Most pairs of walks to a row, and most steps of these, times trees; a column of another margin costs as much
 # as some trees
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_STEPS, _A_COLUMN = 1 << 13, 1 << 9, 1 << 27, 8
+
+
+class _Proportional(NamedTuple):
+    """Margins c + Σ_j loadings_j · g_j(x_j), with one function a column."""
+
+    terms: Sum
+    loadings: Floats  # (d, m)
+
+    @classmethod
+    def of(cls, margin: Form) -> _Proportional | None:
+        terms = margin.reduce() if isinstance(margin, Reducible) else None
+        if not isinstance(terms, Sum) or any(len(loading) > 1 for loading in terms.loadings):
+            return None
+        return cls(terms, np.concatenate(terms.loadings).reshape(len(terms.loadings), -1))
+
+    @property
+    def largest(self) -> Ints:
+        """The margin that each column moves most, (d,)."""
+        return np.asarray(np.abs(self.loadings).argmax(axis=1))
+
+    def along(self, row: Floats, starts: Floats, orders: Ints) -> tuple[Floats, Floats]:
+        """Margins (W, d + 1, m) at the steps of walks, and the sum of those that columns move most."""
+        rows = np.concatenate([row[None], starts])
+        values = np.zeros(rows.shape)
+        for j, function in enumerate(self.terms.functions):
+            if function is not None:
+                values[:, j] = np.asarray(function(rows[:, j])).reshape(-1)
+        steps = _steps(values[0], values[1:], orders)
+        most = np.take_along_axis(self.loadings, self.largest[:, None], axis=1)
+        return steps @ self.loadings + self.terms.intercept.reshape(-1), steps @ most
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,27 +87,38 @@ class BehindCurve:
         return margins.ndim == 1 and are_complements(self.curve(margins).reshape(1, -1))
 
     def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats | None:
-        """Contributions to the margins at rows (n, d), (n, d, m); None where they have no closed form."""
+        """Contributions to the margins that :meth:`along` returns, at rows (n, d): (n, d, m).
+
+        None where they have no closed form.
+        """
         expectation = self._expectation
         try:
-            return exact_contributions(self.margin, expectation, family, x, cells).values
+            values = exact_contributions(self.margin, expectation, family, x, cells).values
         except REFUSED:
             return None
+        if self._proportional is None:
+            return values
+        return np.take_along_axis(values, self._proportional.largest[None, :, None], axis=2)
 
     @cached_property
     def _expectation(self) -> Any:
         return exact_expectation(self.margin)
 
+    @cached_property
+    def _proportional(self) -> _Proportional | None:
+        return _Proportional.of(self.margin)
+
     def along(self, row: Floats, starts: Floats, orders: Ints) -> tuple[Floats, Floats]:
         """Answers (W, d + 1, k) and margins (W, d + 1, m) at the steps of W walks from rows (W, d)."""
         steps = (len(orders), row.size + 1)
-        margins = self._down_trees(row, starts, orders) if self._is_compiled else None
-        if margins is None:
-            rows = np.where(
-                np.argsort(orders, axis=1)[:, None] < np.arange(steps[1])[:, None], row, starts[:, None]
-            )
-            margins = self.margin.predict(rows.reshape(-1, row.size))
-        return self.curve(margins).reshape(*steps, -1), margins.reshape(*steps, -1)
+        if self._proportional is not None:
+            margins, beside = self._proportional.along(row, starts, orders)
+            shape = np.shape(self._proportional.terms.intercept)
+            return self.curve(margins.reshape(-1, *shape)).reshape(*steps, -1), beside
+        values = self._down_trees(row, starts, orders) if self._is_compiled else None
+        if values is None:
+            values = self.margin.predict(_steps(row, starts, orders).reshape(-1, row.size))
+        return self.curve(values).reshape(*steps, -1), values.reshape(*steps, -1)
 
     @cached_property
     def _is_compiled(self) -> bool:
@@ -99,3 +142,9 @@ class BehindCurve:
 
         in_threads(block, range(0, len(orders), _WALKS))
         return np.asarray(values.reshape(-1, *margin.value.shape[1:]) + margin.intercept)
+
+
+def _steps(row: Floats, starts: Floats, orders: Ints) -> Floats:
+    """Rows (W, d + 1, d) from starts to the row (d,), a column at a time."""
+    place, step = np.argsort(orders, axis=1), np.arange(row.size + 1)
+    return np.where(place[:, None] < step[:, None], row, starts[:, None])

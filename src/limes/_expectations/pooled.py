@@ -28,6 +28,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.controls import CONTROLS, FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left
+from limes._expectations.controls.tables import share_beyond_trees
 from limes._expectations.controls.wide import is_wide
 from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
 from limes._expectations.least_squares import check_squares
@@ -393,7 +394,7 @@ class ControlledPools(Locked):
         shape, complement = rows.answers.shape[1:], are_complements(f)
         if complement:
             f, shape = np.ascontiguousarray(f[:, 1:]), (1,)
-        fits, names = {}, self._candidates(stage)
+        fits, names = {}, self._candidates(stage, f)
         for name in names:
             with suppress(TooLargeError):
                 fits[name] = self._fit(name, stage.size, rows, f)
@@ -413,10 +414,18 @@ class ControlledPools(Locked):
             self._fits[size, name] = fitting(self._law, rows, f)
         return self._fits[size, name]
 
-    def _candidates(self, stage: Stage) -> list[str]:
-        """Controls of a stage, except those that left much more than the best on the smallest pool."""
+    def _candidates(self, stage: Stage, f: Floats) -> list[str]:
+        """Controls of a stage, but for those that left much more than the best in the smallest pool.
+
+        Nor trees, where the few directions of many outputs f (n, k) that they fit leave more.
+        """
         if stage == self.stages[0]:
             return list(stage.controls)
         shares = self._pools[self.stages[0]].shares  # every row begins at the first stage
         most = _CLOSE * min(shares.values())
-        return [name for name in stage.controls if shares.get(name, most) <= most]
+        names = [name for name in stage.controls if shares.get(name, most) <= most]
+        quick = None if stage.before is None else self._pools.get(stage.before)
+        if quick is not None:
+            best = min(quick.shares.values())
+            names = [name for name in names if name != _TREES or share_beyond_trees(f) < best]
+        return names

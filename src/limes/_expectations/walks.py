@@ -74,6 +74,8 @@ _FEWEST_PAIRS = 4
 _REPEATED = 8
 # Numbers of an array of rows that are asked about together
 _NUMBERS = 1 << 22
+# Changes of several outputs that are put together at once: more leave the processor's cache
+_ESTIMATED = 1 << 19
 # Pairs for each coefficient that control variates have
 _PAIRS_A_CONTROL = 4
 # Differences below this share of the answers' size are rounding
@@ -312,14 +314,17 @@ class _Walk:
     ) -> _Estimate:
         """Walk groups until the tolerance is met, or there is no room for more."""
         goal = _FIRST_GROUPS if self.size <= _MOST_PAIRS else _FIRST_BEHIND
+        estimate: _Estimate | None = None
         while True:
             # decided before these groups are drawn: a group is never left out because of what it costs
             count = min(goal - self.groups, room())
             if count > 0:
                 self.parts += walked(count)
+            elif estimate is not None:
+                return estimate
             estimate = self.estimate(mean)
             excess = estimate.excess(accuracy)
-            if excess <= 1.0 or count <= 0:
+            if excess <= 1.0:
                 return estimate
             needed = min(_CAUTION * self.groups * excess**2, _MOST_TIMES * self.groups)
             goal = max(int(needed), self.groups + -(-self.groups // 4))
@@ -352,32 +357,52 @@ class _Walk:
 
     def estimate(self, mean: Floats | None) -> _Estimate:
         """Contributions by all walks so far, given E_w f (k,), if it is known."""
-        columns = list(zip(*self.parts, strict=True))
-        phi, starts, controls, places = (np.concatenate(each) for each in columns[:4])
+        k, numbers = self.prediction.size, self.groups * self.size * self.row.size
+        step = max(1, _ESTIMATED // numbers)
+        blocks = [slice(first, first + step) for first in range(0, k, step)]
+        estimates = dict[int, _Estimate]()
+
+        def one(i: int) -> None:
+            estimates[i] = self._estimate(blocks[i], mean)
+
+        in_threads(one, range(len(blocks)))
+        each = zip(*(estimates[i] for i in range(len(blocks))), strict=True)
+        return _Estimate(*(np.concatenate(parts, axis=1) for parts in each))
+
+    def _estimate(self, outputs: slice, mean: Floats | None) -> _Estimate:
+        phi, starts = (
+            np.concatenate([getattr(part, name)[..., outputs] for part in self.parts])
+            for name in ("phi", "starts")
+        )
+        controls, places = (
+            np.concatenate([getattr(part, name) for part in self.parts]) for name in ("controls", "places")
+        )
         # the first ones by themselves, where pairs are few
         sizes = controls.shape[2], 0 if self.others is not None else self.prediction.size
         used = next((q for q in sizes if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
         changes, (phi, widened) = phi, _controlled(phi, controls[:, :, :used])
-        size = np.maximum(np.abs(starts).max(axis=0), np.abs(self.prediction))
+        prediction = self.prediction[outputs]
+        size = np.maximum(np.abs(starts).max(axis=0), np.abs(prediction))
         by_group = phi.reshape(-1, self.size, *phi.shape[1:]).mean(axis=1)
         values, errors = by_group.mean(axis=0), error_of_mean(by_group)
         if self.passes is not None:
-            errors = _error_of_passes(phi, places, sum(columns[4]) / len(phi), self.passes)
+            gaps = np.sum([part.gaps[:, outputs] for part in self.parts], axis=0) / len(phi)
+            errors = _error_of_passes(phi, places, gaps, self.passes)
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
-            values, errors = _with_mean(by_group, starts, mean, _ROUNDING * size)
+            values, errors = _with_mean(by_group, starts, mean[outputs], _ROUNDING * size)
         squares = (phi - phi.mean(axis=0)) ** 2
         total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
         rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
         errors = errors * np.sqrt(1.0 + UNSEEN * rarity) * widened
-        return _Estimate(values, errors, self._unseen(changes, _ROUNDING * size))
+        return _Estimate(values, errors, self._unseen(changes, prediction, _ROUNDING * size))
 
-    def _unseen(self, phi: Floats, rounding: Floats) -> Floats:
+    def _unseen(self, phi: Floats, prediction: Floats, rounding: Floats) -> Floats:
         """Errors (d, k) by which pairs may have missed rare changes; 0 where enough pairs have changes."""
         pairs, largest = len(phi), np.abs(phi).max(axis=(0, 1))
         # of few pairs the ones that are unlike most others; the median is the most frequent change then
         unlike = (np.abs(phi - np.median(phi[:_FOR_MEDIAN], axis=0)) > rounding).sum(axis=0)
-        is_share = (self.prediction >= 0.0) & (self.prediction <= 1.0)
+        is_share = (prediction >= 0.0) & (prediction <= 1.0)
         largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
         few = self.varies[:, None] & (unlike < min(ENOUGH_ANSWERS, pairs // 2))
         return np.where(few, 3.0 / 1.96 / pairs * largest, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from internals import ZeroControl, if_better_than_linear, switch_kernels, tree_control
+from internals import ZeroControl, if_better_than_linear, share_beyond_trees, switch_kernels, tree_control
 from limes.designs import ExchangeableDesign
 
 DESIGN = ExchangeableDesign.word_deletions(12)
@@ -51,3 +51,14 @@ def test_boosted_trees_of_two_probabilities_are_one_forest():
     fitted = tree_control(DESIGN, rows, np.hstack([p, 1.0 - p]))
     assert len(fitted.forests) == 1
     np.testing.assert_allclose(fitted.predict(rows).sum(axis=1), 1.0, atol=oracle.EXACT)
+
+
+def test_trees_of_many_outputs_leave_what_is_outside_their_directions():
+    rng = np.random.default_rng(1)
+    rows = rng.random((300, 20))
+    # outputs of a column each: no eight of their mixtures have all of it
+    f = (rows > rng.uniform(0.2, 0.8, 20)).astype(float)
+    outside, rest = share_beyond_trees(f), f - tree_control(DESIGN, rows, f).predict(rows)
+    assert outside > 0.1
+    assert (rest.var(axis=0) / f.var(axis=0)).mean() > outside
+    assert share_beyond_trees(f[:, :8]) == 0.0

@@ -243,7 +243,7 @@ def test_curves_of_read_margins_are_walked_to_one_percent(name, options):
         np.testing.assert_array_equal(account.values[..., 0], -account.values[..., 1])
 
 
-@pytest.mark.parametrize("name", ["two classes", "three classes"])
+@pytest.mark.parametrize("name", ["two classes", "three classes", "a softmax of five lines"])
 def test_intervals_behind_a_curve_cover(name):
     model, row = BOOSTED[name], ROWS[0]
     explainer = limes.TabularExplainer(model, X[:5], law="empirical", method="auto")

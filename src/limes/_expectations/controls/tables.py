@@ -577,6 +577,14 @@ def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl: 
     return _Trees(forests, directions, mean)
 
 
+def share_beyond_trees(f: Floats) -> float:
+    """Share of the variance of answers f (n, k) outside the directions that trees boost: they leave it."""
+    centred = f - f.mean(axis=0)
+    sizes, directions = np.linalg.eigh(centred.T @ centred / len(f))
+    outside = np.maximum(sizes, 0.0) * directions**2
+    return share_left(outside[:, :-_MOST_DIRECTIONS].sum(axis=1), f)
+
+
 def _boosted(x: Floats, values: Floats) -> Forest:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
