@@ -395,9 +395,17 @@ class TabularExplainer(Described):
         return other
 
     def with_design(
-        self, *, bins: Any, bandwidth: float | None = None, contributions: str | bool | None = None
+        self,
+        *,
+        bins: Any,
+        bandwidth: float | None = None,
+        contributions: str | bool | None = None,
+        is_trial: bool = False,
     ) -> TabularExplainer:
-        """Return the same model's explainer with other `bins`, `bandwidth` and `contributions`, if given."""
+        """Return the same model's explainer with other `bins`, `bandwidth` and `contributions`, if given.
+
+        For a trial a form that agrees with the model is not compared with it again.
+        """
         present, sampling = (
             self._options.bandwidth if bandwidth is None else bandwidth,
             self._options.sampling,
@@ -406,7 +414,9 @@ class TabularExplainer(Described):
             sampling = replace(sampling, contributions=contributions)
         options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
-        model = TabularModel.fit(self._explained, self._background, options)
+        reading = self._model.bound.reading
+        compared = reading if is_trial and reading.form is not None else None
+        model = TabularModel.fit(self._explained, self._background, options, compared=compared)
         vars(other).pop("reproducible", None)  # computed of this design
         model = model.reproducible() if self._is_reproducible else model
         vars(other).update(_options=options, _model=model, _suggestion=None)

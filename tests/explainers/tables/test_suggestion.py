@@ -149,3 +149,19 @@ def test_bins_may_be_chosen_automatically_also_where_values_are_missing():
     assert limes.TabularExplainer(model, x).suggestion is None
     with pytest.raises(InputError, match="needs a TabularExplainer"):
         limes.suggest_design(model, x)
+
+
+def test_a_form_is_compared_with_its_model_once_and_not_for_every_design(monkeypatch):
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    explainer, asked, predict_proba = limes.TabularExplainer(model, X), [], LogisticRegression.predict_proba
+
+    def counted(self, rows):
+        asked.append(len(rows))
+        return predict_proba(self, rows)
+
+    monkeypatch.setattr(LogisticRegression, "predict_proba", counted)
+    explainer.with_design(bins="decile")
+    assert asked
+    asked.clear()
+    explainer.with_design(bins="decile", is_trial=True)
+    assert not asked

@@ -124,13 +124,19 @@ class TabularModel:
 
     @classmethod
     def fit(
-        cls, model: Any, table: Table, options: TabularOptions, also: Floats | None = None
+        cls,
+        model: Any,
+        table: Table,
+        options: TabularOptions,
+        also: Floats | None = None,
+        compared: Reading | None = None,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
-        ``also`` are further rows at which the two must agree.
+        ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
+        background, under another design, is not compared again.
         """
-        reading = _read(model, options.output, table)
+        reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
         numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
@@ -153,7 +159,7 @@ class TabularModel:
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
         family = _family(table, marginals, units, options)
         law = options.family(family, table.matrix)
-        bound = _Binding(reading, table, family, also, options.sampling).bind(law)
+        bound = _Binding(reading, table, family, also, options.sampling, compared is not None).bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
             family,
@@ -552,6 +558,7 @@ class _Binding:
     family: ProductFamily
     also: Floats | None
     options: SamplingOptions
+    is_compared: bool = False  # whether the reading's form was found to agree with the model
     _answers: dict[str, Floats] = field(default_factory=dict)
 
     @cached_property
@@ -614,7 +621,10 @@ class _Binding:
         return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
 
     def _exact(self, form: Form) -> BoundModel:
-        reading, expectation = self._verified(form, self.reading.output)
+        if self.is_compared:
+            reading, expectation = self.reading, self._moments(form)[0]
+        else:
+            reading, expectation = self._verified(form, self.reading.output)
         fallback = None
         if self.options.method == "auto":
             control = self.options.control if self.options.control in CONTROLS else "auto"

@@ -212,7 +212,7 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
 
     def judge(name: str, bins: Any, bandwidth: float | None = None) -> _Judged:
         # only coefficients are judged
-        candidate = explainer.with_design(bins=bins, bandwidth=bandwidth, contributions=False)
+        candidate = explainer.with_design(bins=bins, bandwidth=bandwidth, contributions=False, is_trial=True)
         return _judge(name, candidate, X, (around, some), draws, spread)
 
     present = explainer.design_options
