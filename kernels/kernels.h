@@ -17,6 +17,7 @@ void add_tree_walks(nanobind::module_& module);
 void add_tree_bounds(nanobind::module_& module);
 void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);
+void add_subsets_to(nanobind::module_& module);
 void add_waves_to(nanobind::module_& module);
 void add_node_products_to(nanobind::module_& module);
 void add_exponentials_to(nanobind::module_& module);

@@ -20,6 +20,7 @@ NB_MODULE(_kernels, module) {
   limes::add_tree_bounds(module);
   limes::add_presence(module);
   limes::add_words(module);
+  limes::add_subsets_to(module);
   limes::add_waves_to(module);
   limes::add_node_products_to(module);
   limes::add_exponentials_to(module);

@@ -289,3 +289,40 @@ def pairwise_shares(gram, r, slots):
         if i != j:
             gain[i, j] = (v[i] ** 2 + v[j] ** 2 - 2 * c[i, j] * v[i] * v[j]) / (1 - c[i, j] ** 2)
     return np.sort(gain, axis=1)[:, -partners:].sum(axis=1) / (2 * partners)
+
+
+def splitmix(state):
+    """Random numbers of 64 bits."""
+    whole = (1 << 64) - 1
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & whole
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & whole
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & whole
+        yield z ^ (z >> 31)
+
+
+def word_effects(value, d, base, sizes, weights, seed):
+    """Sums over random sets, word by word: ``value`` maps z (d,) to (m,), ``weights`` are (5, d + 1)."""
+    numbers, order = splitmix(seed), list(range(d))
+    effects, totals = np.zeros((len(base), d)), np.zeros((len(base), 3))
+    for at, r in enumerate(sizes):
+        few, z = min(r, d - r), np.zeros(d)
+        if at % 2 and sizes[at - 1] == r:
+            z[order[few : 2 * few]] = 1.0
+        else:
+            for i in range(2 * few):
+                place = i + (((next(numbers) >> 32) * (d - i)) >> 32)
+                order[i], order[place] = order[place], order[i]
+            z[order[:few]] = 1.0
+        z = z if few == r else 1.0 - z
+        for j in range(d):
+            with_j, without = z.copy(), z.copy()
+            with_j[j], without[j] = 1.0, 0.0
+            change = value(with_j) - value(without)
+            inside = int(z[j])
+            effects[:, j] += weights[inside, r] * change
+            totals[:, 0] += weights[2 + inside, r] * change
+        away = value(z) - base
+        totals[:, 1] += weights[4, r] * away
+        totals[:, 2] += weights[4, r] * away**2
+    return effects, totals

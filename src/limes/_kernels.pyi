@@ -204,6 +204,24 @@ def add_node(
     /,
 ) -> None: ...
 
+# subsets.cpp
+def add_subsets(
+    c: Floats,
+    a: Floats,
+    b: Floats,
+    base: Floats,
+    member: Ints,
+    member_start: Ints,
+    excess: Floats,
+    excess_start: Ints,
+    kept: Ints,
+    weights: Floats,
+    seed: int,
+    effects: Floats,
+    totals: Floats,
+    /,
+) -> None: ...
+
 # waves.cpp
 def add_waves(
     on_real: Floats,

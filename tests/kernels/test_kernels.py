@@ -554,6 +554,32 @@ def test_long_texts_that_are_computed_twice_add_up():
         np.testing.assert_allclose(loss.sum(), (d - r) * profile[0, r], rtol=1e-9)
 
 
+@pytest.mark.parametrize("d", [3, 8, 21])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_effects_of_words_set_by_set(d, outputs):
+    rng = np.random.default_rng(d)
+    a, c = rng.random(d), 4.0 * rng.normal(size=(outputs, d))
+    a[2], c[:, 2] = 0.0, 0.0  # a word without weight
+    b, base, weights = rng.normal(size=outputs), rng.random(outputs), rng.normal(size=(5, d + 1))
+    words, excess = np.array([0, 1]), np.array([0.0, 0.0, 0.0, 0.7])
+
+    def value(z):
+        norm = z @ a + excess[int(z[0] + 2 * z[1])]
+        margin = b + (c @ z / np.sqrt(norm) if norm > 0 else 0.0)
+        return 1.0 / (1.0 + np.exp(-margin))
+
+    sizes = rng.integers(d + 1, size=40)
+    sizes[:3] = 0, 1, d
+    sizes[21::2] = sizes[20::2]  # pairs of one size
+    effects, totals = np.zeros((outputs, d)), np.zeros((outputs, 3))
+    kernels.add_subsets(
+        c, a, b, base, words, np.array([0, 2]), excess, np.array([0, 4]), sizes, weights, 5, effects, totals
+    )
+    expected, sums = plain.word_effects(value, d, base, sizes.tolist(), weights, 5)
+    close(effects, expected)
+    close(totals, sums)
+
+
 @pytest.mark.parametrize("d", [0, 1, 4, 9])
 def test_products_switch_by_switch(d):
     rng = np.random.default_rng(d)

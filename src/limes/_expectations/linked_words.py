@@ -70,8 +70,7 @@ class WordSums(NamedTuple):
 def word_sums(products: WordProducts, design: ExchangeableDesign) -> WordSums:
     """Mean and coefficients of Re Σ_n W_n product_n."""
     nodes, d = products.on.shape
-    if nodes * d * d > MOST_STEPS:
-        raise InputError(f"{nodes:,} products of {d:,} words take too long to be exact")
+    _check_steps(nodes, d)
     counts = design.counts
     within = np.ascontiguousarray(counts.within[::-1])
     parts = 1 if nodes <= _FEW else _PARTS
@@ -91,6 +90,11 @@ def word_sums(products: WordProducts, design: ExchangeableDesign) -> WordSums:
     total, losses = profile.sum(axis=0), loss.sum(axis=0)
     mean = float(counts.law[::-1] @ total)
     return WordSums(mean, counts.between[::-1] @ total + (losses.mean() - losses), total)
+
+
+def _check_steps(nodes: int, d: int) -> None:
+    if nodes * d * d > MOST_STEPS:
+        raise InputError(f"{nodes:,} products of {d:,} words take too long to be exact")
 
 
 # Numbers of frequencies to try, and the fastest, times the range of m; the slowest
@@ -339,6 +343,8 @@ def _norm_products(
         np.concatenate(phases),
         np.concatenate(weights).astype(np.complex128),
     )
+    # before these take memory
+    _check_steps(square.size, loads.size)
     on = np.exp(1j * np.multiply.outer(phase, loads) - np.multiply.outer(square, a))
     # no r words weigh less than the r lightest
     least = np.concatenate([[0.0], np.cumsum(np.sort(a))])

@@ -31,6 +31,7 @@ from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import RepeatedExpectation, SampledExpectation, repeats_states
+from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     SUBSET_DRAWS,
@@ -184,6 +185,7 @@ class MaskedModel(Reading):
     adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
     link: str | None = None  # what makes probabilities of the network's logits
     exact: _Verified | None = None  # the form's expectation, once it was verified
+    words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     check_calls: int = 0  # what it cost to know the spread
     remark: str = ""  # on what is in no feature
 
@@ -195,7 +197,10 @@ class MaskedModel(Reading):
             expectation, moments = exact_moments(self.form, design)
             check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
         except NotReadableError as reason:
-            return replace(self, form=None, reason=str(reason))
+            if self.by_form is None or not has_word_effects(self.form):
+                return replace(self, form=None, reason=str(reason))
+            sampled = f"{reason} (sampled from the read model)"
+            return replace(self, form=None, words=self.form, reason=sampled)
         except ReadMismatchError as reason:
             return replace(self, form=None, by_form=None, reason=str(reason))
         return replace(self, exact=_Verified(expectation, design, moments))
@@ -209,6 +214,8 @@ class MaskedModel(Reading):
         """
         if self.exact is not None:
             return self.exact
+        if self.words is not None and (options.method, options.control) == ("auto", "auto"):
+            return WordEffects(self.words, options.with_controls({"none": no_control}))
         if options.method == "exact" and self.spread > 0.0:
             raise NotReadableError(
                 f"method='exact' needs a model that answers alike: {repetition_warnings(self.spread)[0]}; or "
@@ -607,7 +614,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         model = self._bind(item)
         if self._options.method != "sampled":
             model = model.verified(design)
-        return names, design, self._repeated(model, design) if model.exact is None else model
+        is_read = model.exact is not None or model.words is not None
+        return names, design, model if is_read else self._repeated(model, design)
 
     def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
         """The model with the spread of its answers; the first one is asked for it."""
