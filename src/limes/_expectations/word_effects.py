@@ -56,7 +56,7 @@ class WordEffects(SampledExpectation):
     """Moments of a form with `has_word_effects`; designs whose weights cancel are sampled as any function."""
 
     def __init__(self, form: Linked, sampling: Sampling) -> None:
-        # the form's single answers, which give effects beside coefficients, cost nothing
+        # answers of the form, which give effects beside coefficients, cost next to nothing
         enough = max(sampling.max_calls, least_calls(form.size))
         super().__init__(form.predict, replace(sampling, max_calls=enough))
         self._form = form

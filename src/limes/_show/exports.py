@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from limes._explanation.wording import CONFIDENCE, estimate, number
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from limes._arrays import Floats, Objects
+    from limes._arrays import Floats, Ints, Objects
     from limes._explanation import Explanation
     from limes._explanation.contributions import Contributions
     from limes._explanation.fit import Effects
@@ -42,29 +43,42 @@ def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
     nw = _frames(backend)
     account = _account(explanation, contributions)
     values = with_outputs(explanation.values, explanation)
-    rows, features, outputs = (axis.ravel().tolist() for axis in np.indices(values.shape))
-    cells = list(zip(rows, features, strict=True))
-    texts = [[None if v is None else str(v) for v in row] for row in explanation.data.tolist()]
+    _, d, k = values.shape
+    lines = np.arange(values.size)
+    rows, features, outputs = lines // (d * k), lines // k % d, lines % k
     ids = explanation.ids
     whole = all(type(label) is int for label in ids)
-    names = ids if whole else [*map(str, ids)]
+    names = ids if whole else [_encodable(str(label)) for label in ids]
+    cells, texts = explanation.data.ravel().tolist(), list[str | None]()
+    if explanation.data.dtype.kind == "f":  # no missing ones, nor other than plain letters
+        texts += map(str, cells)
+    else:
+        texts += (None if cell is None else _encodable(str(cell)) for cell in cells)
 
-    def numbers(array: Floats) -> list[float]:
+    def numbers(array: Floats) -> Floats:
         array = with_outputs(array, explanation)
-        return np.broadcast_to(array if array.ndim == 3 else array[:, None], values.shape).ravel().tolist()
+        whole_rows = array if array.ndim == 3 else array[:, None]
+        return np.ascontiguousarray(np.broadcast_to(whole_rows, values.shape)).reshape(-1)
 
-    def of_account(**names: str) -> dict[str, tuple[Any, list[Any]]]:
+    def of_account(**names: str) -> dict[str, tuple[Any, Any]]:
         if account is None:
             return {}
         return {name: (nw.Float64(), numbers(getattr(account, key))) for name, key in names.items()}
 
-    columns: dict[str, tuple[Any, list[Any]]] = {
+    # few different texts, of which a line has the number
+    conditions, places = _numbered(chain.from_iterable(explanation.conditions))
+    repeated = {
+        "feature": (explanation.feature_names, features),
+        "condition": (conditions, np.repeat(places, k)),
+        "output": (explanation.output_names, outputs),
+    }
+    columns: dict[str, tuple[Any, Any]] = {
         "row": (nw.Int64(), rows),
-        "id": (nw.Int64() if whole else nw.String(), [names[i] for i in rows]),
-        "feature": (nw.String(), [_encodable(explanation.feature_names[j]) for j in features]),
-        "condition": (nw.String(), [_encodable(explanation.conditions[i][j]) for i, j in cells]),
-        "data": (nw.String(), [_encodable(texts[i][j]) for i, j in cells]),
-        "output": (nw.String(), [_encodable(explanation.output_names[k]) for k in outputs]),
+        "id": (nw.Int64() if whole else nw.String(), _each(names, d * k)),
+        "feature": (nw.Int64(), features),
+        "condition": (nw.Int64(), repeated["condition"][1]),
+        "data": (nw.String(), _each(texts, k)),
+        "output": (nw.Int64(), outputs),
         "value": (nw.Float64(), numbers(explanation.values)),
         "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
         **of_account(contribution="values", contribution_error="standard_errors", alone="alone", last="last"),
@@ -73,9 +87,44 @@ def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
         "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
     }
     schema = {name: kind for name, (kind, _) in columns.items()}
-    return nw.from_dict(
-        {name: cells for name, (_, cells) in columns.items()}, schema, backend=backend
-    ).to_native()
+    frame = nw.from_dict({name: cells for name, (_, cells) in columns.items()}, schema, backend=backend)
+    return _with_categories(frame.to_native(), backend, repeated)
+
+
+def _each(values: Sequence[Any], times: int) -> list[Any]:
+    """Every value several times."""
+    return [*values] if times == 1 else [value for value in values for _ in range(times)]
+
+
+def _numbered(texts: Iterable[str]) -> tuple[list[str], Ints]:
+    """The different texts, in the order of their first use, and of each one its number."""
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(text, len(numbers)) for text in texts]
+    return [*numbers], np.array(places, dtype=np.int64)
+
+
+def _with_categories(frame: Any, backend: str, columns: Mapping[str, tuple[Sequence[str], Ints]]) -> Any:
+    """Replace columns by texts and the number of each line's, which a frame stores once each."""
+    for name, (texts, places) in columns.items():
+        # as categories differ from each other, as equal names need not
+        distinct, first = _numbered(_encodable(text) or "" for text in texts)
+        codes = first[places] if len(texts) else places
+        if backend == "pandas":
+            import pandas as pd
+
+            frame[name] = pd.Categorical.from_codes(codes, distinct)
+        elif backend == "polars":
+            import polars as pl
+
+            series = pl.Series(name, distinct, dtype=pl.String).gather(codes).cast(pl.Categorical)
+            frame = frame.with_columns(series)
+        else:
+            import pyarrow as pa
+
+            numbers = pa.array(codes, pa.int32())
+            column = pa.DictionaryArray.from_arrays(numbers, pa.array(distinct, pa.string()))
+            frame = frame.set_column(frame.schema.get_field_index(name), name, column)
+    return frame
 
 
 def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
@@ -113,7 +162,7 @@ def _frames(backend: Any) -> Any:
 
 def _encodable(text: str | None) -> str | None:
     """Replace lone surrogates, which no column of texts can hold, by question marks."""
-    return text and text.encode("utf-8", "replace").decode("utf-8")
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def to_shap(explanation: Explanation) -> Any:
