@@ -26,6 +26,7 @@ PARTS = {
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "at_the_row": ("cases",),
+    "large": ("rounds", "cases"),
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),
     "sparse": (),

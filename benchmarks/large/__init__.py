@@ -1,0 +1,1 @@
+"""Many classes, long texts and long frames: time and memory in new processes, before and now."""
