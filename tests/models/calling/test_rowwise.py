@@ -43,6 +43,7 @@ def test_a_model_of_single_rows_is_asked_in_blocks():
     predictions = RowwisePredictions(asked, X)
     assert np.array_equal(predictions(X), np.tanh(X).sum(axis=1))
     assert predictions.in_blocks
+    assert predictions.calls == 768  # counted with the rows that the model was asked about
     assert set(asked.sizes) == {BLOCK}
     assert_same_in_any_company(predictions, X)
 

@@ -480,7 +480,9 @@ class BoundModel:
         """Rows that the model was asked about once for all explained rows."""
         if not self.asks:
             return 0
-        return CHECK_CALLS + (0 if self._pool is None else self._pool.pool_calls)
+        rowwise = self.predict_reproducibly
+        blocks = rowwise.calls if isinstance(rowwise, RowwisePredictions) else 0
+        return CHECK_CALLS + blocks + (0 if self._pool is None else self._pool.pool_calls)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
         if self._pool is not None:

@@ -311,18 +311,28 @@ class RowwisePredictions:
     predict: Callable[[Floats], Floats]
     background: Floats  # rows that the model can predict
 
-    @cached_property
+    @property
+    def calls(self) -> int:
+        """How many rows the model was asked about so far to find whether blocks agree."""
+        return int(vars(self).get("_tested", (False, 0))[1])
+
+    @property
     def in_blocks(self) -> bool:
+        return self._tested[0]
+
+    @cached_property
+    def _tested(self) -> tuple[bool, int]:
+        """Whether predictions of blocks agree, and how many rows were asked about to know."""
         rows = np.resize(
             self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
             (2 * _BLOCK, self.background.shape[1]),
         )
         rng, first = np.random.default_rng(0), self._blocks(rows)
-        for _ in range(1, _ORDERS):
+        for done in range(1, _ORDERS):
             order = rng.permutation(len(rows))
             if self._blocks(rows[order]).tobytes() != first[order].tobytes():
-                return False
-        return True
+                return False, (done + 1) * len(rows)
+        return True, _ORDERS * len(rows)
 
     def __call__(self, rows: Floats) -> Floats:
         if self.in_blocks:
