@@ -328,10 +328,10 @@ class RowwisePredictions:
             (2 * _BLOCK, self.background.shape[1]),
         )
         rng, first = np.random.default_rng(0), self._blocks(rows)
-        for done in range(1, _ORDERS):
+        for compared in range(1, _ORDERS):
             order = rng.permutation(len(rows))
             if self._blocks(rows[order]).tobytes() != first[order].tobytes():
-                return False, (done + 1) * len(rows)
+                return False, (compared + 1) * len(rows)
         return True, _ORDERS * len(rows)
 
     def __call__(self, rows: Floats) -> Floats:
