@@ -18,8 +18,8 @@ _WORKER = Path(__file__).with_name("worker.py")
 _CASES = {"classes": (100,), "words": (600,), "frame": (30_000,)}
 
 
-def measure(cases: str = "", rounds: int = 3) -> dict:
-    """All cases, or those with ``cases`` in their name; medians of rounds."""
+def measure(cases: str = "", rounds: int = 1) -> dict:
+    """All cases, or those with ``cases`` in their name; medians of rounds, which take minutes each."""
     versions = {"before": _earlier(), "now": _ROOT / "src"}
     results = []
     for case, sizes in _CASES.items():

@@ -20,9 +20,9 @@ def classes(size: int) -> list[tuple[str, Callable[[], Any]]]:
     import limes
 
     rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(6000, 20)), rng.normal(size=(20, size))
-    y = (0.7 * X @ weights + rng.gumbel(size=(6000, size))).argmax(axis=1)
-    explainer = limes.TabularExplainer(LogisticRegression(max_iter=500).fit(X, y), X)
+    X, weights = rng.normal(size=(3000, 20)), rng.normal(size=(20, size))
+    y = (0.7 * X @ weights + rng.gumbel(size=(3000, size))).argmax(axis=1)
+    explainer = limes.TabularExplainer(LogisticRegression(max_iter=60).fit(X, y), X)
     return [("first row", lambda: explainer(X[:1])), ("second row", lambda: explainer(X[1:2]))]
 
 
