@@ -324,6 +324,18 @@ class Fitted:
     def sampled(self) -> SampleStatistics | None:
         return self.moments.sampled
 
+    @property
+    def fidelity(self) -> Floats:
+        """R², NaN where it was not computed, or where few rows of a sample decide it: its error is infinite.
+
+        Of answers that are all alike it is 1.
+        """
+        fidelity = self.surrogate.fidelity
+        if self.sampled is None:
+            return fidelity
+        unknown = np.isinf(self.sampled.fidelity_errors) & (self.sampled.unlike > 0)
+        return np.where(unknown, np.nan, fidelity)
+
     def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
         """Coefficients, and their errors if sampled; no call is counted if the model itself is not asked."""
         surrogate, sampled = self.surrogate, self.sampled
@@ -333,18 +345,19 @@ class Fitted:
             "intercepts": surrogate.intercept,
             "surrogate_predictions": self.at_instance,
             # one that needs Var_w f is left to the explanation's fit
-            "fidelity": None if np.isnan(surrogate.fidelity).any() else surrogate.fidelity,
+            "fidelity": None if np.isnan(surrogate.fidelity).any() else self.fidelity,
             "calls": self.moments.calls if asks else np.zeros_like(self.moments.calls),
             "row_converged": self.converged,
         }
         if sampled is None:
             return fields
+        unknown = np.expand_dims(np.isnan(self.fidelity), 1)
         return {
             **fields,
-            "shares": surrogate.shares,
+            "shares": np.where(unknown, np.nan, surrogate.shares),
             "surrogate_errors": sampled.surrogate_errors,
             "fidelity_errors": None if fields["fidelity"] is None else sampled.fidelity_errors,
-            "share_errors": sampled.share_errors,
+            "share_errors": np.where(unknown, np.nan, sampled.share_errors),
             "controls": tuple(sampled.control.tolist()),
             "shared_calls": self.moments.shared if asks else np.zeros_like(self.moments.shared),
             "effective_rows": sampled.effective,

@@ -68,6 +68,9 @@ _REDUCTION_RISK = 0.1
 _BETWEEN_RISK = 0.01
 # Lower bound of 1 - leverage, the share of an error that is left of a row that decides its own fit
 _MIN_ONE_MINUS_LEVERAGE = 0.01
+# Shape of a tail of squares above which their mean is not known, from fewer effective ones than this; squares
+# that tell a shape at least; equal largest ones that are its end
+_HEAVY, _MANY_SQUARES, _SMALLEST_TAIL, _MOST_TIES = 0.7, 200.0, 8, 4
 # Effective clusters below which no variance reduction is assumed
 _FEW_CLUSTERS = 16.0
 # Differences below this share of the largest answer are rounding
@@ -450,6 +453,7 @@ class AnswerStatistics:
     reach: Floats  # range of the answers, (k,); 0 where all are alike
     probable: Bools  # whether all answers lie between 0 and 1, (k,)
     largest: Floats  # size of the largest answer, (k,)
+    heavy: Bools  # whether the tail of squares is too heavy for their mean to be estimated, (k,)
 
     @classmethod
     def from_rows(cls, f: Floats) -> AnswerStatistics:
@@ -464,6 +468,7 @@ class AnswerStatistics:
             reach=np.maximum(farthest, np.where(differs.any(axis=0), np.ptp(f, axis=0), 0.0)),
             probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
             largest=largest,
+            heavy=np.array([_tail_shape(column) > _HEAVY for column in ((f - f.mean(axis=0)) ** 2).T]),
         )
 
     @property
@@ -506,6 +511,40 @@ class AnswerStatistics:
                 for least, numbers, size in zip(total, np.split(n_rare, 2, axis=1), sizes, strict=True):
                     least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
+
+
+def variance_is_known(number: Floats, heavy: Bools) -> Bools:
+    """Whether a variance is known that rests on an effective ``number`` of squares, (..., k).
+
+    Few squares do not tell whether larger ones were missed; nor do more if their tail is heavy.
+    """
+    return np.asarray(number >= np.where(heavy, _MANY_SQUARES, ENOUGH_CARRIERS))
+
+
+def _tail_shape(values: Floats) -> float:
+    """Shape of the generalized Pareto law that the largest of values (n,) >= 0 follow, about; -inf of few.
+
+    The posterior mean of Zhang & Stephens (2009). Means of values are finite below 1; above about 0.7 those
+    of samples are far too small, mostly, and so are their errors (Vehtari et al. 2024).
+    """
+    count = min(len(values) // 5, int(3 * np.sqrt(len(values))))
+    if count < _SMALLEST_TAIL:
+        return -np.inf
+    tail = np.partition(values, len(values) - count - 1)[-count - 1 :]
+    excess = np.sort(tail - tail.min())[1:]
+    excess = excess[excess > _ROUNDING * tail.max()]
+    # a largest value that repeats is an end of the tail
+    ties = np.count_nonzero(excess >= (1.0 - _ROUNDING) * excess[-1:].sum())
+    if len(excess) < _SMALLEST_TAIL or ties >= _MOST_TIES:
+        return -np.inf
+    n = len(excess)
+    grid = np.arange(1, 31 + int(np.sqrt(n)))
+    rates = (1.0 - np.sqrt(grid.size / (grid - 0.5))) / (3.0 * excess[(n + 2) // 4 - 1]) + 1.0 / excess[-1]
+    shapes = np.log1p(-rates[:, None] * excess).mean(axis=1)
+    likelihood = n * (np.log(-rates / shapes) - shapes - 1.0)
+    weights = np.exp(likelihood - likelihood.max())
+    rate = float(weights @ rates / weights.sum())
+    return float(np.log1p(-rate * excess).mean())
 
 
 def rare_variances(typical: Floats, n_rare: Floats, size: Floats) -> Floats:
@@ -605,6 +644,12 @@ def least_squares(
         fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
         # answers that are all the same show nothing of the fit
         fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
+        square = (f - mean) ** 2
+        number = _effective(square.sum(axis=0), (square**2).sum(axis=0))
+        # where the residuals are 0, R² is 1 whatever the variance is
+        estimable = variance_is_known(number, sample.statistics.heavy) | (variance == 0)
+        estimable |= np.sqrt(mean_square) <= sample.statistics.rounding
+        fidelity = np.where(estimable, fidelity, np.inf)
     else:
         # R² = 1 - E_w rest² / Var_w f is that of the rows which β was fitted to. In their population it is
         # smaller by Σ_j noise_j / Var_w f in expectation, which the errors cover
@@ -630,6 +675,11 @@ def least_squares(
         ),
         answers_differ=support.answers_differ(sample.statistics.n_unlike),
     )
+
+
+def _effective(total: Floats, squares: Floats) -> Floats:
+    """Effective number of terms, given their sum and that of their squares; infinite without any."""
+    return np.divide(total**2, squares, out=np.full_like(total, np.inf), where=squares > 0)
 
 
 class _Moves(NamedTuple):

@@ -50,6 +50,7 @@ from limes._expectations.least_squares import (
     r_squared_errors,
     rare_variances,
     simulated_errors,
+    variance_is_known,
 )
 from limes.designs._product import FeatureTable, ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
@@ -198,6 +199,9 @@ def least_squares_of_pool(
     fidelity, shares = r_squared_errors(*first, live_gamma, variance, simulated[:, 1:], noise)
     # answers that are all the same show nothing of the fit
     blind = (statistics.n_unlike == 0) & np.asarray(support.used.any(axis=1))[:, None]
+    # nor do few answers that decide Var_w f
+    number = _number(variance, sums.squared_variance, empty=np.inf)
+    blind |= (variance > 0) & ~variance_is_known(number, statistics.heavy)
     return LeastSquares(
         mean=fitted[:, 0],
         coef=coef,
@@ -426,6 +430,12 @@ class _ErrorSums:
         sandwich = SandwichVariance(within, effective, between, n_sequences)
         return sandwich.variances(self.sandwich.variance_reduction, unseen)[:, 0]
 
+    @property
+    def squared_variance(self) -> Floats:
+        """Squares of what rows add to Var_w f, (n, k)."""
+        of_fit = 0.0 if self.normal.is_separate else self.totals["explained"] + 2.0 * self.totals["mixed"]
+        return np.asarray(of_fit + self.totals["scattered"])
+
     def share_variances(
         self, coef: Floats, gamma: Floats, explained: Floats, variance: Floats
     ) -> tuple[Floats, Floats]:
@@ -440,8 +450,7 @@ class _ErrorSums:
         sums = self.columns["moved_grown"]
         moved_grown = 2.0 * coef * (_inside(sums) - alpha * sums[:, :1])
         moved_squared = (2.0 * gamma) ** 2 * self.sandwich.within[:, 1:]
-        of_fit = 0.0 if self.normal.is_separate else totals["explained"] + 2.0 * totals["mixed"]
-        grown_squared = (of_fit + totals["scattered"])[:, None]
+        grown_squared = self.squared_variance[:, None]
         share, fidelity = coef * gamma / total[:, None], explained / total
         shares = moved_squared - 2.0 * share * moved_grown + share**2 * grown_squared
         rest = np.ones_like(fidelity) if self.normal.is_separate else 1.0 - fidelity

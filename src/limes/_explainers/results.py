@@ -534,8 +534,9 @@ class _SampledRow:
 
     def _rare(self) -> Iterator[RowWarning]:
         sample, i = self._sample, self.row
-        numbers = zip(sample.unlike[i].ravel(), sample.carriers[i].ravel(), strict=True)
-        few = [_few(int(unlike), float(carriers), self._answers, self.kind) for unlike, carriers in numbers]
+        each = (np.ravel(numbers[i]) for numbers in (sample.unlike, sample.carriers, sample.fidelity_errors))
+        numbers = zip(*each, strict=True)
+        few = [_few(float(a), float(b), float(c), self._answers, self.kind) for a, b, c in numbers]
         yield from by_output(few, self.outputs, "errors")
 
     def _unseen(self) -> Iterator[RowWarning]:
@@ -571,7 +572,7 @@ class _SampledRow:
         yield from by_output(sentences, self.outputs, "order")
 
 
-def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
+def _few(unlike: float, carriers: float, fidelity_error: float, calls: int, kind: SampleKind) -> str:
     if unlike == 0:
         return (
             f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
@@ -579,10 +580,16 @@ def _few(unlike: int, carriers: float, calls: int, kind: SampleKind) -> str:
         )
     if unlike < ENOUGH_ANSWERS:
         return (
-            f"the model answered the same in all but {unlike} of {calls:,} {kind.rows}: {RARE}; {kind.more}"
+            f"the model answered the same in all but {unlike:.0f} of {calls:,} {kind.rows}: {RARE}; "
+            f"{kind.more}"
         )
     if carriers < ENOUGH_CARRIERS:
         return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; {kind.more}"
+    if np.isinf(fidelity_error):
+        return (
+            f"few of {calls:,} rows decide how much the model varies: R² and shares cannot be estimated; "
+            f"{kind.more}"
+        )
     return ""
 
 

@@ -90,7 +90,7 @@ class Explanation(Page):
     surrogate_errors : (n,) or (n, k), or None
         Standard errors of the surrogate's predictions; None where exact.
     fidelity_errors : (n,) or (n, k)
-        Standard errors of the fidelity; 0 where exact.
+        Standard errors of the fidelity; 0 where exact, inf where few answers decide it, which is NaN then.
     controls : n texts, or None
         The control variate of each row; "" where a row is exact among sampled ones, None where all are.
     provenance : mapping
