@@ -61,7 +61,7 @@ NAMES = {
     "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
     "limes._expectations.word_effects": "WordEffects has_word_effects",
     "limes._expectations.walks": "Others Walks",
-    "limes._expectations.weighted_rows": "JointEffects WeightedRows largest_pairs pair_estimate",
+    "limes._expectations.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.image": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.masked": "_LINKS",
     "limes._explainers.options": "METHODS",

@@ -268,6 +268,10 @@ class ProductExpectation(ABC):
         """Whether all rows of the family are computed from tables of its cells, made once."""
         return family is not None and family.by_cell
 
+    def holds(self, laws: int) -> bool:  # noqa: ARG002 - without tables none is too large
+        """Whether tables of this number of laws, of all columns together, are small enough."""
+        return True
+
     # laws of columns that keep a row's value, nodes t times columns, that are tabulated together
     laws_at_once = 1 << 12
 
@@ -311,6 +315,9 @@ class CombinedExpectation(ProductExpectation):
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         return all(part.shares_tables(family) for part in self.parts)
+
+    def holds(self, laws: int) -> bool:
+        return all(part.holds(laws) for part in self.parts)
 
     def account_seconds(self, family: ProductFamily) -> float:
         return sum(float(part.account_seconds(family)) for part in self.parts)

@@ -34,7 +34,7 @@ from limes._expectations.tabulated import (
 )
 from limes.designs._column import RangedColumn
 from limes.designs._marginals import Atoms
-from limes.designs._product import KeptRows, ProductFamily
+from limes.designs._product import KeptRows
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Softmax
 from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum
@@ -59,12 +59,8 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     _form: Softmax
     _seconds_of_20 = 0.4
 
-    def shares_tables(self, family: ProductFamily | None) -> bool:
-        """Whether cells decide the designs, and are few."""
-        if family is None or not family.by_cell:
-            return False
-        cells = sum(law.cells.count for law in family.marginals)
-        return 2 * cells * CLASSES * _USUAL_NODES <= _LARGEST
+    def holds(self, laws: int) -> bool:
+        return 2 * laws * CLASSES * _USUAL_NODES <= _LARGEST
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> _Classes:
         return _Classes(self._form, columns)

@@ -52,7 +52,7 @@ from limes._functions import Function, Identity, Polynomial
 from limes.designs._column import IndicatorColumn, KeptColumn, RangedColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
-from limes.designs._product import KeptRows, ProductFamily
+from limes.designs._product import KeptRows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier
@@ -80,13 +80,8 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         if not self.needs_densities and not form.margins.interactions:
             self._seconds_of_20 = 0.0005 * len(form.margins.terms.intercept)
 
-    def shares_tables(self, family: ProductFamily | None) -> bool:
-        """Whether cells decide the designs, and are few."""
-        if family is None or not family.by_cell:
-            return False
-        cells = sum(law.cells.count for law in family.marginals)
-        margins = self._form.margins.terms.intercept.size
-        return 2 * cells * margins * _USUAL_NODES <= _LARGEST
+    def holds(self, laws: int) -> bool:
+        return 2 * laws * self._form.margins.terms.intercept.size * _USUAL_NODES <= _LARGEST
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> _Network | Halves:
         halves = Halves.of(self._form, columns) if self.needs_densities else None

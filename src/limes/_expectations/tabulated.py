@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
-from limes.designs._product import KeptRows, ProductFamily, Rows
+from limes.designs._product import CellRows, KeptRows, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
@@ -398,6 +398,7 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
     def __init__(self, form: Form) -> None:
         self._form = form
         self._tables: LRUCache[ProductFamily, Store] = LRUCache(_CACHED)
+        self._cells: LRUCache[tuple[Any, ...], Store] = LRUCache(_CACHED)
 
     # about the seconds of a row of 20 columns, from tables that rows share; None without such tables
     _seconds_of_20: float | None = None
@@ -414,6 +415,12 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         if shared is None:
             return float(0.02 * columns**3.5)
         return shared * columns**2 + (0.0 if self.shares_tables(family) else 0.05 * columns)
+
+    def shares_tables(self, family: ProductFamily | None) -> bool:
+        """Whether cells decide the designs, and are few."""
+        return (
+            family is not None and family.by_cell and self.holds(sum(m.cells.count for m in family.marginals))
+        )
 
     @abstractmethod
     def _tabulate(self, columns: Sequence[RangedColumn]) -> Store:
@@ -432,7 +439,13 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
             return self._moments(self._shared(family), rows.cells, rows.features.inner.variance)
         if isinstance(rows, KeptRows):
             return self._at_kept(rows)
+        if isinstance(rows, CellRows):
+            return self._moments(self._of_cells(rows), rows.index, rows.features.inner.variance)
         return self._apart(rows)
+
+    def _of_cells(self, rows: CellRows) -> Store:
+        """Tables of columns with any cell as the feature, which the rows of a family share."""
+        return self._cells.get(rows.alone, lambda: self._tabulate(rows.alone))
 
     def _at_kept(self, rows: KeptRows) -> Moments:
         """Moments at rows whose values may be kept: by tables of the laws, else of all columns anew."""

@@ -5,9 +5,10 @@ Columns of a table are independent under w, so that
     f = Σ_j f_j(x_j):             Var_w f = Σ_j Var_w f_j
     f = c + Σ_i a_i ∏_j g_ij(x_j):   E_w (f - c)² = Σ_il a_i a_l ∏_j E_w[g_ij g_lj]    for few terms i
     f = a single tree:            E_w (f - c)² = Σ_leaves (value - c)² P_w(leaf)
+    f = a few trees:              the same for pairs of leaves, which may exclude each other or not
     f = link(S):                  the square of a link is a link, too (``models/forms/_links.py``)
 
-The first three need integrals of products of one-dimensional functions only (`Products`). For links
+The first four need integrals of products of one-dimensional functions only (`Products`). For links
 
     Var link(S) = E link²(S) - (E link(S))²,    Var Σ_h v_h cos S_h by cosines of sums and differences.
 
@@ -24,7 +25,8 @@ m_ij = Σ_b q_jb V_ij(b) and its deviation D_ij(b) = V_ij(b) - m_ij, a sum of pr
                   = E_w[f | b, c] - E_w[f | b] - E_w[f | c] + E_w f,
 
 and a sum Σ_j f_j(x_j) has the deviations of f_j themselves, and no pair effects. A forest's effects are
-computed by one compiled pass over its nodes, for many rows at once (``forest.py``).
+computed by one compiled pass over its nodes, for many rows at once (``forest.py``), those of links and
+networks by their expectations (`LawCells`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,14 +43,14 @@ from limes._arrays import Floats, Ints
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import ExactMoments, explain_rows
+from limes._expectations.moments import REFUSED, ExactMoments, ProductExpectation, explain_rows
 from limes._expectations.summed import SummedExpectation
 from limes._expectations.weighted_rows import centred
-from limes._functions import Density, Filled, Function, Identity, Interval, Stacked, Step
+from limes._functions import Density, Filled, Function, Identity, Interval, Members, Stacked, Step, texture
 from limes.designs._column import ColumnOfLaws
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.designs._product import CellRows, ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Combination, Form, Reduced, Reducible, Sum, SumOfProducts, outputs_of
 from limes.models.forms._linked import Linked, Ridges
@@ -57,6 +60,8 @@ from limes.models.forms._trees import Forest
 
 # Terms of a sum of products, of which all pairs are integrated
 _MOST_TERMS = 96
+# Pairs of a forest's leaves times columns: some 5 ms a row
+_MOST_PAIRS = 2_000_000
 # A variance below this share of a mean square has lost digits: of trees, and of links, whose moments are
 # known to 1e-13
 _TREE_CANCELS, _LINK_CANCELS = 1e-6, 2e-4
@@ -64,6 +69,9 @@ _TREE_CANCELS, _LINK_CANCELS = 1e-6, 2e-4
 _SMALLEST, _SMALLEST_OF_WORDS = 1e-280, 1e-12
 # Largest number of cosines whose pairs are used
 _MOST_COSINES = 128
+# Laws with each cell as the feature of which tables are made for all rows, such designs that are computed
+# together, and cells of all columns beyond which there are too many
+_MOST_LAWS, _DESIGNS, _MOST_CELLS = 8192, 4096, 2000
 # Terms x cells of all columns that are tabulated: 80 MB of float64
 _MOST_NUMBERS = 10_000_000
 
@@ -75,10 +83,10 @@ Terms: TypeAlias = list[tuple[float, Sum | SumOfProducts]]
 
 def exact_variance(
     form: Form, unit: Floats
-) -> SumVariance | ProductsVariance | TreeVariance | LinkVariance | None:
+) -> SumVariance | ProductsVariance | TreeVariance | ForestVariance | LinkVariance | None:
     """Choose the closed form of Var_w (f / unit), for units (k,); None where it is not cheap."""
     if isinstance(form, Forest):
-        return TreeVariance(form, unit) if len(form.roots) == 1 else None
+        return TreeVariance(form, unit) if len(form.roots) == 1 else ForestVariance.of(form, unit)
     if isinstance(form, Linked | Ridges):
         return link_variance(form, unit)
     if not isinstance(form, Reducible):
@@ -250,6 +258,65 @@ class TreeVariance:
         return ForestExpectation(replace(self._form, value=value, intercept=np.zeros(value.shape[1])))
 
 
+class ForestVariance:
+    """Σ_lm a_l a_m P_w(leaf l and leaf m) of a few trees, with the values a of each tree less its mean.
+
+    A box of two leaves is a product over columns of the probability that x_j lies in both intervals: a sum
+    over the regions between the column's thresholds, of which equal intervals are computed once.
+    """
+
+    def __init__(self, form: Forest, unit: Floats) -> None:
+        self._values = form.value[form.feature < 0].reshape(-1, unit.size) / unit
+        tree = np.zeros(form.feature.size, dtype=np.int64)
+        tree[form.roots] = np.arange(len(form.roots))
+        for node in np.flatnonzero(form.feature >= 0).tolist():
+            # children come after their parent
+            tree[[form.left[node], form.right[node]]] = tree[node]
+        self._tree = tree[form.feature < 0]
+        reached = form.reduce().functions
+        self._columns = [
+            (j, *_regions(function)) for j, function in enumerate(reached) if function is not None
+        ]
+        self._cells = CellTables()
+
+    @classmethod
+    def of(cls, form: Forest, unit: Floats) -> ForestVariance | None:
+        """The closed form of a forest; None of one whose pairs of leaves take too long."""
+        leaves, columns = np.count_nonzero(form.feature < 0), np.unique(form.feature[form.feature >= 0]).size
+        return cls(form, unit) if leaves**2 * columns <= _MOST_PAIRS else None
+
+    def variance(self, design: ProductDesign) -> Floats:
+        pairs = np.ones((len(self._tree),) * 2)
+        for j, region, inside, which in self._columns:
+            law, q = design.coordinates[j].marginal, design.coordinates[j].probability
+            mass = self._cells.get(j, law, region) @ q
+            both = (inside * mass) @ inside.T
+            pairs *= both.take(which, axis=1).take(which, axis=0)
+        reached = np.diag(pairs)[:, None]
+        total = [np.bincount(self._tree, column) for column in (reached * self._values).T]
+        away = self._values - np.stack(total, axis=1)[self._tree]
+        return np.asarray(np.maximum((away * (pairs @ away)).sum(axis=0), 0.0))
+
+
+def _regions(function: Function) -> tuple[Function, Floats, Ints]:
+    """Indicators of the regions (R,) in which functions (m,) of 0 and 1 are constant, and their values there.
+
+    Of functions that are equal there is one row, (u, R); the last array (m,) is each function's row.
+    """
+    if isinstance(function, Members):
+        one = np.eye(function.allowed.shape[1] + 2, dtype=np.bool_)
+        region: Function = Members(one[:, :-2], one[:, -1], one[:, -2], function.group)
+        values = function.table
+    else:
+        breaks = texture(function).breaks
+        missing = np.arange(breaks.size + 2) == breaks.size + 1
+        lower, upper = np.r_[-np.inf, breaks, np.inf], np.r_[breaks, np.inf, -np.inf]
+        region = Interval(lower, upper, missing)
+        values = function(np.where(missing, np.nan, upper)) > 0.0
+    inside, which = np.unique(values, axis=0, return_inverse=True)
+    return region, inside.astype(np.float64), which.reshape(-1)
+
+
 class LinkVariance:
     """Var_w (f / unit) of a link, (k,), as a difference of moments; nan where it has no digits."""
 
@@ -364,7 +431,13 @@ def exact_cells(form: Form, expectation: object, family: ProductFamily) -> CellE
     terms = _feasible_terms(form, family)
     if isinstance(expectation, ForestExpectation) and expectation.shares_tables(family):
         return ForestCells(expectation, family, terms)
-    return None if terms is None else TermCells(terms)
+    if terms is not None:
+        return TermCells(terms)
+    if sum(law.cells.count for law in family.marginals) > _MOST_CELLS:
+        return None
+    if not isinstance(expectation, ProductExpectation):
+        return None
+    return LawCells(expectation, family, prod(outputs_of(form)))
 
 
 def _feasible_terms(form: Form, family: ProductFamily) -> Terms | None:
@@ -391,6 +464,8 @@ def _parts(form: Form, weight: float) -> Iterator[tuple[float, Form]]:
 
 class TermCells:
     """Effects of a weighted sum of sums and sums of products, for k outputs."""
+
+    is_quick = True
 
     def __init__(self, terms: Terms) -> None:
         self._terms, self._outputs = terms, terms[0][1].intercept.size
@@ -456,6 +531,7 @@ class ForestCells:
     """Effects of a forest under weights that count cells."""
 
     interacts = True  # a tree may split on several columns
+    is_quick = True
 
     def __init__(self, expectation: ForestExpectation, family: ProductFamily, terms: Terms | None) -> None:
         self._expectation, self._family = expectation, family
@@ -499,7 +575,80 @@ class ForestCells:
         return None if self._terms is None else self._terms.pairs(design, columns)
 
 
-CellEffects: TypeAlias = TermCells | ForestCells
+class LawCells:
+    """Effects of a form that has no faster way: by its expectation, with each cell as the feature once.
+
+    E_w[f | cell b] - E_w f = Γ_b / P_w(b) for the feature 1[x_j in cell b], of all columns j at once. Effects
+    of a pair are the differences that another column makes to a column's effects by keeping to a cell.
+    """
+
+    interacts, is_quick = True, False
+
+    def __init__(self, expectation: ProductExpectation, family: ProductFamily, outputs: int) -> None:
+        self._expectation, self._family, self._outputs = expectation, family, outputs
+        # rows of one background may have tables of all their laws
+        laws = sum(law.cells.count * (law.cells.count + 1) for law in family.marginals)
+        self._shares = expectation.shares_tables(family) and laws <= _MOST_LAWS and expectation.holds(laws)
+
+    @cached_property
+    def _shared(self) -> CellRows:
+        return CellRows.of(self._family.columns, self._family)
+
+    def effects(self, cells: Ints, design_at: DesignAt, masses: Floats, counts: Ints) -> Floats:
+        """The same as of `TermCells`; NaN at rows that the expectation refuses."""
+        values = np.zeros((*masses.shape, self._outputs))
+        if self._shares:
+            step = max(1, _DESIGNS // masses.shape[2])
+            for start in range(0, len(cells), step):
+                some = slice(start, start + step)
+                self._fill(values[some], self._shared, cells[some])
+        else:
+            for i, into in enumerate(values):
+                design = design_at(i)
+                first = np.zeros((1, design.size), dtype=np.int64)
+                self._fill(into[None], CellRows.of(design.coordinates), first)
+        return _centred(values, masses, counts)
+
+    def _fill(self, values: Floats, rows: CellRows, laws: Ints) -> None:
+        try:
+            effects = self._in_cells(rows, laws)
+        except REFUSED:
+            if len(laws) == 1:
+                values[:] = np.nan
+                return
+            # one refused row refuses its block: try its halves
+            half = len(laws) // 2
+            for some in (slice(half), slice(half, None)):
+                self._fill(values[some], rows, laws[some])
+        else:
+            values[:, :, : effects.shape[2]] = effects
+
+    def _in_cells(self, rows: CellRows, laws: Ints) -> Floats:
+        """E_w[f | cell] - E_w f under laws (n, d), (n, d, B, k)."""
+        each = rows.at(laws)
+        gamma = self._expectation.at(each).gamma
+        inclusion = each.features.inner.inclusion
+        values = gamma.reshape(*inclusion.shape, -1) / inclusion[..., None]
+        return np.asarray(values.reshape(len(laws), -1, *values.shape[1:]).swapaxes(1, 2))
+
+    def pairs(self, design: ProductDesign, columns: Sequence[tuple[int, int]]) -> list[Floats] | None:
+        """Effects of pairs of cells of these columns, (p_j, p_k, k) each; None where they are refused."""
+        rows, laws = CellRows.of(design.coordinates), np.zeros(design.size, dtype=np.int64)
+        if self._shares and design.cells is not None:
+            rows, laws = self._shared, design.cells
+        counts, masses = rows.counts, [column.probability for column in design.coordinates]
+        try:
+            alone, beside = self._in_cells(rows, laws[None])[0], {}
+            for j in sorted({j for j, _ in columns}):
+                inside = np.repeat(laws[None], counts[j], axis=0)
+                inside[:, j] = -1 - np.arange(counts[j])
+                beside[j] = self._in_cells(rows, inside) - alone
+        except REFUSED:
+            return None
+        return [centred(beside[j][:, k, : counts[k]], masses[j], masses[k]) for j, k in columns]
+
+
+CellEffects: TypeAlias = TermCells | ForestCells | LawCells
 
 
 def cell_masses(family: ProductFamily, cells: Ints, design_at: DesignAt) -> tuple[Floats, Ints]:

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,12 +43,22 @@ from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import ROUNDING, Bools, Floats, Ints, is_constant, padded, streams
-from limes._expectations.least_squares import mean_ratio_error
+from limes._expectations.least_squares import (
+    AnswerStatistics,
+    Clusters,
+    SandwichVariance,
+    between_sequences,
+    mean_ratio_error,
+    rare_variances,
+    variance_is_known,
+)
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import InputError
 
+# Scrambled sequences of rows, which are independent
+SEQUENCES = 8
 # Rows of a pool, those of its first that are used alone where enough of them count, and the effective number
 # that is enough
 POOL_ROWS, _FIRST_ROWS, _ENOUGH = 4096, 2048, 1024.0
@@ -75,17 +85,37 @@ class WeightedRows:
     # (m,) number of the group of rows that depend on each other; None if every row is a group
     groups: Ints | None = None
     cells: Ints | None = None  # of the columns, (d, m); None for words and superpixels
+    # (m,) number of the scrambled sequence of each row, which are independent; None of a single one
+    sequences: Ints | None = None
 
     @classmethod
-    def drawn(cls, h: Floats, f: Floats, cells: Ints) -> WeightedRows:
-        """Rows that were drawn from w, with features h (m, d), answers (m, k) and cells (d, m)."""
-        return cls(np.ascontiguousarray(h.T), f, np.full(len(h), 1.0 / len(h)), cells=cells)
+    def drawn(
+        cls, h: Floats, f: Floats, cells: Ints, weights: Floats | None = None, sequences: Ints | None = None
+    ) -> WeightedRows:
+        """Rows that were drawn from w, with features h (m, d), answers (m, k) and cells (d, m).
+
+        Those of another law have ``weights`` (m,).
+        """
+        weights = np.ones(len(h)) if weights is None else weights
+        h = np.ascontiguousarray(h.T)
+        return cls(h, f, weights / weights.sum(), cells=cells, sequences=sequences)
 
     @classmethod
-    def around(cls, same: Bools, weights: Floats, f: Floats, cells: NDArray[Any]) -> WeightedRows:
-        """Rows in cells (m, d), which are the ``same`` as those of one row or not, (m, d)."""
-        h = np.ascontiguousarray(same.T, dtype=np.float64)
-        return cls(h, f, weights / weights.sum(), cells=cells.T.astype(np.int64))
+    def around(
+        cls, same: Bools, weights: Floats, f: Floats, cells: NDArray[Any], sequences: int
+    ) -> WeightedRows:
+        """Rows in cells (m, d), which are the ``same`` as those of one row or not, (m, d).
+
+        They are those of a number of ``sequences`` of one length, side by side.
+        """
+        h, each = np.ascontiguousarray(same.T, dtype=np.float64), len(f) // sequences
+        of_sequence = np.repeat(np.arange(sequences), each)
+        cells = cells.T.astype(np.int64)
+        return cls(h, f, weights / weights.sum(), cells=cells, sequences=of_sequence)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        return Clusters(np.arange(len(self.f)) if self.groups is None else self.groups, self.sequences)
 
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
         """Weighted means of values (m, k), and their standard errors, (k,) each."""
@@ -94,12 +124,29 @@ class WeightedRows:
         influence *= self.weights[:, None]
         return mean, self.error(influence)
 
+    def few_decide(self, squares: Floats, heavy: Bools | bool = False) -> Bools:
+        """Whether few rows decide the means of squares (m, k), whose tails are ``heavy`` or not, (k,)."""
+        parts = self.weights[:, None] * squares
+        total, fourth = parts.sum(axis=0), (parts**2).sum(axis=0)
+        number = np.divide(total**2, fourth, out=np.full_like(total, np.inf), where=fourth > 0)
+        return np.asarray(~variance_is_known(number, np.asarray(heavy)))
+
     def error(self, influence: Floats) -> Floats:
         """Standard errors (k,) of sums of influences (m, k), independent from group to group."""
+        if self.sequences is not None:
+            return np.asarray(self.errors(np.ones((1, len(influence))), influence)[0][0])
         if self.groups is None:
             return np.asarray(np.sqrt(np.einsum("mk,mk->k", influence, influence)))
         sums = np.stack([np.bincount(self.groups, column) for column in influence.T], axis=1)
         return np.asarray(np.sqrt((sums**2).sum(axis=0)))
+
+    def errors(
+        self, influence: Floats, residuals: Floats, unseen: Unseen | None = None
+    ) -> tuple[Floats, SandwichVariance]:
+        """Standard errors (s, k) of sums of influences (s, m) times residuals (m, k), as of coefficients."""
+        sandwich = SandwichVariance.from_rows(influence, residuals, self.clusters)
+        least = np.zeros(sandwich.within.shape) if unseen is None else unseen.variances(influence, residuals)
+        return np.sqrt(sandwich.variances(sandwich.variance_reduction, least)), sandwich
 
     def miss(self, gamma: Floats, inclusion: Floats) -> Bools:
         """For which outputs, (k,), the rows cannot be what the exact Γ (d, k) was made of."""
@@ -117,6 +164,25 @@ class WeightedRows:
         return np.asarray(self.f - (mean - inclusion @ coef) - self.h.T @ coef)
 
 
+class Unseen(NamedTuple):
+    """What bounds answers that a sample may have missed: the rule of three (``least_squares.py``)."""
+
+    statistics: AnswerStatistics  # of the answers
+    prediction: Floats  # at the row, (k,)
+    unit: Floats  # of residuals, (k,)
+
+    def variances(self, influence: Floats, residuals: Floats) -> Floats:
+        """The least variances (s, k) of sums of influences (s, m) times residuals (m, k)."""
+        least = self.statistics.least_variances(influence, residuals * self.unit, self.prediction)
+        return np.asarray(least / self.unit**2)
+
+    @property
+    def reach(self) -> Floats:
+        """The range of answers, (k,); infinite where all are alike."""
+        reach = self.statistics.reach_around(self.prediction)
+        return np.asarray(np.where(reach > 0, reach, np.inf) / self.unit)
+
+
 class FormPool:
     """Rows of a background's law without weights, and a form's answers, for all designs that count cells.
 
@@ -128,10 +194,16 @@ class FormPool:
         # without weights all designs are the same law, whatever the row
         row = [law.quantile(np.zeros(1, dtype=np.int64), np.full(1, 0.5))[0] for law in family.marginals]
         design = replace(family, weights=BinWeights(np.inf)).at(np.array(row))
-        x, _, _ = design.sampler(streams(seed, _POOL_KEY, 1)).draw(POOL_ROWS)
+        sampler = design.sampler(streams(seed, _POOL_KEY, SEQUENCES))
+        parts, each = POOL_ROWS // _FIRST_ROWS, _FIRST_ROWS // SEQUENCES
+        x = np.concatenate([sampler.draw(each)[0] for _ in range(parts)])
         self._cells = np.ascontiguousarray(family.cells(x), dtype=np.uint32)
         self._f = predict(x)
-        self._answers = np.ascontiguousarray(self._f.T)
+        self._sequence = np.tile(np.repeat(np.arange(SEQUENCES), each), parts)
+        # the rows of each sequence of each part, (parts, sequences, rows, d) and (parts, sequences, k, rows)
+        shape = parts, SEQUENCES, each, -1
+        self._cells_of = self._cells.reshape(shape)
+        self._answers_of = np.ascontiguousarray(self._f.reshape(shape).swapaxes(2, 3))
         self._width = padded(max(marginal.cells.count for marginal in family.marginals))
         with np.errstate(over="ignore"):
             self._ratio = float(np.exp(-0.5 / np.float64(family.weights.bandwidth) ** 2))
@@ -142,7 +214,8 @@ class FormPool:
         weights = self._ratio ** np.count_nonzero(~same, axis=1)
         if not _enough(weights.sum(), weights @ weights):
             return None
-        return WeightedRows.around(same, weights, self._f, self._cells)
+        rows = WeightedRows.around(same, weights, self._f, self._cells, 1)
+        return replace(rows, sequences=self._sequence)
 
     def squares(self, cells: Ints, curves: Floats, bases: Floats) -> tuple[Floats, Floats, Bools]:
         """Mean squares of f - base - Σ_j curve_j(cell of x_j) around rows with cells (n, d).
@@ -158,27 +231,39 @@ class FormPool:
 
     def _squares(self, cells: Ints, curves: Floats, bases: Floats, size: int) -> tuple[Floats, Floats, Bools]:
         n, d, widest, k = curves.shape
-        weights, squares = np.zeros((n, 2)), np.zeros((n, k, 3))
+        parts = size // _FIRST_ROWS
+        weights = np.zeros((parts, SEQUENCES, n, 2))
+        squares = np.zeros((parts, SEQUENCES, n, k, 3))
         factors = np.full((n, d, self._width), self._ratio)
         np.put_along_axis(factors, cells[:, :, None], 1.0, axis=2)
         tables = np.zeros((n, d, k, self._width))
         tables[..., :widest] = curves.swapaxes(2, 3)
-        answers = np.ascontiguousarray(self._answers[:, :size])
-        add = partial(_kernels.squares_of_pool, self._cells[:size], answers)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
-            add(factors[rows], tables[rows], bases[rows], weights[rows], squares[rows], "")
+            for part in np.ndindex(parts, SEQUENCES):
+                into = weights[part][rows], squares[part][rows]
+                add = partial(_kernels.squares_of_pool, self._cells_of[part], self._answers_of[part])
+                add(factors[rows], tables[rows], bases[rows], *into, "")
 
         in_threads(block, range(0, n, _BLOCK))
-        total, square = weights.T
+        weights, squares = weights.sum(axis=0), squares.sum(axis=0)
+        total, square = weights.sum(axis=0).T
         enough = _enough(total, square)
         total, square = (np.where(enough, numbers, 1.0)[:, None] for numbers in (total, square))
-        first, second, fourth = np.moveaxis(squares, 2, 0)
+        first, second, fourth = np.moveaxis(squares.sum(axis=0), 2, 0)
         mean = first / total
         # Σ w² (r² - mean)²
         spread = np.maximum(fourth - 2.0 * mean * second + mean**2 * square, 0.0)
-        return mean, np.sqrt(spread) / total, enough
+        of_sequences = squares[..., 0] - mean * weights[..., :1]
+        sandwich = SandwichVariance(
+            spread[:, None],
+            np.full((n, 1, k), np.inf),
+            between_sequences(of_sequences, axis=0)[:, None],
+            SEQUENCES,
+        )
+        variance = sandwich.seen(sandwich.variance_reduction)[:, 0]
+        return mean, np.sqrt(variance) / total, enough
 
 
 def _enough(total: Floats, squares: Floats) -> Any:
@@ -192,6 +277,7 @@ class OneHotFit:
 
     rows: WeightedRows
     masses: list[Floats]
+    unseen: Unseen | None = None  # of a model that was sampled
 
     @cached_property
     def _cells(self) -> Ints:
@@ -224,8 +310,7 @@ class OneHotFit:
         return basis
 
     @cached_property
-    def _fit(self) -> tuple[Floats, Floats, Floats]:
-        """Coefficients (q, k), the influence of each row on them (q, m), and the residuals (m, k)."""
+    def _fit(self) -> _Fit:
         count, rows = 1 + sum(free.size for free in self._free), len(self.rows.f)
         if count >= rows:
             raise InputError(
@@ -239,57 +324,106 @@ class OneHotFit:
             )
         x = np.column_stack([np.ones(len(self.rows.f)), *(functions for functions, _ in self._basis)])
         weighted = x * self.rows.weights[:, None]
-        influence = np.linalg.solve(weighted.T @ x, weighted.T)
-        coef = influence @ self.rows.f
-        return np.asarray(coef[1:]), np.asarray(influence[1:]), np.asarray(self.rows.f - x @ coef)
+        influence = np.asarray(np.linalg.solve(weighted.T @ x, weighted.T), dtype=np.float64)
+        coef = np.asarray(influence @ self.rows.f, dtype=np.float64)
+        residuals = np.asarray(self.rows.f - x @ coef, dtype=np.float64)
+        errors = self.rows.clusters.bias_reduced(residuals, x, influence)
+        # of each column
+        parts = [slice(1 + first, 1 + last) for first, last in pairwise(_starts(self._free))]
+        return _Fit([coef[part] for part in parts], [influence[part] for part in parts], residuals, errors)
 
     @property
     def residuals(self) -> Floats:
-        return self._fit[2]
+        return self._fit.residuals
+
+    @cached_property
+    def _moved(self) -> tuple[Floats, SandwichVariance]:
+        """Standard errors of the effects of all cells, (cells, k), and their variances."""
+        pairs = zip(self._basis, self._fit.influence, strict=True)
+        moved = np.concatenate([values @ influence for (_, values), influence in pairs])
+        return self.rows.errors(moved, self._fit.errors, self.unseen)
 
     def effects(self) -> tuple[list[Floats], list[Floats]]:
         """Effects of each column's cells (p_j, k) and their errors; NaN and inf in cells with few rows."""
-        coef, influence, residuals = self._fit
-        effects, errors, first = [], [], 0
-        for (_, values), visible in zip(self._basis, self._visible, strict=True):
-            part = slice(first, first + values.shape[1])
-            first = part.stop
-            moved = values @ influence[part]  # (p, m)
-            error = np.stack([self.rows.error(row[:, None] * residuals) for row in moved])
-            effects.append(np.where(visible[:, None], values @ coef[part], np.nan))
-            errors.append(np.where(visible[:, None], error, np.inf))
-        return effects, errors
+        errors = np.split(self._moved[0], _starts(self.masses)[1:-1])
+        values = [values @ coef for (_, values), coef in zip(self._basis, self._fit.coef, strict=True)]
+        visible = [each[:, None] for each in self._visible]
+        return (
+            [np.where(seen, each, np.nan) for seen, each in zip(visible, values, strict=True)],
+            [np.where(seen, each, np.inf) for seen, each in zip(visible, errors, strict=True)],
+        )
 
-    def additive(self) -> tuple[Floats, Floats, Floats]:
-        """Variance between cells, mean square of the rest, and the error of R² = between / (between + rest).
-
-        Each is (k,); both variances are corrected for noise.
-        """
-        coef, influence, residuals = self._fit
-        rows = self.rows
-        columns = zip(self._basis, self.masses, strict=True)
-        gram = [values.T @ (values * q[:, None]) for (_, values), q in columns]
-        sizes = np.cumsum([len(part) for part in gram])[:-1]
-        parts = list(zip(gram, np.split(coef, sizes), np.split(influence, sizes), strict=True))
-        between, slope = np.zeros(rows.f.shape[1]), np.zeros(rows.f.T.shape)
-        for g, theta, moved in parts:
-            between += (theta * (g @ theta)).sum(axis=0)
-            slope += 2.0 * (g @ theta).T @ moved
+    def additive(self) -> AdditiveEstimate:
+        """What the effects explain of Var_w f, corrected for noise."""
+        fit, rows = self._fit, self.rows
+        gram = [
+            values.T @ (values * q[:, None]) for (_, values), q in zip(self._basis, self.masses, strict=True)
+        ]
+        parts = list(zip(gram, fit.coef, fit.influence, strict=True))
         # noise of the coefficients raises the variance between cells, and lowers that of the rest
-        noise = np.stack([_noise(parts, column) for column in residuals.T])
-        between = np.maximum(between - noise, 0.0)
-        rest, _ = rows.mean(residuals**2)
-        rest = rest + noise
+        noise, second = np.stack([self._noise(j, g, moved) for j, (g, _, moved) in enumerate(parts)], axis=1)
+        each = np.stack([(theta * (g @ theta)).sum(axis=0) for g, theta, _ in parts]) - noise
+        between = np.maximum(each.sum(axis=0), 0.0)
+        rest = rows.weights @ fit.residuals**2 + noise.sum(axis=0)
         total = np.where(between + rest > 0, between + rest, 1.0)
-        share = between / total
-        change = (1.0 - share) * slope.T * residuals - share * rows.weights[:, None] * (residuals**2 - rest)
-        return between, rest, rows.error(change / total)
+        scatter = rows.weights[:, None] * (fit.residuals**2 - rest)
+        slopes = np.stack([2.0 * (fit.errors * ((g @ theta).T @ moved).T) for g, theta, moved in parts])
+        slope, one = slopes.sum(axis=0), np.ones((1, len(rows.f)))
+        # what rows move the total by, and each share of it
+        grown = slope + scatter
+        of_each = [
+            rows.errors(one, (moved - share * grown) / total)[0][0]
+            for moved, share in zip(slopes, each / total, strict=True)
+        ]
+        error, second = rows.errors(one, (slope - between / total * grown) / total)[0][0], second / total**2
+        heavy = False if self.unseen is None else self.unseen.statistics.heavy
+        few = rows.few_decide((rows.f - rows.weights @ rows.f) ** 2, heavy)
+        return AdditiveEstimate(
+            between,
+            rest,
+            np.where(few, np.inf, np.sqrt(error**2 + second.sum(axis=0))),
+            np.where(few, np.inf, rows.errors(one, grown)[0][0]),
+            np.maximum(each, 0.0),
+            np.sqrt(np.stack(of_each) ** 2 + second),
+        )
+
+    def _noise(self, j: int, gram: Floats, influence: Floats) -> tuple[Floats, Floats]:
+        """What errors of column j's coefficients add to the variance between cells, and its variance."""
+        sandwich, first = self._moved[1], _starts(self.masses)
+        cells, q = slice(first[j], first[j + 1]), self.masses[j]
+        within = q @ sandwich.within[cells]
+        # sequences change it by as much as that of the cells' effects
+        seen = q @ sandwich.seen(sandwich.variance_reduction)[cells]
+        factor = np.divide(seen, within, out=np.ones_like(within), where=within > 0)
+        noise, second = np.zeros((2, within.size))
+        for k, error in enumerate(self._fit.errors.T):
+            moved = influence * error
+            spread = gram @ (moved @ moved.T) * factor[k]
+            noise[k], second[k] = np.trace(spread), 2.0 * (spread * spread.T).sum()
+        return noise, second
 
 
-def _noise(parts: Sequence[tuple[Floats, Floats, Floats]], residuals: Floats) -> float:
-    """The part of the variance between cells that is noise: Σ q_b se_b², with covariances."""
-    moved = [(influence * residuals, gram) for gram, _, influence in parts]
-    return float(sum((gram * (m @ m.T)).sum() for m, gram in moved))
+class _Fit(NamedTuple):
+    coef: list[Floats]  # of each column, (r, k)
+    influence: list[Floats]  # of the rows on them, (r, m)
+    residuals: Floats  # (m, k)
+    errors: Floats  # residuals, enlarged by what the fit took from them
+
+
+class AdditiveEstimate(NamedTuple):
+    """What effects of columns explain of Var_w f = between + rest."""
+
+    between: Floats  # (k,)
+    rest: Floats
+    error: Floats  # of their share, infinite where few rows decide it
+    total_error: Floats  # of Var_w f
+    each: Floats  # by each column, (d, k)
+    share_errors: Floats  # (d, k)
+
+
+def _starts(parts: Sequence[Floats | Ints]) -> Ints:
+    """Where each of several arrays starts in their concatenation, and its end."""
+    return np.cumsum([0, *(len(part) for part in parts)])
 
 
 def _cell_means(
@@ -332,13 +466,26 @@ class PairEffect(NamedTuple):
         return PairEffect(self.columns, values, errors, self.masses, self.share[k], self.share_error[k])
 
 
+class Total(NamedTuple):
+    """Var_w f, and its standard error, (k,) each: what shares are divided by."""
+
+    value: Floats
+    error: Floats
+
+    def share(self, explained: Floats, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
+        """A part of it with its error as a share, and the share's error; NaN where it is unknown."""
+        share = explained / self.value
+        error = np.where(np.isinf(self.error), np.inf, np.hypot(error, share * self.error) / self.value)
+        return np.where(np.isinf(error), np.nan, share), error
+
+
 def exact_pair(
-    columns: tuple[int, int], values: Floats, masses: Sequence[Floats], total: Floats
+    columns: tuple[int, int], values: Floats, masses: Sequence[Floats], total: Total
 ) -> PairEffect:
-    """Exact effects (p, q, k) of a pair, which explain a part of Var_w f = ``total`` (k,)."""
+    """Exact effects (p, q, k) of a pair, which explain a part of Var_w f (k,)."""
     both = np.multiply.outer(*masses)
-    share = np.tensordot(both, values**2, axes=2) / total
-    return PairEffect(columns, values, np.zeros_like(values), both, share, np.zeros_like(share))
+    explained = np.tensordot(both, values**2, axes=2)
+    return PairEffect(columns, values, np.zeros_like(values), both, *total.share(explained))
 
 
 def pair_estimate(
@@ -346,25 +493,78 @@ def pair_estimate(
     residuals: Floats,
     masses: tuple[Floats, Floats],
     columns: tuple[int, int],
-    total: Floats | float = 1.0,
+    total: Total,
+    unseen: Unseen | None = None,
 ) -> PairEffect:
     """Estimate the effects of pairs of cells: centred means of the residuals (m, k) of columns' effects."""
     assert rows.cells is not None  # noqa: S101 - rows of tables have cells
     (p, q), (first, second) = (mass.size for mass in masses), (rows.cells[j] for j in columns)
-    cell = first.astype(np.int64) * q + second
-    means, errors, _ = _cell_means(rows.weights, cell, p * q, residuals)
-    values = centred(np.nan_to_num(means).reshape(p, q, -1), *masses)
-    return _noisy_pair(columns, values, errors.reshape(p, q, -1), np.multiply.outer(*masses), total)
+    means, variances = _means_of_cells(rows, first.astype(np.int64) * q + second, p * q, residuals, unseen)
+    means, variances = means.reshape(p, q, -1), variances.reshape(p, q, -1)
+    both, blind = np.multiply.outer(*masses), np.isnan(means)
+    # a mean that no row shows is no larger than the range of the answers
+    reach = np.ptp(rows.f, axis=0) if unseen is None else unseen.reach
+    spread = np.where(blind, reach**2, variances)
+    # the parts of either cell alone are taken off: squares of these projections
+    off = [(np.eye(mass.size) - mass) ** 2 for mass in masses]
+    errors = np.sqrt(np.einsum("ab,bck,dc->adk", off[0], spread, off[1]))
+    values, errors = centred(np.nan_to_num(means), *masses), np.where(blind, np.inf, errors)
+    hidden = (both[:, :, None] * np.where(blind, reach**2, 0.0)).sum(axis=(0, 1))
+    values = np.where(blind, np.nan, values)
+    return _noisy_pair(columns, values, errors, both, total, hidden)
+
+
+def _means_of_cells(
+    rows: WeightedRows, cells: Ints, count: int, f: Floats, unseen: Unseen | None
+) -> tuple[Floats, Floats]:
+    """Weighted means of f (m, k), whose mean is 0, in each cell, and their variances, (count, k) each.
+
+    Where too few rows lie in a cell they are NaN.
+    """
+
+    def sums(values: Floats, cells: Ints = cells, count: int = count) -> Floats:
+        return np.stack([np.bincount(cells, column, count) for column in values.T], axis=1)
+
+    weights = rows.weights
+    masses, squares = sums(np.stack([weights, weights**2], axis=1)).T
+    enough, safe = masses**2 > _FEWEST * squares, np.where(masses > 0, masses, 1.0)[:, None]
+    means = sums(weights[:, None] * f) / safe
+    away = f - means[cells]
+    moved = weights[:, None] / safe[cells] * away
+    within, fourth = sums(moved**2), sums(moved**4)
+    effective = np.divide(within**2, fourth, out=np.full_like(within, np.inf), where=fourth > 0)
+    between, parts = None, 1
+    if rows.sequences is not None:
+        parts = int(rows.sequences.max()) + 1
+        each = sums(moved, cells + count * rows.sequences, count * parts).reshape(parts, count, -1)
+        between = between_sequences(each, axis=0)
+    sandwich, least = SandwichVariance(within, effective, between, parts), np.zeros_like(within)
+    if unseen is not None:
+        n = np.maximum(np.bincount(cells, minlength=count), 1)
+        rare = sums((np.abs(away) > ROUNDING * np.abs(rows.f).max(axis=0)).astype(np.float64))
+        least = rare_variances(squares / safe[:, 0] ** 2 / n, rare, unseen.reach)
+    variances = sandwich.variances(sandwich.variance_reduction, least)
+    return np.where(enough[:, None], means, np.nan), variances
 
 
 def _noisy_pair(
-    columns: tuple[int, int], values: Floats, errors: Floats, masses: Floats, total: Floats | float
+    columns: tuple[int, int],
+    values: Floats,
+    errors: Floats,
+    masses: Floats,
+    total: Total,
+    hidden: Floats | float = 0.0,
 ) -> PairEffect:
-    """A pair of estimated effects (p, q, k), whose squares are too large by those of their errors."""
+    """A pair of estimated effects (p, q, k), whose squares are too large by those of their errors.
+
+    Cells without rows may explain up to ``hidden`` (k,) beyond.
+    """
     both, noise = masses[:, :, None], np.where(np.isfinite(errors), errors, 0.0)
-    explained = (both * (values**2 - noise**2)).sum(axis=(0, 1))
-    error = np.sqrt(((2.0 * both * values * noise) ** 2 + 2.0 * (both * noise**2) ** 2).sum(axis=(0, 1)))
-    return PairEffect(columns, values, errors, masses, np.maximum(explained, 0.0) / total, error / total)
+    seen = np.nan_to_num(values)
+    explained = (both * (seen**2 - noise**2)).sum(axis=(0, 1))
+    error = np.sqrt(((2.0 * both * seen * noise) ** 2 + 2.0 * (both * noise**2) ** 2).sum(axis=(0, 1)))
+    share = total.share(np.maximum(explained, 0.0), error + hidden)
+    return PairEffect(columns, values, errors, masses, *share)
 
 
 def centred(values: Floats, row_mass: Floats, column_mass: Floats) -> Floats:
@@ -391,12 +591,19 @@ class JointEffects:
         variance = self.weights @ self._centred**2
         return np.where(is_constant(variance, np.abs(self.f).max(axis=0)), np.inf, variance)
 
-    def column(self, j: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Effects and their errors (p, k), masses (p,), and the share of Var_w f (k,)."""
+    @cached_property
+    def _total(self) -> Total:
+        away = self.weights[:, None] * (self._centred**2 - self.weights @ self._centred**2)
+        return Total(self._variance, np.sqrt((away**2).sum(axis=0)))
+
+    def column(self, j: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Effects and their errors (p, k), masses (p,), and the share of Var_w f and its error (k,)."""
         means, errors, masses = _cell_means(
             self.weights, self.cells[:, j], self.counts[j], self._centred, self._centred
         )
-        return means, errors, masses, masses @ np.nan_to_num(means) ** 2 / self._variance
+        seen, noise = np.nan_to_num(means), np.where(np.isfinite(errors), errors, 0.0)
+        error = np.sqrt(((2.0 * masses[:, None] * seen * noise) ** 2).sum(axis=0))
+        return means, errors, masses, *self._total.share(masses @ seen**2, error)
 
     @cached_property
     def _rest(self) -> Floats:
@@ -421,7 +628,7 @@ class JointEffects:
         cells = self.cells[:, i] * q + self.cells[:, j]
         means, errors, masses = _cell_means(self.weights, cells, p * q, self._rest)
         values, errors = np.nan_to_num(means).reshape(p, q, -1), errors.reshape(p, q, -1)
-        return _noisy_pair((i, j), values, errors, masses.reshape(p, q), self._variance)
+        return _noisy_pair((i, j), values, errors, masses.reshape(p, q), self._total)
 
 
 def largest_pairs(
@@ -430,14 +637,14 @@ def largest_pairs(
     masses: Floats,
     top: int,
     features: Sequence[int],
-    total: float,
+    total: Total,
     *,
     exact: bool,
 ) -> Sequence[PairEffect]:
     """The ``top`` pairs of words or superpixels that explain most of one output, largest first.
 
     ``rest`` (m,) are the residuals of least squares on rows of w, ``masses`` (2, 2) is the law of two
-    features, ``total`` is Var_w f, and ``exact`` states whether the rows are all states of the design.
+    features, ``total`` Var_w f, and ``exact`` states whether the rows are all states of the design.
     """
     every = (rows.h * (rows.weights * rest)) @ rows.h.T
     first, second = np.array(list(combinations(features, 2))).T
@@ -449,7 +656,7 @@ def largest_pairs(
 
 
 def _switch_pair(
-    rows: WeightedRows, rest: Floats, masses: Floats, columns: tuple[int, int], total: float, *, exact: bool
+    rows: WeightedRows, rest: Floats, masses: Floats, columns: tuple[int, int], total: Total, *, exact: bool
 ) -> PairEffect:
     one, other = (rows.h[j] for j in columns)
     both, alpha = masses[1, 1], masses[1].sum()
@@ -461,12 +668,12 @@ def _switch_pair(
     size = influence.sum(axis=0)
     error = np.zeros(1) if exact else rows.error(influence)
     inverse = np.divide(1.0, masses, out=np.zeros((2, 2)), where=masses > 0)
-    factor = inverse.sum() / total
+    factor = inverse.sum()
+    squares = np.sqrt((2.0 * size * error) ** 2 + 2.0 * error**4) * factor
     return PairEffect(
         columns,
         (np.array([[1.0, -1.0], [-1.0, 1.0]]) * inverse)[:, :, None] * size,
         inverse[:, :, None] * error,
         masses,
-        np.maximum(size**2 - error**2, 0.0) * factor,
-        np.sqrt((2.0 * size * error) ** 2 + 2.0 * error**4) * factor,
+        *total.share(np.maximum(size**2 - error**2, 0.0) * factor, squares),
     )

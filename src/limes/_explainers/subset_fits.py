@@ -29,7 +29,7 @@ from limes._expectations.contributions import RowContributions
 from limes._expectations.moments import REFUSED, ExactMoments
 from limes._expectations.sampled import RepeatedExpectation, SampledExpectation
 from limes._expectations.variance import link_variance
-from limes._expectations.weighted_rows import PairEffect, WeightedRows, largest_pairs
+from limes._expectations.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
 from limes._explanation.row_warning import RowWarning
 from limes._threads import one_blas_thread
@@ -158,7 +158,8 @@ class SubsetFits:
         coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
         rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
         explained = self._explained(coef)[output]
-        total = float(explained + rows.weights @ rest**2) or 1.0
+        unexplained, error = rows.mean(rest[:, None] ** 2)
+        total = Total((explained + unexplained) or np.ones(1), 0.0 * error if exact else error)
         masses = self._masses_of_two
         pairs = [
             pair.of_output(0, self._unit[output])
@@ -244,7 +245,8 @@ class SubsetFits:
             values, errors = self._estimated_effects()
         coef = design.solve(gamma)
         whole = self._explained(coef)
-        shares = coef * gamma * np.where(whole > 0, self.r_squared[0] / np.where(whole > 0, whole, 1.0), 0.0)
+        r2, r2_error = self.r_squared
+        shares = coef * gamma * np.where(whole > 0, r2 / np.where(whole > 0, whole, 1.0), 0.0)
         # others have NaN effects, and are always kept
         changes = self._changes
         return RowEffects(
@@ -253,6 +255,7 @@ class SubsetFits:
             [inside if change else np.array([0.0, 1.0]) for change in changes.tolist()],
             [1] * changes.size,
             among_all(shares, changes, 0.0),
+            among_all(shares * np.where(r2 > 0, r2_error / np.where(r2 > 0, r2, 1.0), 0.0), changes, 0.0),
         )
 
     def _explained(self, coef: Floats) -> Floats:

@@ -61,8 +61,9 @@ class Effect(_Drawn):
         P_w(cell), with sum 1.
     current
         Position of the row's cell.
-    share
-        Part of Var_w f that the curve explains; LIME's coefficient explains a part of that.
+    share, share_error
+        Part of Var_w f that the curve explains, and its standard error; LIME's coefficient explains a part of
+        that. NaN where the sample cannot tell.
     """
 
     feature: str
@@ -74,6 +75,7 @@ class Effect(_Drawn):
     masses: Floats
     current: int
     share: float
+    share_error: float = 0.0
 
     def __repr__(self) -> str:
         text = ", ".join(
@@ -224,6 +226,7 @@ class RowEffects(NamedTuple):
     masses: list[Floats]  # P_w(cell), (p_j,)
     current: list[int]  # positions of the row's cells
     shares: Floats  # part of Var_w f that each column's effect explains, (d, k)
+    share_errors: Floats  # their standard errors, (d, k)
 
 
 class RowFit(Protocol):
@@ -375,6 +378,7 @@ class Fit:
                 masses=numbers.masses[j],
                 current=numbers.current[j],
                 share=float(numbers.shares[j, k]),
+                share_error=float(numbers.share_errors[j, k]),
             )
 
         return effect

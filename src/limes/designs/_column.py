@@ -557,6 +557,81 @@ class KeptColumn(Column):
         )
 
 
+class CellColumn(IndicatorColumn):
+    """The V laws of a column with the indicator of each cell as the feature, and its law inside each cell.
+
+    Laws of p cells are V p + p: those of one law side by side, then those inside a cell.
+    """
+
+    def basis_of_cells(self, values: Floats) -> Floats:
+        # all laws at once: none is computed without the others
+        return np.stack([values[:, self.cell], values @ self.elsewhere.T], axis=2)
+
+
+def of_each_cell(column: ColumnOfLaws) -> CellColumn:
+    """Make the `CellColumn` of a column."""
+    law, masses = column.marginal, column.masses
+    v, p = masses.shape
+    cell, rows = np.tile(np.arange(p), v + 1), np.arange(v * p)
+    others = np.concatenate([np.repeat(masses, p, axis=0), np.zeros((p, p))])
+    inside = others[rows, cell[rows]]
+    others[rows, cell[rows]] = 0.0
+    outside = others.sum(axis=1)
+    varies = outside > 0.0
+    inclusion = np.concatenate([np.maximum(inside, SMALLEST_MASS), np.ones(p)])
+    exclusion = np.where(varies, np.maximum(outside, SMALLEST_MASS), 0.0)
+    elsewhere = others / np.where(varies, outside, 1.0)[:, None]
+    return CellColumn(law, cell, inclusion, exclusion, np.zeros(cell.size), elsewhere)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadColumn:
+    """A column with one law, a share of which is drawn from all its cells and values alike."""
+
+    column: IndicatorColumn
+    values: Floats  # those that have a probability, ascending, (m,)
+    ratios: Floats  # of the column's probabilities over the ones here, (m,)
+    ratios_of_cells: Floats  # the same of what has a density in each cell, (p,)
+
+    @classmethod
+    def of(cls, column: ColumnOfLaws, share: float) -> SpreadColumn:
+        law, q = column.marginal, column.probability
+        weight = np.concatenate([measure.weight for measure in law.measures])
+        mass = q[law.owners] * weight
+        is_atom = np.concatenate([np.full(m.weight.size, isinstance(m, Atoms)) for m in law.measures])
+        value = np.concatenate(
+            [m.value if isinstance(m, Atoms) else np.zeros(m.weight.size) for m in law.measures]
+        )
+        values, place = np.unique(value[is_atom], return_inverse=True)
+        # one number for each value, and for all pieces of a density in a cell
+        unit = values.size + law.owners
+        unit[is_atom] = place
+        of_units = np.bincount(unit, mass, values.size + q.size)
+        present = of_units > 0
+        mixed = (1.0 - share) * of_units + share * present / present.sum()
+        ratios = np.divide(of_units, mixed, out=np.zeros_like(mixed), where=present)
+        spread = np.divide(mass, ratios[unit], out=np.zeros_like(mass), where=mass > 0)
+        cells = np.bincount(law.owners, spread, q.size)
+        weight = np.where(cells[law.owners] > 0, spread / np.where(cells > 0, cells, 1.0)[law.owners], weight)
+        ends = np.cumsum([0, *(measure.weight.size for measure in law.measures)])
+        measures = tuple(
+            replace(measure, weight=weight[first:last])
+            for measure, first, last in zip(law.measures, ends[:-1], ends[1:], strict=True)
+        )
+        with np.errstate(divide="ignore"):
+            drawn = Marginal(law.cells, np.log(cells), measures, law.owners)
+        cell = column.cell if isinstance(column, IndicatorColumn) else np.zeros(1, dtype=np.int64)
+        return cls(IndicatorColumn.of(drawn, cell), values, ratios[: values.size], ratios[values.size :])
+
+    def weights(self, x: Floats, cell: Ints) -> Floats:
+        """The ratios at values x (n,) in these cells (n,)."""
+        if not self.values.size:
+            return self.ratios_of_cells[cell]
+        at = np.minimum(np.searchsorted(self.values, x), self.values.size - 1)
+        same = (self.values[at] == x) | (np.isnan(self.values[at]) & np.isnan(x))
+        return np.where(same, self.ratios[at], self.ratios_of_cells[cell])
+
+
 # Columns whose values are known, with the ranges of functions of them
 RangedColumn: TypeAlias = ColumnOfLaws | KeptColumn
 

@@ -32,7 +32,15 @@ from limes._arrays import (
     stacked_rows,
 )
 from limes._threads import LRUCache
-from limes.designs._column import Column, ColumnOfLaws, IndicatorColumn, KeptColumn, column_at, sliced
+from limes.designs._column import (
+    Column,
+    ColumnOfLaws,
+    IndicatorColumn,
+    KeptColumn,
+    column_at,
+    of_each_cell,
+    sliced,
+)
 from limes.designs._marginals import Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
@@ -317,6 +325,44 @@ class KeptRows(Rows):
     @property
     def lasting(self) -> bool:
         return False
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows(Rows):
+    """n designs whose features are indicators of any cells, and whose columns may keep to one cell.
+
+    The cells are positions of laws; see `of_each_cell`.
+    """
+
+    source: ProductFamily | None = None  # whose columns these are, where all rows share them
+
+    @classmethod
+    def of(cls, columns: Sequence[ColumnOfLaws], source: ProductFamily | None = None) -> CellRows:
+        """No design yet, of these columns."""
+        none = np.zeros((0, len(columns)))
+        each = tuple(of_each_cell(column) for column in columns)
+        return cls(None, none, none.astype(np.int64), each, source)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Numbers of cells of the columns, (d,)."""
+        return np.array([column.elsewhere.shape[1] for column in self.alone])
+
+    def at(self, laws: Ints) -> CellRows:
+        """Each of the laws (n, d) once with every cell as the feature: n · B designs, B of the widest column.
+
+        A column of fewer cells repeats its last one. A law that is negative, -1 - b, is that inside cell b.
+        """
+        feature = np.minimum(np.arange(self.counts.max())[:, None], self.counts - 1)
+        sizes = np.array([column.size for column in self.alone])
+        mixed = laws[:, None] * self.counts + feature
+        inside = (sizes - self.counts - 1 - laws)[:, None]
+        index = np.where(laws[:, None] < 0, inside, mixed).reshape(-1, len(sizes))
+        return replace(self, x=np.broadcast_to(np.nan, index.shape), cells=index)
+
+    @property
+    def lasting(self) -> bool:
+        return self.source is not None
 
 
 def rows_at_once(numbers: int) -> int:

@@ -18,10 +18,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, fingerprint, power_of_two, r_squared, streams
+from limes._arrays import (
+    Bools,
+    Floats,
+    Ints,
+    Objects,
+    fingerprint,
+    is_constant,
+    power_of_two,
+    r_squared,
+    streams,
+)
 from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions, exact_contributions
+from limes._expectations.least_squares import AnswerStatistics
 from limes._expectations.moments import REFUSED, refusals
+from limes._expectations.pool import SEQUENCES
 from limes._expectations.pooled import PooledExpectation
 from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
 from limes._expectations.walk_starts import OccurringStarts, ProductStarts
@@ -31,6 +43,8 @@ from limes._expectations.weighted_rows import (
     JointEffects,
     OneHotFit,
     PairEffect,
+    Total,
+    Unseen,
     WeightedRows,
     exact_pair,
     pair_estimate,
@@ -38,6 +52,7 @@ from limes._expectations.weighted_rows import (
 from limes._explainers.tables.laws import bin_texts
 from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
+from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError
@@ -190,8 +205,16 @@ class ReadForm:
         pooled = self.pool.at(self.family.cells(row.x[None])[0]) if self.family.by_cell else None
         if pooled is not None:
             return pooled
-        x, h, _ = row.design.sampler(streams(self.seed, fingerprint(row.x), 1)).draw(_OWN_ROWS)
-        return WeightedRows.drawn(h, self._predict(x), row.locate(x))
+        # no cell is rare, however narrow the bandwidth: a few columns change in each row
+        share = 1.0 / max(row.x.size, 2)
+        columns = [SpreadColumn.of(column, share) for column in row.cut.coordinates]
+        drawn = ProductDesign(tuple(spread.column for spread in columns))
+        sequences = streams(self.seed, fingerprint(row.x), SEQUENCES)
+        x, _, _ = drawn.sampler(sequences).draw(_OWN_ROWS // len(sequences))
+        cells, of_sequence = row.locate(x), np.repeat(np.arange(SEQUENCES), _OWN_ROWS // SEQUENCES)
+        ratios = [spread.weights(*each) for spread, *each in zip(columns, x.T, cells, strict=True)]
+        h, weights = row.design.feature(x), np.prod(ratios, axis=0)
+        return WeightedRows.drawn(h, self._predict(x), cells, weights, of_sequence)
 
     def rests(
         self,
@@ -217,7 +240,8 @@ class ReadForm:
         for i in pending[~in_pool].tolist():
             weighted, unexplained = residuals(i)
             rest[i], errors[i] = weighted.mean(unexplained**2)
-            errors[i, weighted.miss(rows.gamma[i], rows.inclusion[i])] = np.inf
+            unknown = weighted.miss(rows.gamma[i], rows.inclusion[i]) | weighted.few_decide(unexplained**2)
+            errors[i, unknown] = np.inf
         return rest, errors
 
 
@@ -227,7 +251,8 @@ class AdditiveFit:
 
     rows: FittedRows
     i: int
-    total: Floats  # Var_w f, (k,), or 1 where that is 0
+    total: Total  # Var_w f, or 1 where that is 0
+    unseen: Unseen | None  # of a sampled model
     r_squared: tuple[Floats, Floats]
     make: Callable[[int], RowEffects]
     # rows of w with what the effects leave of f there, (m, k)
@@ -316,7 +341,7 @@ class TableFits(_Accounts):
 
     @property
     def is_quick(self) -> bool:
-        return self.form is not None and self.form.cells is not None
+        return self.form is not None and self.form.cells is not None and self.form.cells.is_quick
 
     @property
     def account_seconds(self) -> float:
@@ -353,7 +378,7 @@ class TableFits(_Accounts):
             effects = _ranked_pairs(masses, pairs, additive, output)[:few]
         else:
             effects = self._exact_pairs(self.form.cells, masses, pairs, additive, output, few)
-        largest = sorted(effects, key=lambda pair: -pair.share[output])[:top]
+        largest = sorted(effects, key=lambda pair: -np.nan_to_num(pair.share[output], nan=-1.0))[:top]
         return [pair.of_output(output, self._unit[output]) for pair in largest]
 
     def _exact_pairs(
@@ -485,19 +510,27 @@ class TableFits(_Accounts):
             return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
 
         rest, errors = form.rests(rows, explained, lambda: rows.curves, residuals)
-        return zip(*r_squared(explained, explained + rest, _size(rows.mean), errors), strict=True)
+        return zip(
+            *_estimable(*r_squared(explained, explained + rest, _size(rows.mean), errors)), strict=True
+        )
 
     def _additive_of(self, positions: list[int]) -> Iterable[AdditiveFit]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
         form, rows = self.form, self._rows_at(positions)
-        if form.cells is not None:
-            return self._exactly(form, form.cells, rows)
-        variances = enumerate(form.variances(rows))
-        return (_estimated(form.rows(rows.each[i]), rows, i, self._unit, v) for i, v in variances)
+        exact = {} if form.cells is None else self._exactly(form, form.cells, rows)
+        pending = [i for i in range(len(positions)) if i not in exact]
+        variances = form.variances(rows) if pending else np.zeros(0)
+        for i in pending:
+            exact[i] = _estimated(form.rows(rows.each[i]), rows, i, self._unit, variance=variances[i])
+        return [exact[i] for i in range(len(positions))]
 
     def _estimated(self, positions: list[int]) -> Iterable[AdditiveFit]:
-        rows = self._rows_at(positions)
-        return (_estimated(self._answers(row), rows, i, self._unit) for i, row in enumerate(rows.each))
+        rows, unit = self._rows_at(positions), self._unit
+        for i, row in enumerate(rows.each):
+            weighted = self._answers(row)
+            prediction = self.predictions[row.position].reshape(-1)
+            unseen = Unseen(AnswerStatistics.from_rows(weighted.f * unit), prediction, unit)
+            yield _estimated(weighted, rows, i, unit, unseen=unseen)
 
     def _answers(self, row: FittedRow) -> WeightedRows:
         """The rows of w that the model was asked about, with its answers: of the pool, or a row's own."""
@@ -508,7 +541,7 @@ class TableFits(_Accounts):
                 same = pool.cells == row.cut.instance_cells
                 weights = sampling.ratio ** np.count_nonzero(~same, axis=1)
                 answers = pool.answers.reshape(size, -1) / self._unit
-                return WeightedRows.around(same, weights, answers, pool.cells)
+                return WeightedRows.around(same, weights, answers, pool.cells, SEQUENCES)
             sampling = sampling.single
         assert moments.sampled is not None  # noqa: S101 - the model was sampled
         answers = moments.sampled.answers[row.position].reshape(-1, self._unit.size) / self._unit
@@ -519,7 +552,9 @@ class TableFits(_Accounts):
         x, h, _ = sampling.redraw(row.design, row.x, len(answers))
         return WeightedRows.drawn(h, answers, row.locate(x))
 
-    def _exactly(self, form: ReadForm, cells: CellEffects, rows: FittedRows) -> list[AdditiveFit]:
+    def _exactly(self, form: ReadForm, cells: CellEffects, rows: FittedRows) -> dict[int, AdditiveFit]:
+        """Effects in closed form, but at rows where they are refused."""
+
         def cut(i: int) -> ProductDesign:
             return rows.each[i].cut
 
@@ -542,9 +577,9 @@ class TableFits(_Accounts):
 
         rest, errors = form.rests(rows, explained, lambda: (steps, rows.mean), residuals)
         total = explained + rest
-        additive, additive_errors = r_squared(explained, total, _size(rows.mean), errors)
+        additive, additive_errors = _estimable(*r_squared(explained, total, _size(rows.mean), errors))
         safe = np.where(total > 0, total, 1.0)
-        shares = between / safe[:, None]
+        totals = [Total(*each) for each in zip(safe, errors, strict=True)]
         exact = np.zeros(values.shape[2:])
 
         def effects(i: int) -> RowEffects:
@@ -555,51 +590,82 @@ class TableFits(_Accounts):
                 [exact[:count] for count in each],
                 [mass[:count] for mass, count in zip(masses[i], each, strict=True)],
                 current.tolist(),
-                shares[i],
+                *totals[i].share(between[i]),
             )
 
-        r2 = zip(additive, additive_errors, strict=True)
-        return [AdditiveFit(rows, i, safe[i], each, effects, residuals) for i, each in enumerate(r2)]
+        computed = np.flatnonzero(~np.isnan(values).any(axis=(1, 2, 3))).tolist()
+        r2 = [*zip(additive, additive_errors, strict=True)]
+        return {i: AdditiveFit(rows, i, totals[i], None, r2[i], effects, residuals) for i in computed}
 
 
 def _estimated(
-    weighted: WeightedRows, rows: FittedRows, i: int, unit: Floats, variance: Floats | None = None
+    weighted: WeightedRows,
+    rows: FittedRows,
+    i: int,
+    unit: Floats,
+    *,
+    variance: Floats | None = None,
+    unseen: Unseen | None = None,
 ) -> AdditiveFit:
     """Estimate effects of cells of row i: of what slopes leave of f, where there are slopes.
 
     For a read model ``variance`` (k,) is the exact Var_w f, NaN where it is unknown, and the coefficients are
-    exact: the effects explain no less than the surrogate, which is one function of the cells and slopes.
+    exact: the effects explain no less than the surrogate, which is one function of the cells and slopes. Of a
+    sampled model ``unseen`` bounds what its answers may hide.
     """
     row = rows.each[i]
     zero, masses = np.zeros(unit.size), row.masses
     beside_line = replace(weighted, f=weighted.residuals(zero, row.inclusion, row.line))
-    fit, line = OneHotFit(beside_line, masses), row.line_in_cells(max(q.size for q in masses))
-    steps, errors = fit.effects()
-    between, rest, error = fit.additive()
-    error = error * (between + rest)  # of what is explained, beside the line
+    fit, line = OneHotFit(beside_line, masses, unseen), row.line_in_cells(max(q.size for q in masses))
+    (steps, errors), estimate = fit.effects(), fit.additive()
     by_line = row.explained_by(row.line)
-    parts = np.stack([q @ np.nan_to_num(curve) ** 2 for q, curve in zip(masses, steps, strict=True)])
-    explained, missing = between + by_line.sum(axis=0), np.zeros_like(parts)
+    parts = estimate.each
+    explained, rest, missing = estimate.between + by_line.sum(axis=0), estimate.rest, np.zeros_like(parts)
+    # cells without rows have no effects here: of a sampled model they may explain this much
+    blind = np.stack([np.isnan(curve).any(axis=1) @ q for q, curve in zip(masses, steps, strict=True)])
+    hidden = np.zeros_like(parts)
     if variance is not None:
-        # cells without rows have no effects here, but what the surrogate explains of them is exact
-        unseen = np.stack([np.isnan(curve).any(axis=0) for curve in steps])
+        # what the surrogate explains of them is exact
         by_indicators = row.explained_by(row.coef - row.line)
-        missing = np.where(unseen, np.maximum(by_indicators - parts, 0.0), 0.0)
+        missing = np.where((blind > 0)[:, None], np.maximum(by_indicators - parts, 0.0), 0.0)
         explained = np.maximum(explained + missing.sum(axis=0), row.explained_by(row.coef).sum(axis=0))
         rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
+    elif unseen is not None and blind.any():
+        hidden = np.where((blind > 0)[:, None], blind[:, None] * unseen.reach**2, 0.0)
     total = explained + rest
     value, _ = r_squared(explained, total, _size(row.mean), zero)
     safe = np.where(total > 0, total, 1.0)
     unknown = missing.sum(axis=0) > _NEGLIGIBLE * total
+    # answers that are all alike show nothing of the fit
+    constant = (
+        np.asarray(is_constant(total, _size(row.mean))) if unseen is not None else np.zeros_like(unknown)
+    )
+    unknown = unknown | constant | np.isinf(estimate.error)
+    error = np.where(unknown, np.inf, estimate.error * ((estimate.between + estimate.rest) / safe))
+    error = np.hypot(error, hidden.sum(axis=0) / safe)
     effects = RowEffects(
         [(curve + part[: len(curve)]) * unit for curve, part in zip(steps, line, strict=True)],
         [values * unit for values in errors],
         masses,
         row.cut.instance_cells.tolist(),
-        (parts + missing + by_line) / safe,
+        np.where(unknown, np.nan, (parts + missing + by_line) / safe),
+        np.where(unknown, np.inf, np.hypot(estimate.share_errors, hidden / safe)),
     )
-    r2 = value, np.where(unknown, np.inf, error / safe)
-    return AdditiveFit(rows, i, safe, r2, lambda _: effects, lambda _: (fit.rows, fit.residuals))
+    total = Total(safe, np.where(unknown, np.inf, estimate.total_error if variance is None else 0.0 * safe))
+    return AdditiveFit(
+        rows,
+        i,
+        total,
+        unseen,
+        (np.where(np.isinf(error) & ~constant, np.nan, value), error),
+        lambda _: effects,
+        lambda _: (fit.rows, fit.residuals),
+    )
+
+
+def _estimable(values: Floats, errors: Floats, alike: Bools | bool = False) -> tuple[Floats, Floats]:
+    """Values and their errors; NaN where nothing is known, but where answers are all ``alike``: R² is 1."""
+    return np.where(np.isinf(errors) & ~np.asarray(alike), np.nan, values), errors
 
 
 def _ranked_pairs(
@@ -608,9 +674,11 @@ def _ranked_pairs(
     """What pairs of columns add on rows of w, largest first."""
     if not pairs:
         return []
-    (rows, residuals), total = additive.residuals(additive.i), additive.total
-    effects = [pair_estimate(rows, residuals, (masses[j], masses[k]), (j, k), total) for j, k in pairs]
-    return sorted(effects, key=lambda pair: -pair.share[output])
+    (rows, residuals), total, unseen = additive.residuals(additive.i), additive.total, additive.unseen
+    effects = [
+        pair_estimate(rows, residuals, (masses[j], masses[k]), (j, k), total, unseen) for j, k in pairs
+    ]
+    return sorted(effects, key=lambda pair: -np.nan_to_num(pair.share[output], nan=-1.0))
 
 
 def _size(mean: Floats) -> Floats:
@@ -621,7 +689,7 @@ def _size(mean: Floats) -> Floats:
 def _sampled_fidelities(fitted: Fitted, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
     """R² of sampled rows, which their surrogates have, and its standard errors, (k,) each."""
     assert fitted.sampled is not None  # noqa: S101 - the rows were sampled
-    numbers = fitted.surrogate.fidelity, fitted.sampled.fidelity_errors
+    numbers = fitted.fidelity, fitted.sampled.fidelity_errors
     return [(np.atleast_1d(numbers[0][row]), np.atleast_1d(numbers[1][row])) for row in rows]
 
 
@@ -638,8 +706,10 @@ class _JointRow:
 
     @cached_property
     def effects(self) -> RowEffects:
-        values, errors, masses, shares = zip(*map(self.parts.column, range(self.cells.size)), strict=True)
-        return RowEffects([*values], [*errors], [*masses], self.cells.tolist(), np.stack(shares))
+        each = zip(*map(self.parts.column, range(self.cells.size)), strict=True)
+        values, errors, masses, shares, share_errors = each
+        current = self.cells.tolist()
+        return RowEffects([*values], [*errors], [*masses], current, np.stack(shares), np.stack(share_errors))
 
 
 @dataclass(frozen=True, eq=False)
