@@ -21,6 +21,7 @@ GOALS = {
     "texts": 10_000,
     "images": 5_000,
     "accounts": 10_000,
+    "beside": 10_000,
 }
 _SHOWN = 60.0  # seconds between two lines of progress
 

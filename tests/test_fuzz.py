@@ -17,6 +17,7 @@ import limes
 from fuzz.accounts import AccountCase
 from fuzz.answers import answers_of
 from fuzz.attempt import attempt
+from fuzz.beside import BesideCase, Stated
 from fuzz.families import FAMILIES
 from fuzz.families.columns import target
 from fuzz.journal import Entry, Journal
@@ -51,7 +52,7 @@ def trial_rows(case, count=6):
 SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 2, 3))]
 # Categories that are in no split's set, texts of one word, slopes over atoms that hardly vary
 SEEDS += [("links", (1, 2, 17, 23, 79)), ("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
-SEEDS += [("accounts", (2, 3, 8, 10, 17))]
+SEEDS += [("accounts", (2, 3, 8, 10, 17)), ("beside", (1, 2, 6, 9, 12))]
 
 
 @pytest.mark.parametrize(("family", "seeds"), SEEDS)
@@ -113,6 +114,29 @@ def test_a_number_off_by_a_hundred_millionth_is_reported_and_shrunk(monkeypatch,
     assert method == "exact"
     true = f"{small.verdict.expected[0][0]:.8g}"
     assert f"{float(numbers_.split(']')[0].strip('[')):.8g}" == true
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stated: stated._replace(effects=[effect * (1 + 1e-7) for effect in stated.effects]),
+        lambda stated: stated._replace(fidelity=(stated.fidelity[0] + 1e-5, stated.fidelity[1])),
+        lambda stated: stated._replace(additive=(stated.additive[0] - 1e-5, stated.additive[1])),
+        lambda stated: stated._replace(
+            pairs=[(i, j, k, v + 1e-5 * np.abs(v).max(), *share) for i, j, k, v, *share in stated.pairs]
+        ),
+        lambda stated: stated._replace(
+            pairs=[(*pair, share + 1e-5, error) for *pair, share, error in stated.pairs]
+        ),
+    ],
+)
+def test_a_number_beside_the_coefficients_that_is_off_is_reported(monkeypatch, change):
+    case = BesideCase.of(forest())
+    trial, rows = trial_rows(case, 2)
+    assert trial.check(Options(), rows).kind == AGREES
+    of = Stated.of
+    monkeypatch.setattr(Stated, "of", lambda explanation, i: change(of(explanation, i)))
+    assert trial.check(Options(), rows).kind == MISMATCH
 
 
 def test_nan_and_errors_are_faults(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from fuzz.families import accounts, boosted, images, kernels, linear, links, pipelines, texts, trees
+from fuzz.families import accounts, beside, boosted, images, kernels, linear, links, pipelines, texts, trees
 
 Generator: TypeAlias = Callable[[Any, int], Any]
 
@@ -47,6 +47,7 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
     "texts": ((texts.text, 1.0),),
     "images": ((images.image, 1.0),),
     "accounts": accounts.generators(),
+    "beside": beside.generators(),
 }
 
 

@@ -38,9 +38,9 @@ def twins(rng: Any, seed: int) -> AccountCase:
     return AccountCase.of(case, twins=True)
 
 
-def generators() -> tuple[tuple[Callable[[Any, int], AccountCase], float], ...]:
+def tables() -> dict[Callable[[Any, int], TableCase], float]:
     """Those of tables that have a grid, each with its share."""
-    each = {
+    return {
         trees.plain: 2.0,
         trees.boosting: 1.5,
         trees.histogram: 1.5,
@@ -61,4 +61,8 @@ def generators() -> tuple[tuple[Callable[[Any, int], AccountCase], float], ...]:
         links.pairs: 1.0,
         links.networks: 1.5,
     }
-    return (*((partial(account, one), share) for one, share in each.items()), (twins, 1.5))
+
+
+def generators() -> tuple[tuple[Callable[[Any, int], AccountCase], float], ...]:
+    """Those of tables that have a grid, and of equal columns."""
+    return (*((partial(account, one), share) for one, share in tables().items()), (twins, 1.5))

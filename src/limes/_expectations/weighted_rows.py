@@ -474,8 +474,9 @@ class Total(NamedTuple):
 
     def share(self, explained: Floats, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """A part of it with its error as a share, and the share's error; NaN where it is unknown."""
-        share = explained / self.value
-        error = np.where(np.isinf(self.error), np.inf, np.hypot(error, share * self.error) / self.value)
+        share, unknown = explained / self.value, np.isinf(self.error)
+        error = np.hypot(error, share * np.where(unknown, 0.0, self.error)) / self.value
+        error = np.where(unknown, np.inf, error)
         return np.where(np.isinf(error), np.nan, share), error
 
 
@@ -504,12 +505,17 @@ def pair_estimate(
     both, blind = np.multiply.outer(*masses), np.isnan(means)
     # a mean that no row shows is no larger than the range of the answers
     reach = np.ptp(rows.f, axis=0) if unseen is None else unseen.reach
-    spread = np.where(blind, reach**2, variances)
+    bounded = np.where(np.isinf(reach), 0.0, reach)
+    spread = np.where(blind, bounded**2, variances)
     # the parts of either cell alone are taken off: squares of these projections
     off = [(np.eye(mass.size) - mass) ** 2 for mass in masses]
     errors = np.sqrt(np.einsum("ab,bck,dc->adk", off[0], spread, off[1]))
-    values, errors = centred(np.nan_to_num(means), *masses), np.where(blind, np.inf, errors)
-    hidden = (both[:, :, None] * np.where(blind, reach**2, 0.0)).sum(axis=(0, 1))
+    # nothing bounds what rows are missed where all answers are alike
+    boundless = blind.any(axis=(0, 1)) & np.isinf(reach)
+    values, errors = centred(np.nan_to_num(means), *masses), np.where(blind | boundless, np.inf, errors)
+    hidden = np.where(
+        boundless, np.inf, (both[:, :, None] * np.where(blind, bounded**2, 0.0)).sum(axis=(0, 1))
+    )
     values = np.where(blind, np.nan, values)
     return _noisy_pair(columns, values, errors, both, total, hidden)
 

@@ -173,3 +173,49 @@ def test_errors_of_r_squared_cover_and_are_not_much_too_wide(name, factor):
                 scores.append((number - float(expected[0])) / max(error, oracle.EXACT))
     assert np.mean(np.abs(scores) < 1.96) > 0.93
     assert factor == 0.1 or np.sqrt(np.mean(np.square(scores))) > 0.3
+
+
+BLACK_BOXES = {
+    "rare": lambda x: ((x[:, 0] == 4) & (x[:, 1] == 3)).astype(float),
+    "parity": lambda x: np.prod(2.0 * (x[:, :3] > 1) - 1.0, axis=1),
+    "product": lambda x: x[:, 0] * x[:, 1] + x[:, 2],
+    "exponential": lambda x: np.exp(0.5 * x[:, :3].sum(axis=1)),
+    "constant nearby": lambda x: (x[:, 3] > 8).astype(float),
+    "probability": lambda x: 1.0 / (1.0 + np.exp(3.0 - x[:, 0] * x[:, 2])),
+}
+
+
+def estimates(explanation, i, truth):
+    """Values, errors and truths of effects, their shares, R² of all, and the largest pairs of one row."""
+    one = explanation[i]
+    yield explanation.additive_fidelity[i], explanation.additive_fidelity_errors[i], truth.additive[0]
+    for j, effect in enumerate(one.effects):
+        yield effect.values, effect.standard_errors, truth.effects[j][:, 0]
+        yield effect.share, effect.share_error, truth.shares[j, 0]
+    for pair in one.interactions(2):
+        both, share = truth.pairs[tuple(one.feature_names.index(name) for name in pair.features)]
+        yield pair.values, pair.standard_errors, both[..., 0]
+        yield pair.share, pair.share_error, share[0]
+
+
+@pytest.mark.parametrize("factor", BANDWIDTHS)
+def test_errors_of_sampled_effects_cover(factor):
+    """They are within their errors, or unknown with an infinite one."""
+    options, edges, smooth = LAWS["cells"]
+    nu, inside = float(factor * SCALE), []
+    for model in BLACK_BOXES.values():
+        answers = beside.answers(model, TABLE.T)
+        truths = [beside.truth(answers, laws_around(row, nu, edges, smooth)) for row in ROWS]
+        for seed in range(repeats(200, 2)):
+            explainer = limes.TabularExplainer(
+                model, TABLE, law="empirical", bandwidth=nu, rng=seed, max_calls=1024, **options
+            )
+            explanation = explainer(ROWS, progress=False)
+            for i, truth in enumerate(truths):
+                for numbers in estimates(explanation, i, truth):
+                    value, error, expected = (np.atleast_1d(np.asarray(n, dtype=float)) for n in numbers)
+                    unknown = np.isnan(value)
+                    assert np.isinf(error[unknown]).all()
+                    allowed = 1.96 * error + oracle.EXACT * float(np.abs(answers).max())
+                    inside += (np.abs(value - expected) <= allowed)[~unknown].ravel().tolist()
+    assert np.mean(inside) > 0.93
