@@ -210,7 +210,13 @@ class SumVariance:
 
 
 class ProductsVariance:
-    """Σ_il a_i a_l (E_w[g_i g_l] - E_w g_i E_w g_l), g_i being the products."""
+    """Σ_il a_i a_l (E_w[g_i g_l] - E_w g_i E_w g_l), g_i being the products.
+
+    With S_j = E_w[g_ij g_lj], M_j = E_w g_ij E_w g_lj and C_j their difference, computed about the likeliest
+    cell's means, the covariances of the first columns follow from those of fewer ones without cancellation:
+
+        ∏_{k≤j} S_k - ∏_{k≤j} M_k = (∏_{k<j} S_k - ∏_{k<j} M_k) M_j + (∏_{k<j} S_k) C_j.
+    """
 
     def __init__(self, form: SumOfProducts, unit: Floats) -> None:
         self._form = form
@@ -220,16 +226,21 @@ class ProductsVariance:
 
     def variance(self, design: ProductDesign) -> Floats:
         m, left, right = len(self._coef), self._left, self._right
-        mean, square = np.ones(m), np.ones(left.size)
+        covariance, square = np.zeros(left.size), np.ones(left.size)
         for j, function in enumerate(self._form.functions):
             if function is None:
                 continue
             law, q = design.coordinates[j].marginal, design.coordinates[j].probability
-            mean = mean * (self._means.get(j, law, function) @ q)
-            products = Products(function, np.eye(m), np.zeros(m), left, right)
-            square = square * (self._squares.get(j, law, products) @ q)
+            cells, likeliest = self._means.get(j, law, function), int(np.argmax(q))
+            center = cells[:, likeliest]
+            products = Products(function, np.eye(m), center, left, right)
+            away, mean = (cells - center[:, None]) @ q, cells @ q
+            both = mean[left] * mean[right]
+            change = self._squares.get((j, likeliest), law, products) @ q - away[left] * away[right]
+            covariance = covariance * both + square * change
+            square = square * (both + change)
         # each pair of different products counts twice
-        covariance = np.where(left == right, 1.0, 2.0) * (square - mean[left] * mean[right])
+        covariance = np.where(left == right, 1.0, 2.0) * covariance
         return np.maximum(covariance @ (self._coef[left] * self._coef[right]), 0.0)
 
 
