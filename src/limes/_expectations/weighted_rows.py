@@ -59,6 +59,9 @@ from limes.exceptions import InputError
 
 # Scrambled sequences of rows, which are independent
 SEQUENCES = 8
+# Sequences may agree by chance on which side of a jump a point lies: their variance is at least this part of
+# that of independent rows
+_LEAST_REDUCTION = 1.0 / 64.0
 # Rows of a pool, those of its first that are used alone where enough of them count, and the effective number
 # that is enough
 POOL_ROWS, _FIRST_ROWS, _ENOUGH = 4096, 2048, 1024.0
@@ -146,7 +149,8 @@ class WeightedRows:
         """Standard errors (s, k) of sums of influences (s, m) times residuals (m, k), as of coefficients."""
         sandwich = SandwichVariance.from_rows(influence, residuals, self.clusters)
         least = np.zeros(sandwich.within.shape) if unseen is None else unseen.variances(influence, residuals)
-        return np.sqrt(sandwich.variances(sandwich.variance_reduction, least)), sandwich
+        reduction = np.maximum(sandwich.variance_reduction, _LEAST_REDUCTION)
+        return np.sqrt(sandwich.variances(reduction, least)), sandwich
 
     def miss(self, gamma: Floats, inclusion: Floats) -> Bools:
         """For which outputs, (k,), the rows cannot be what the exact Γ (d, k) was made of."""
@@ -262,7 +266,7 @@ class FormPool:
             between_sequences(of_sequences, axis=0)[:, None],
             SEQUENCES,
         )
-        variance = sandwich.seen(sandwich.variance_reduction)[:, 0]
+        variance = sandwich.seen(np.maximum(sandwich.variance_reduction, _LEAST_REDUCTION))[:, 0]
         return mean, np.sqrt(variance) / total, enough
 
 
