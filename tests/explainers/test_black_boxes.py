@@ -247,6 +247,7 @@ EVEN_SAMPLE = SimpleNamespace(
     carriers=np.array([64.0]),
     effective=np.array([64.0]),
     collinear=np.zeros((1, 8), dtype=bool),
+    fidelity_errors=np.zeros(1),
 )
 
 

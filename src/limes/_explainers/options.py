@@ -26,10 +26,18 @@ from limes._expectations.sampled import Sampling
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 
-# Most answers behind an explanation where the user sets no limit: those of one row, shared or its own, those
-# that rows share until a stated tolerance is met, and those for contributions, all together fewer than the
-# 5,000 that lime asks
-MAX_CALLS, MAX_SHARED, MAX_WALKED = 4096, 16_384, 800
+# Most answers behind an explanation where the user sets no limit: those of one row, shared or its own, and
+# those that rows share until a stated tolerance is met, or where a read form answers in the model's place
+MAX_CALLS, MAX_SHARED = 4096, 16_384
+# Columns for which these are too few for both coefficients and contributions
+_WIDE = 64
+
+
+def unasked_calls(columns: int) -> tuple[int, int]:
+    """Most answers of a pool, and for a row's contributions: together fewer than the 5,000 that lime asks."""
+    return (2048, 2800) if columns <= _WIDE else (MAX_CALLS, 800)
+
+
 # Why a model that could be read is sampled
 METHODS = ("auto", "exact", "sampled")
 REQUESTED = "method='sampled' asks for it"
@@ -52,10 +60,10 @@ class SamplingOptions:
         Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
         a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
         enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
-        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows 4,096
-        answers, a pool's or a row's own, fewer than ``lime`` asks: a pool doubles until standard errors are
-        below 1.5 % of the largest coefficient (less than one sees in a picture). With a ``tolerance`` the
-        pool grows up to 16,384 answers, which all rows of a table share.
+        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a
+        pool 2,048 answers, 4,096 of more than 64 columns, and a row 4,096 alone: a pool doubles until
+        standard errors are below 1.5 % of the largest coefficient (less than one sees in a picture). With a
+        ``tolerance``, or where a form that was read answers, it grows up to 16,384.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
@@ -137,6 +145,13 @@ class SamplingOptions:
         if not available.keys() >= set(names):
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
+
+    def of_table(self, available: Mapping[str, Control], columns: int, *, is_read: bool) -> Sampling:
+        """The sampler's options for a table; a form that was read answers without calls."""
+        sampling = self.with_controls(available)
+        if self.has_limits:
+            return sampling
+        return replace(sampling, max_shared=MAX_SHARED if is_read else unasked_calls(columns)[0])
 
 
 class SamplingKeywords(TypedDict, total=False):

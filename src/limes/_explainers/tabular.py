@@ -111,8 +111,8 @@ class TabularExplainer(Described):
         those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
         once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
         up to ``max_calls`` times a row, beside the calls for coefficients; without ``max_calls`` and
-        ``tolerance`` up to 800 times, which are enough for 100 columns. Those of more are not computed unless
-        they are read, by up to 4,096 calls a row.
+        ``tolerance`` up to 2,800 times, 800 of more than 64 columns. Those of more than 100 columns are not
+        computed unless they are read, by up to 4,096 calls a row.
     threshold
         Where a decision is made, in the output's units: rows are warned of where the surrogate lies on the
         other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0 for

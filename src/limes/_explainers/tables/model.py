@@ -26,7 +26,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.walks import Walks, least_walked
-from limes._explainers.options import MAX_WALKED, REQUESTED, SamplingOptions
+from limes._explainers.options import REQUESTED, SamplingOptions, unasked_calls
 from limes._explainers.reading import (
     NO_EXPECTATION,
     TABLE_DRAWS,
@@ -290,7 +290,8 @@ class TabularModel:
     def _most_walked(self) -> int:
         """Most calls for a row's contributions that are not asked for."""
         its = self.options.sampling
-        return its.sampling.max_calls if its.has_limits or self.options.is_joint else MAX_WALKED
+        limited = its.has_limits or self.options.is_joint
+        return its.sampling.max_calls if limited else unasked_calls(len(self.family.marginals))[1]
 
     @property
     def has_cheap_walks(self) -> bool:
@@ -607,7 +608,8 @@ class _Binding:
                 reason = str(error)
         reading, margin = self._answering(), self._margin_control()
         controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
-        sampling = replace(self.options.with_controls(controls), spread=reading.spread)
+        columns, is_read = len(self.family.marginals), reading.by_form is not None
+        sampling = replace(self.options.of_table(controls, columns, is_read=is_read), spread=reading.spread)
         if method == "exact":
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {reason}. "
@@ -630,8 +632,8 @@ class _Binding:
         fallback = None
         if self.options.method == "auto":
             control = self.options.control if self.options.control in CONTROLS else "auto"
-            sampling = replace(self.options, control=control).with_controls(CONTROLS)
-            fallback = sampler(self.family, form.predict, sampling)
+            options, d = replace(self.options, control=control), len(self.family.marginals)
+            fallback = sampler(self.family, form.predict, options.of_table(CONTROLS, d, is_read=True))
         # every library adds up trees row by row
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
         watch = reading.watch(self._quickest(reading))

@@ -272,7 +272,7 @@ def resolve(model: Any, output: Any = None) -> Output:
     if not _has_methods(model):
         if prediction_method(model, "") is None:
             raise InputError(
-                f"model must have predict or predict_proba, or be callable, got {type(model).__name__}"
+                f"model must have predict_proba, a predict method or be callable, got {type(model).__name__}"
             )
         return _positions("", output)
     clusters = clusters_of(model)
