@@ -8,6 +8,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from tests.expectations.test_pool import D, background, explain, family, pooled
 
+import limes
 import oracle
 from effort import repeats
 from internals import (
@@ -190,3 +191,21 @@ def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits(
         scores = a * (w * (h - a @ fit))[:, None]
         errors = np.sqrt(np.diag(normal @ (scores.T @ scores) @ normal))
         assert (np.abs(fit[1:] - coef) < 4 * errors[1:]).all()
+
+
+def test_cells_that_no_row_hits_are_left_out():
+    """Divided by their standard deviations of 1e-40, their functions overflowed single precision."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.uniform(-1, 1, 223), rng.normal(size=223)])
+    explainer = limes.TabularExplainer(
+        lambda x: 1 / (1 + np.exp(-2 * x[:, 0] * x[:, 1])),
+        table,
+        law="uniform",
+        weights="euclidean",
+        bandwidth=0.1,
+        control="network",
+        max_calls=1024,
+    )
+    explanation = explainer([[-2.98, -0.89]])
+    assert explanation.controls == ("network",)
+    assert np.isfinite(explanation.values).all()

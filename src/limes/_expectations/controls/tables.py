@@ -243,6 +243,8 @@ def additive_out_of_sequence(
 _UNITS_PER_ROOT, _MOST_UNITS = 4, 512
 # Standard deviation of a function of cells, where units have about 0.7: the ridge prefers what is smooth
 _CELLS = 0.2
+# That of the indicator of a cell without rows: its probability is the square
+_NEVER = 1e-9
 # Standard deviations of ω · s(x) that the units are divided among: smooth functions need small ones
 _FREQUENCIES = (0.4, 0.7, 1.0)
 # Largest number of pairs whose products are functions
@@ -383,7 +385,8 @@ class Units:
     def _scaling(self) -> tuple[Floats, Floats]:
         """Means of the functions of cells, and factors that give them one standard deviation, (m,) each."""
         mean, spread = self.basis.statistics
-        return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > 0)
+        # a cell that no row ever hits is left out: divided by its deviation, single precision overflows
+        return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > _NEVER)
 
     def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
         """s(x), (n, m); 0 for a missing number."""
