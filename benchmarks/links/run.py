@@ -89,7 +89,7 @@ def _texts(rounds: int) -> list[dict]:
             kind = "without norm" if norm is None else "with l2 norm"
             say(f"{words} words {kind}")
             model = make_pipeline(TfidfVectorizer(norm=norm), LogisticRegression()).fit(texts, labels)
-            explainer = limes.TextExplainer(model, output=1, method="exact")
+            explainer = limes.TextExplainer(model, split=r"\W+", output=1, method="exact")
             exact = explainer(text)
             values = dict(zip(exact.feature_names, exact.values[0], strict=True))
             name = f"logistic regression, {words} words, {kind}"

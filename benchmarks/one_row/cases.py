@@ -77,7 +77,7 @@ class Text:
         """Words and coefficients: exact, by the pipeline as it is read."""
         import limes
 
-        explanation = limes.TextExplainer(self.pipeline, bag="spelling")(self.text)
+        explanation = limes.TextExplainer(self.pipeline, split=r"\W+", bag="spelling")(self.text)
         assert explanation.method == "exact"
         return explanation.feature_names, explanation.values[0, :, 1]
 

@@ -65,7 +65,9 @@ def _by_word(review: Review, pairs: dict[str, float]) -> Any:
 
 
 def _limes(review: Review, seed: int) -> Any:
-    explanation = limes.TextExplainer(review.ask, max_calls=CALLS, rng=seed)(review.text, progress=False)
+    explanation = limes.TextExplainer(review.ask, split=r"\W+", max_calls=CALLS, rng=seed)(
+        review.text, progress=False
+    )
     return _by_word(review, dict(zip(explanation.feature_names, explanation.values[0].tolist(), strict=True)))
 
 

@@ -49,7 +49,9 @@ def _scores(text: str, runs: int) -> dict[str, np.ndarray]:
     coefs, words = np.array([result for result, _ in drawn]), drawn[0][1]
     scores = {}
     for i, (name, model) in enumerate(models.items()):
-        explainer = TextExplainer(model.pipeline, output=model.output, ridge=1.0, method="exact")
+        explainer = TextExplainer(
+            model.pipeline, split=r"\W+", output=model.output, ridge=1.0, method="exact"
+        )
         explanation = explainer(text)
         order = [explanation.feature_names.index(word) for word in words]
         expected = np.append(explanation.values[0, order], explanation.intercepts[0])

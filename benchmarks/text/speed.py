@@ -28,7 +28,7 @@ def exact(texts: Sequence[str], models: Mapping[str, cases.Model], rounds: int =
         text = cases.with_words(texts, size)
         for name, model in models.items():
             say(f"speed: {name}, {size} words")
-            explainer = TextExplainer(model.pipeline, output=model.output, method="exact")
+            explainer = TextExplainer(model.pipeline, split=r"\W+", output=model.output, method="exact")
             seconds = in_turn(
                 {
                     "limes": lambda _, e=explainer, t=text: e(t),
@@ -74,7 +74,7 @@ def sampled(texts: Sequence[str], model: cases.Model, rounds: int = ROUNDS) -> d
 def batch(texts: Sequence[str], model: cases.Model, count: int = BATCH) -> dict:
     """Many reviews in one call, with its progress bar."""
     chosen = [text for text in texts[cases.TRAINING :] if cases.distinct(text)][:count]
-    explainer = TextExplainer(model.pipeline, output=model.output, method="exact")
+    explainer = TextExplainer(model.pipeline, split=r"\W+", output=model.output, method="exact")
     explainer(chosen[0])
     start = time.perf_counter()
     explainer(chosen, progress=True)
@@ -102,7 +102,7 @@ def in_turn(ways: Mapping[str, Way], rounds: int) -> dict[str, dict[str, float]]
 
 
 def _sampled(model: cases.Model, calls: int, seed: int) -> Callable:
-    explainer = TextExplainer(model.pipeline, output="True", max_calls=calls, rng=seed)
+    explainer = TextExplainer(model.pipeline, split=r"\W+", output="True", max_calls=calls, rng=seed)
     return lambda text: explainer(text, progress=False)
 
 

@@ -102,7 +102,9 @@ def _table(answers: np.ndarray, d: int) -> forms.PresenceProducts:
 
 
 def _explained(model: Pipeline, text: str, words: list[str], bandwidth: float) -> float:
-    explanation = limes.TextExplainer(model, output=1, bandwidth=bandwidth, method="exact")(text)
+    explanation = limes.TextExplainer(model, split=r"\W+", output=1, bandwidth=bandwidth, method="exact")(
+        text
+    )
     return float(explanation.values[0, words.index(_WORD)])
 
 
@@ -124,7 +126,10 @@ def sums(runs: int) -> Drawn:
     both = VotingRegressor([(str(seed), RandomForestRegressor(random_state=seed)) for seed in (10, 15)])
     both.fit(vectorizer.transform(reviews.reviews()), reviews.liked())
     forests = both.estimators_
-    exact = [limes.TextExplainer(make_pipeline(vectorizer, f))(text).values[0] for f in (*forests, both)]
+    exact = [
+        limes.TextExplainer(make_pipeline(vectorizer, f), split=r"\W+")(text).values[0]
+        for f in (*forests, both)
+    ]
     asked = _asker(vectorizer, text)
     drawn = [
         _forest_runs(asked, models, len(words), runs, seed=seed)

@@ -10,7 +10,6 @@ import lime.discretize
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -78,7 +77,6 @@ CALLS = {
     "several rows": ({"row": X[:2]}, "explain_instances many"),
     "an infinite value": ({"row": np.array([1.0, 2.0, np.inf, 1.0])}, "inf is not finite"),
     "a text among numbers": ({"row": ["a", 1.0, 2.0, 3.0]}, "x0"),
-    "a sparse row of a dense table": ({"row": csr_matrix(X[:1])}, "toarray"),
     "a label that is not there": ({"labels": (3,)}, "0 to 2"),
     "a negative label": ({"labels": (-1,)}, "0 to 2"),
     "a class for a label": ({"labels": ("setosa",)}, "0 to 2"),

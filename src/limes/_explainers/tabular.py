@@ -404,7 +404,7 @@ class TabularExplainer(Described):
     ) -> TabularExplainer:
         """Return the same model's explainer with other `bins`, `bandwidth` and `contributions`, if given.
 
-        For a trial a form that agrees with the model is not compared with it again.
+        With `is_trial` a form that agrees with the model is not compared with it again.
         """
         present, sampling = (
             self._options.bandwidth if bandwidth is None else bandwidth,
