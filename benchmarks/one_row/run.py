@@ -96,7 +96,7 @@ def _text_runs(its: Text, calls: int) -> dict[str, Any]:
 
     def ours(control: str) -> Any:
         return lambda turn: limes.TextExplainer(
-            its.ask, bag="spelling", max_calls=calls, control=control, rng=turn
+            its.ask, split=r"\W+", bag="spelling", max_calls=calls, control=control, rng=turn
         )(its.text, progress=False).values[0, :, 1]
 
     def lime(turn: int) -> np.ndarray:
