@@ -468,7 +468,7 @@ class AnswerStatistics:
             reach=np.maximum(farthest, np.where(differs.any(axis=0), np.ptp(f, axis=0), 0.0)),
             probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
             largest=largest,
-            heavy=np.array([_tail_shape(column) > _HEAVY for column in ((f - f.mean(axis=0)) ** 2).T]),
+            heavy=_have_heavy_tails(f),
         )
 
     @property
@@ -511,6 +511,14 @@ class AnswerStatistics:
                 for least, numbers, size in zip(total, np.split(n_rare, 2, axis=1), sizes, strict=True):
                     least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
+
+
+def _have_heavy_tails(f: Floats) -> Bools:
+    """Whether squares of answers f (n, k) have a tail too heavy for their mean; probabilities are bounded."""
+    squares = (f - f.mean(axis=0)) ** 2
+    bounded = ((f >= 0.0) & (f <= 1.0)).all(axis=0)
+    shapes = np.array([_tail_shape(column) for column in squares.T])
+    return np.asarray(~bounded & (shapes > _HEAVY))
 
 
 def variance_is_known(number: Floats, heavy: Bools) -> Bools:
