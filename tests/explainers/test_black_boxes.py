@@ -111,6 +111,24 @@ def fails_at(batch, times=1):
     return fault
 
 
+def test_a_pool_that_is_cut_short_states_its_own_limit(diabetes):
+    """It named 4,096 calls where the pool of a narrow table ends at 2,048."""
+    X, _ = diabetes
+    asked = 0
+
+    def model(table):
+        nonlocal asked
+        asked += len(table)
+        if asked > 1500:
+            raise ConnectionError("the service did not answer")
+        return np.sin(3 * table["bmi"]) * table["s5"] * table["bp"]
+
+    with pytest.raises(ModelError) as failure:
+        limes.TabularExplainer(model, X, contributions=False)(X.iloc[:2], progress=False)
+    text = "stopped after 1,024 of at most 2,048 model calls; explain the row again to go on"
+    assert all(text in row for row in failure.value.partial.row_warnings)
+
+
 def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     X, _ = diabetes
     # four batches ask for a few rows at the start, one for the rows themselves; each row then takes six

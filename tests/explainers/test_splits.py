@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import numpy as np
@@ -118,3 +119,10 @@ def test_what_is_in_no_feature_is_compared_and_said():
     assert (
         limes.TextExplainer(lambda texts: [float("good" in t) for t in texts])("good, food!").warnings == ()
     )
+
+
+def test_explainers_of_texts_can_be_pickled():
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(REVIEWS, LABELS)
+    explainer = limes.TextExplainer(model)
+    again = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(again("good food $5").values, explainer("good food $5").values)

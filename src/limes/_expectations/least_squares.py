@@ -461,14 +461,16 @@ class AnswerStatistics:
         distance = np.abs(f - usual)
         differs = distance > _ROUNDING * largest
         farthest = np.where(differs, distance, 0.0).max(axis=0)
+        probable = np.asarray(((f >= 0) & (f <= 1)).all(axis=0))
+        shapes = np.array([_tail_shape(column) for column in ((f - f.mean(axis=0)) ** 2).T])
         return cls(
             usual=usual,
             std=f.std(axis=0),
             differs=differs,
             reach=np.maximum(farthest, np.where(differs.any(axis=0), np.ptp(f, axis=0), 0.0)),
-            probable=np.asarray(((f >= 0) & (f <= 1)).all(axis=0)),
+            probable=probable,
             largest=largest,
-            heavy=_have_heavy_tails(f),
+            heavy=np.asarray(~probable & (shapes > _HEAVY)),  # squares of probabilities are bounded
         )
 
     @property
@@ -511,14 +513,6 @@ class AnswerStatistics:
                 for least, numbers, size in zip(total, np.split(n_rare, 2, axis=1), sizes, strict=True):
                     least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
-
-
-def _have_heavy_tails(f: Floats) -> Bools:
-    """Whether squares of answers f (n, k) have a tail too heavy for their mean; probabilities are bounded."""
-    squares = (f - f.mean(axis=0)) ** 2
-    bounded = ((f >= 0.0) & (f <= 1.0)).all(axis=0)
-    shapes = np.array([_tail_shape(column) for column in squares.T])
-    return np.asarray(~bounded & (shapes > _HEAVY))
 
 
 def variance_is_known(number: Floats, heavy: Bools) -> Bools:

@@ -118,7 +118,7 @@ class SamplingOptions:
         most = None if self.max_calls is None else check_count("max_calls", self.max_calls)
         sampling = Sampling(
             max_calls=MAX_CALLS if most is None else most,
-            max_shared=most or (MAX_CALLS if self.tolerance is None else MAX_SHARED),
+            max_shared=MAX_SHARED if most is None else most,
             tolerance=_tolerance(self.tolerance),
             seed=check_seed(self.rng),
             batch_size=check_count("batch_size", self.batch_size),
@@ -146,12 +146,15 @@ class SamplingOptions:
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
 
-    def of_table(self, available: Mapping[str, Control], columns: int, *, is_read: bool) -> Sampling:
-        """The sampler's options for a table; a form that was read answers without calls."""
-        sampling = self.with_controls(available)
-        if self.has_limits:
-            return sampling
-        return replace(sampling, max_shared=MAX_SHARED if is_read else unasked_calls(columns)[0])
+    def of_table(self, columns: int, *, is_read: bool) -> Sampling:
+        """The sampler's options with the size of a table's pool; a read form answers without calls."""
+        if self.has_limits or is_read:
+            return self.sampling
+        return replace(self.sampling, max_shared=unasked_calls(columns)[0])
+
+    def walked(self, columns: int) -> int:
+        """Most calls for a row's contributions."""
+        return self.sampling.max_calls if self.has_limits else unasked_calls(columns)[1]
 
 
 class SamplingKeywords(TypedDict, total=False):

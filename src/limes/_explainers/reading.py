@@ -70,6 +70,11 @@ class Reading:
         except (CannotRead, InputError) as reason:
             return cls(reason=str(reason), output=output, **facts)
 
+    @property
+    def is_read(self) -> bool:
+        """Whether a form answers, exactly or to samples, without calls of the model."""
+        return self.form is not None or self.by_form is not None
+
     def unread(self, reason: str) -> Self:
         return replace(self, form=None, margin=None, reason=reason)
 

@@ -16,9 +16,10 @@ Spans: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
 WORD, SENTENCE = "word", "sentence"
 
 
-def splitter(split: Any) -> Spans:
+def splitter(split: Any, tokens: Spans | None = None) -> Spans:
+    """What finds the pieces of a text; "word" takes the model's ``tokens``, if these are known."""
     if isinstance(split, str) and split in _BY_NAME:
-        return _BY_NAME[split]
+        return tokens if tokens is not None and split == WORD else _BY_NAME[split]
     if isinstance(split, str | re.Pattern):
         return _by_pattern(split)
     if hasattr(split, "encode") and not isinstance(split, type):

@@ -25,7 +25,7 @@ from limes._explainers.masked import (
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.reading import check_agreement, subset_rows
 from limes._explainers.splits import WORD, Spans, of_tokens, splitter
-from limes._explainers.splits import words as _letters
+from limes._explainers.splits import words as words_of
 from limes._explanation import Explanation
 from limes._explanation.wording import number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
@@ -161,10 +161,8 @@ class TextExplainer(MaskedExplainer[Document]):
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
         self._text_model = TextModel.from_model(model, vectorizer)
-        spans = splitter(split)
-        chosen_pattern = token_pattern(self._text_model.steps)
-        if isinstance(split, str) and split == WORD and chosen_pattern:
-            spans = of_tokens(*chosen_pattern)
+        pattern = token_pattern(self._text_model.steps)
+        spans = splitter(split, None if pattern is None else of_tokens(*pattern))
         self._wanted = output
         # names that a function's answers give are known when it is asked about a text
         self._is_named = named_by_answers(self._text_model.head, output)
@@ -172,18 +170,19 @@ class TextExplainer(MaskedExplainer[Document]):
         by_predict = passed is not model and passed.__name__ == "predict"
         self._remark = replaced_labels(model, self._output.method, by_predict=by_predict)
         self._hidden = "masked" if replacement else "removed"
-
-        def mask_of(text: str) -> str:
-            # where the text is cut, deleted words would pull others into what the model reads
-            if mask is not None or not isinstance(model, Estimator) or not model.truncation(text):
-                return replacement
-            return model.mask_token or ""
-
         # a known vectorizer takes some words for the same
         key = word_normalizer(self._text_model.steps) if bag is True else None
         super().__init__(
             user_model,
-            partial(_parse, mask_of, spans=spans, bag=bool(bag), key=key, grouping=grouping),
+            partial(
+                _parse,
+                mask=replacement,
+                reader=model if mask is None and isinstance(model, Estimator) else None,
+                spans=spans,
+                bag=bool(bag),
+                key=key,
+                grouping=grouping,
+            ),
             chosen,
             bandwidth,
             ridge,
@@ -317,7 +316,7 @@ _UNSAID, _LISTED = 0.01, 3
 def _beside_features(model: TextModel, output: Output, document: Document, whole: Floats) -> dict[str, Any]:
     """A remark on what the text has beside its features, if the answer to the words alone is another."""
     # words that always stay, as those of ignore=, are part of every text
-    letters = [[gap[start:end] for start, end in _letters(gap)] for gap in document.gaps]
+    letters = [[gap[start:end] for start, end in words_of(gap)] for gap in document.gaps]
     beside = {
         rest: None
         for gap, kept in zip(document.gaps, letters, strict=True)
@@ -471,9 +470,13 @@ def parse_text(
     return Document(text, places, word, names, mask)
 
 
-def _parse(mask_of: Callable[[str], str], text: Any, spans: Spans, **options: Any) -> Document:
+def _parse(text: Any, *, mask: str, reader: Estimator | None, spans: Spans, **options: Any) -> Document:
+    """Parse a text for a ``reader``, whose mask token stands in the place of words where it cuts the text."""
     _check_text(text)
-    return parse_text(text, spans, mask=mask_of(text), **options)
+    # deleted words would pull others into what it reads
+    if reader is not None and reader.truncation(text):
+        mask = reader.mask_token or ""
+    return parse_text(text, spans, mask=mask, **options)
 
 
 def _check_text(text: Any) -> None:

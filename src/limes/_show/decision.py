@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,4 +109,6 @@ def _probability(one: Explanation, prediction: float) -> str:
     """What log-odds of two classes mean, "" for other outputs."""
     if one.provenance.get("quantity") != "log-odds":
         return ""
-    return f", a probability of {number(1.0 / (1.0 + math.exp(-min(max(prediction, -700.0), 700.0))), 3)}"
+    from scipy.special import expit
+
+    return f", a probability of {number(float(expit(prediction)), 3)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -278,8 +277,8 @@ def reasons(
     )
 
 
-# Factors of numbers, and the words behind them
-_SCALES = {"units": (1.0, ""), "percentage points": (100.0, " percentage points")}
+# Places by which the decimal point moves, and the words behind the number
+_SCALES = {"units": (0, ""), "percentage points": (2, " percentage points")}
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIELDS = ("value", "condition", "effect")
 
@@ -311,11 +310,11 @@ def _check_catalogue(catalogue: Catalogue, names: tuple[str, ...]) -> None:
 
 def _effect(line: Line, scale: str, written: str | None) -> str:
     """The size of what a line says, as it is ``written`` elsewhere, or by its error."""
-    factor, unit = _SCALES[scale]
+    places, unit = _SCALES[scale]
     if written is not None and float(written):
         # a shift of the decimal point keeps the digits
-        return f"{abs(Decimal(written).scaleb(round(math.log10(factor)))):f}{unit}"
-    size, error = factor * abs(line.value), factor * line.standard_error
+        return f"{abs(Decimal(written).scaleb(places)):f}{unit}"
+    size, error = 10.0**places * abs(line.value), 10.0**places * line.standard_error
     # as many digits as the error allows, and no more than people read
     return f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
 

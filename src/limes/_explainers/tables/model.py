@@ -26,7 +26,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.walks import Walks, least_walked
-from limes._explainers.options import REQUESTED, SamplingOptions, unasked_calls
+from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
     TABLE_DRAWS,
@@ -290,8 +290,7 @@ class TabularModel:
     def _most_walked(self) -> int:
         """Most calls for a row's contributions that are not asked for."""
         its = self.options.sampling
-        limited = its.has_limits or self.options.is_joint
-        return its.sampling.max_calls if limited else unasked_calls(len(self.family.marginals))[1]
+        return its.sampling.max_calls if self.options.is_joint else its.walked(len(self.family.marginals))
 
     @property
     def has_cheap_walks(self) -> bool:
@@ -378,13 +377,14 @@ class TabularModel:
         of_samples = {}
         if fitted.sampled is not None:
             names, outputs = self.table.names, self.bound.reading.outputs
-            sampling, kind = self.options.sampling.sampling, OCCURRING if self.options.is_joint else PERTURBED
+            kind = OCCURRING if self.options.is_joint else PERTURBED
+            sampling = self.options.sampling.of_table(len(names), is_read=self.bound.reading.is_read)
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
-        text = self._replaced or (predict.remark if isinstance(predict, NotedAnswers) else "")
-        remark = RowWarning(text, "labels")
-        return tuple((remark, *others) for others in warnings) if text else warnings
+        of_answers = predict.remark if isinstance(predict, NotedAnswers) else ""
+        remark = RowWarning(self._replaced or of_answers, "labels")
+        return tuple((remark, *others) for others in warnings) if remark else warnings
 
     @cached_property
     def _replaced(self) -> str:
@@ -608,8 +608,9 @@ class _Binding:
                 reason = str(error)
         reading, margin = self._answering(), self._margin_control()
         controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
-        columns, is_read = len(self.family.marginals), reading.by_form is not None
-        sampling = replace(self.options.of_table(controls, columns, is_read=is_read), spread=reading.spread)
+        pool = self.options.of_table(len(self.family.marginals), is_read=reading.by_form is not None)
+        chosen = self.options.with_controls(controls).controls
+        sampling = replace(pool, spread=reading.spread, controls=chosen)
         if method == "exact":
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {reason}. "
@@ -632,8 +633,8 @@ class _Binding:
         fallback = None
         if self.options.method == "auto":
             control = self.options.control if self.options.control in CONTROLS else "auto"
-            options, d = replace(self.options, control=control), len(self.family.marginals)
-            fallback = sampler(self.family, form.predict, options.of_table(CONTROLS, d, is_read=True))
+            sampling = replace(self.options, control=control).with_controls(CONTROLS)
+            fallback = sampler(self.family, form.predict, sampling)
         # every library adds up trees row by row
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
         watch = reading.watch(self._quickest(reading))
@@ -670,9 +671,8 @@ class _Binding:
         """Compare what was read with the model, unless the user wants the model's own answers to samples."""
         reading, matrix = self.reading, self.table.matrix
         # called first: a model that is not fitted, or fails on this table, raises its own error
-        answers = reading.ask(matrix[:2])
-        names = reading.output.names(answers.shape[1:], answered_names(reading.ask))
-        reading = replace(reading, outputs=names)
+        shape = reading.ask(matrix[:2]).shape[1:]
+        reading = replace(reading, outputs=reading.output.names(shape, answered_names(reading.ask)))
         if self.options.method != "sampled" and (reading.form is not None or reading.margin is not None):
             with suppress(ReadMismatchError):
                 reading = self._answered_by_form(reading)

@@ -87,7 +87,7 @@ def _by_output(answers: Mapping[Any, Any], rows: int, name: str) -> tuple[Floats
 def _columns_of(raw: Any) -> tuple[str, ...]:
     """Names of a data frame's columns that somebody chose."""
     columns: Any = getattr(raw, "columns", None)
-    if columns is None or callable(columns) or np.ndim(raw) != 2:
+    if columns is None or callable(columns) or len(getattr(raw, "shape", ())) != 2:
         return ()
     named = list(columns)
     return () if named == [*range(len(named))] else tuple(map(str, named))
