@@ -76,7 +76,7 @@ def _table_runs(its: Table, calls: int) -> dict[str, Any]:
 
     def ours(control: str) -> Any:
         return lambda turn: limes.TabularExplainer(
-            its.ask, its.X, max_calls=calls, control=control, output=None, rng=turn
+            its.ask, its.X, max_calls=calls, control=control, contributions=False, rng=turn
         )(its.X[turn], progress=False).values[0, :, 1]
 
     def lime(turn: int) -> np.ndarray:
@@ -96,7 +96,13 @@ def _text_runs(its: Text, calls: int) -> dict[str, Any]:
 
     def ours(control: str) -> Any:
         return lambda turn: limes.TextExplainer(
-            its.ask, split=r"\W+", bag="spelling", max_calls=calls, control=control, rng=turn
+            its.ask,
+            split=r"\W+",
+            bag="spelling",
+            max_calls=calls,
+            control=control,
+            contributions=False,
+            rng=turn,
         )(its.text, progress=False).values[0, :, 1]
 
     def lime(turn: int) -> np.ndarray:

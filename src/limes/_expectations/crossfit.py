@@ -158,7 +158,7 @@ CrossFitting: TypeAlias = Callable[[SimulatedLaw, PoolRows, Floats], CrossFit]
 
 def in_folds(control: Control) -> CrossFitting:
     def fit(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
-        part, design = np.arange(len(f)) * _FOLDS // len(f), _anywhere(law.family)
+        part, design = np.arange(len(f)) * _FOLDS // len(f), anywhere(law.family)
         fits = [control(design, rows.x[part != k], f[part != k]) for k in range(_FOLDS)]
         values = [fit.predict(rows.x[part == k]) for k, fit in enumerate(fits)]
         return CrossFit(np.concatenate(values), fits)
@@ -170,7 +170,7 @@ def additive(law: SimulatedLaw, rows: PoolRows, f: Floats) -> CrossFit:
     if is_wide(law.family.marginals, len(f)):
         of_wide = wide_additive(law.family, rows.x, rows.cells, f, SEQUENCES)
         return CrossFit(of_wide[0], [of_wide[1]])
-    values, mean = additive_out_of_sequence(_anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
+    values, mean = additive_out_of_sequence(anywhere(law.family), rows.x, rows.cells, f, SEQUENCES)
     return CrossFit(values, [mean])
 
 
@@ -201,7 +201,7 @@ def _variance(values: Floats) -> float:
     return float(values.var(axis=0).sum())
 
 
-def _anywhere(family: ProductFamily) -> ProductDesign:
+def anywhere(family: ProductFamily) -> ProductDesign:
     """A design of the family: under bin weights a control is fitted to laws that all instances share."""
     return replace(family.of_cells(np.zeros(len(family.marginals), dtype=np.int64)), family=None, cells=None)
 

@@ -30,7 +30,7 @@ from limes._expectations.controls import CONTROLS, FittedControl, TooLargeError,
 from limes._expectations.controls.control import least_left
 from limes._expectations.controls.tables import share_beyond_trees
 from limes._expectations.controls.wide import is_wide
-from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
+from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, anywhere, in_folds
 from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
     Moments,
@@ -154,8 +154,8 @@ class PooledExpectation(Locked):
                 results[i] = its
         return results, error
 
-    def trees(self, size: int) -> Sequence[FittedControl]:
-        """Trees fitted to a pool of this size, without each half in turn: their contributions are exact."""
+    def trees(self, size: int) -> FittedControl | None:
+        """Trees fitted to a pool of this size: their contributions are exact."""
         return self._pools.trees(size)
 
     def _serves(self, cells: Ints) -> Bools:
@@ -352,11 +352,12 @@ class ControlledPools(Locked):
         self._controls = sampling.controls
         self._pools: dict[Stage, ControlledPool] = {}
         self._fits: dict[tuple[int, str], CrossFit] = {}
+        self._trees: dict[int, FittedControl] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # not pickled: controls fitted again to the same answers give the same result
-        return {**super().__getstate__(), "_pools": {}, "_fits": {}}
+        return {**super().__getstate__(), "_pools": {}, "_fits": {}, "_trees": {}}
 
     def at(self, stage: Stage) -> ControlledPool:
         """Return the pool, grown to the size of a stage, with the stage's control."""
@@ -365,16 +366,18 @@ class ControlledPools(Locked):
                 self._pools[stage] = self._controlled(stage)
             return self._pools[stage]
 
-    def trees(self, size: int) -> Sequence[FittedControl]:
-        """Fits of trees to the pool of one size; none where trees are no control, or nothing varies."""
+    def trees(self, size: int) -> FittedControl | None:
+        """Trees fitted to the pool of one size; None where trees are no control."""
         if _TREES not in self._controls:
-            return []
+            return None
         with self._lock:
-            rows = self._pool.rows(size)
-            f = rows.answers.reshape(len(rows.answers), -1)
-            f = np.ascontiguousarray(f[:, 1:]) if are_complements(f) else f
-            fits = self._fit(_TREES, size, rows, f).fits
-        return [fit for fit in fits if isinstance(fit, FittedControl)]
+            if size not in self._trees:
+                rows = self._pool.rows(size)
+                f = rows.answers.reshape(len(rows.answers), -1)
+                f = np.ascontiguousarray(f[:, 1:]) if are_complements(f) else f
+                # of all rows: what they are subtracted from is asked later
+                self._trees[size] = self._controls[_TREES](anywhere(self._law.family), rows.x, f)
+            return self._trees[size]
 
     def is_worthwhile(self, stage: Stage) -> bool:
         """Return whether a stage's controls suit its pool, by the variance that quick ones leave.

@@ -395,17 +395,20 @@ class _Walk:
         total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
         rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
         errors = errors * np.sqrt(1.0 + UNSEEN * rarity) * widened
-        return _Estimate(values, errors, self._unseen(changes, prediction, _ROUNDING * size))
+        rounding = _ROUNDING * size
+        largest, is_share = np.abs(changes).max(axis=(0, 1)), (prediction >= 0.0) & (prediction <= 1.0)
+        largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
+        unseen = self._unseen(changes, largest, rounding)
+        if used:  # what controls leave may be as rare as what columns change
+            unseen = np.maximum(unseen, self._unseen(phi, np.abs(phi - values).max(axis=(0, 1)), rounding))
+        return _Estimate(values, errors, unseen)
 
-    def _unseen(self, phi: Floats, prediction: Floats, rounding: Floats) -> Floats:
+    def _unseen(self, phi: Floats, largest: Floats, rounding: Floats) -> Floats:
         """Errors (d, k) by which pairs may have missed rare changes; 0 where enough pairs have changes."""
-        pairs, largest = len(phi), np.abs(phi).max(axis=(0, 1))
         # of few pairs the ones that are unlike most others; the median is the most frequent change then
         unlike = (np.abs(phi - np.median(phi[:_FOR_MEDIAN], axis=0)) > rounding).sum(axis=0)
-        is_share = (prediction >= 0.0) & (prediction <= 1.0)
-        largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
-        few = self.varies[:, None] & (unlike < min(ENOUGH_ANSWERS, pairs // 2))
-        return np.where(few, 3.0 / 1.96 / pairs * largest, 0.0)
+        few = self.varies[:, None] & (unlike < min(ENOUGH_ANSWERS, len(phi) // 2))
+        return np.where(few, 3.0 / 1.96 / len(phi) * largest, 0.0)
 
     def result(self, estimate: _Estimate, calls: int) -> RowContributions:
         values, errors = estimate.values, np.maximum(estimate.errors, estimate.unseen)

@@ -390,9 +390,13 @@ class Units:
 
     def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
         """s(x), (n, m); 0 for a missing number."""
-        numbers, indicators = x[:, self.columns], cells[:, self.columns] == self.cells
-        values = (np.where(self.cells < 0, numbers, indicators) - self.center) / self.scale
-        return np.where(np.isfinite(values), values, 0.0).astype(np.float32)
+        values = x[:, self.columns]
+        at = np.flatnonzero(self.cells >= 0)
+        values[:, at] = cells[:, self.columns[at]] == self.cells[at]
+        values -= self.center
+        values /= self.scale
+        values[~np.isfinite(values)] = 0.0
+        return values.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,6 +533,8 @@ def _valley(values: Sequence[float], height: Callable[[float], float]) -> float:
 _MOST_DIRECTIONS = 8
 _NEGLIGIBLE = 1e-8
 _FEWEST_ROWS = 32
+# Trees, leaves of each and learning rate: few rows do not fill many leaves
+_ROWS_OF_MANY_LEAVES, _OF_FEW_ROWS, _OF_MANY_ROWS = 8192, (60, 6, 0.15), (120, 15, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -592,10 +598,11 @@ def _boosted(x: Floats, values: Floats) -> Forest:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
+    trees, leaves, rate = _OF_FEW_ROWS if len(x) < _ROWS_OF_MANY_LEAVES else _OF_MANY_ROWS
     model = HistGradientBoostingRegressor(
-        max_iter=120,
-        learning_rate=0.1,
-        max_leaf_nodes=15,
+        max_iter=trees,
+        learning_rate=rate,
+        max_leaf_nodes=leaves,
         min_samples_leaf=5,
         early_stopping=False,
         random_state=0,

@@ -444,12 +444,12 @@ class TableFits(_Accounts):
             return None
         # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])
-        trees = self.sampling.trees(size) if size else []
-        at = self.x[row : row + 1], self.cells[row : row + 1]
-        each = [values[0] for fit in trees if (values := fit.contributions(self.family, *at)) is not None]
-        if not each or len(each) < len(trees):
+        trees = self.sampling.trees(size) if size else None
+        if trees is None:
             return None
-        return Others(np.mean(each, axis=0), lambda x: np.mean([fit.predict(x) for fit in trees], axis=0))
+        at = self.x[row : row + 1], self.cells[row : row + 1]
+        values = trees.contributions(self.family, *at)
+        return None if values is None else Others(values[0], trees.predict)
 
     def _is_sampled(self, row: int) -> bool:
         return self.form is None or row in self.fitted.refusals
