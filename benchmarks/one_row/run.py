@@ -16,8 +16,6 @@ from benchmarks.speed.run import machine
 
 CALLS = (1024, 4096)
 COLUMNS, MODELS, WORDS = (10, 30), ("network", "boosted trees"), (20, 100, 700)
-# limes refuses to fit its coefficients to 1,024 calls
-LONGEST = "text of 700 words"
 
 
 def measure(rounds: int = 5, cases: str = "") -> dict:
@@ -28,7 +26,7 @@ def measure(rounds: int = 5, cases: str = "") -> dict:
     context = multiprocessing.get_context("spawn")
     for name in names:
         if cases.lower() in name.lower():
-            for calls in CALLS if name != LONGEST else CALLS[-1:]:
+            for calls in CALLS:
                 with ProcessPoolExecutor(1, mp_context=context) as process:
                     result.append(process.submit(_case, name, calls, rounds).result())
             say(name)

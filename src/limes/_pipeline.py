@@ -315,7 +315,7 @@ class Fitted:
         """Whether errors are within the tolerance, and to be trusted, (n,); always where exact."""
         if self.sampled is None:
             return self.moments.converged
-        least = least_effective(self.surrogate.coef.shape[1], self.moments.shared)
+        least = least_effective(self.surrogate.coef.shape[1], self.moments.shared, self.sampled.effective)
         varies = (self.features.variance > 0).any(axis=-1) & np.ones(len(self.moments.calls), dtype=np.bool_)
         trusted = can_be_trusted(self.sampled, least, varies=varies)
         return np.asarray(self.moments.converged & trusted)

@@ -321,11 +321,34 @@ def test_threads_batches_and_company_change_no_bit():
 
 def test_too_few_calls():
     f, _ = pairs(40, 0)
-    explanation = TextExplainer(asking(f, 40), max_calls=100)(sentence(40), progress=False)
-    with pytest.raises(InputError, match=r"max_calls=100 is too few for contributions of 40 .* least 165"):
+    with pytest.raises(
+        InputError, match="max_calls=40 is too few to estimate 40 coefficients; use at least 64"
+    ):
+        TextExplainer(asking(f, 40), max_calls=40)(sentence(40), progress=False)
+    explanation = TextExplainer(asking(f, 40), max_calls=64)(sentence(40), progress=False)
+    with pytest.raises(InputError, match=r"max_calls=64 is too few for contributions of 40 .* least 65"):
         explanation.contributions  # noqa: B018 - computed when read
     account = TextExplainer(asking(f, 40), max_calls=165)(sentence(40), progress=False).contributions
     assert account.calls[0] <= 165
+    assert np.isfinite(account.alone).all()
+
+
+@pytest.mark.parametrize(("d", "calls"), [(40, 100), (120, 200)])
+def test_fewer_calls_than_features(d, calls):
+    f, phi = pairs(d, 0)
+    covered = []
+    for seed in range(repeats(100, 25)):
+        explainer = TextExplainer(asking(f, d), max_calls=calls, control="kernel", rng=seed)
+        explanation = explainer(sentence(d), progress=False)
+        account = explanation.contributions
+        assert account.calls[0] <= calls
+        assert np.isnan(account.alone).all()
+        assert np.isnan(account.last).all()
+        np.testing.assert_allclose(
+            account.base_values + account.values.sum(axis=1), explanation.predictions, rtol=1e-9, atol=1e-12
+        )
+        covered.append(np.abs(account.values[0] - phi) <= 1.96 * account.standard_errors[0] + 1e-12)
+    assert np.mean(covered) >= 0.93
 
 
 def test_answers_are_kept_where_the_model_fails():

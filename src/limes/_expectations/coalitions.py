@@ -19,7 +19,8 @@ also what each feature adds alone and last. With A_j and L_j for these, and β o
 
     φ_j = (f(all) - f(none)) / d + (A_j + L_j - mean) / (d - 1) + (d - 3) / (d - 1) · (β_j - mean).
 
-A model that is no function has no exact answers: its sets of one feature are drawn as any others.
+A model that is no function has no exact answers: its sets of one feature are drawn as any others. So are
+those of a model that may be asked less often than there are such sets.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._expectations.contributions import RowContributions
 from limes._expectations.moments import ExactMoments
-from limes._expectations.sampled import SampledExpectation, errors_of_means, least_calls
+from limes._expectations.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
 from limes.designs._exchangeable import Coalitions, Counts, ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import Calls
@@ -80,13 +81,15 @@ def account_of_states(answers: Floats, prediction: Floats, d: int) -> RowContrib
 class SampledAccount:
     """Contributions of d features by a sample; what was answered is kept if it is cut short.
 
-    ``calls`` asks about single sets, ``expectation`` about those that it draws: of ``design``.
+    ``calls`` asks about all features and about none, and about those that are ``alone`` or left out by
+    themselves; ``expectation`` about sets that it draws: of ``design``.
     """
 
     expectation: SampledExpectation
     design: ExchangeableDesign
     calls: Calls
     prediction: Floats  # (k,)
+    alone: bool
     is_function: bool
     asks: bool  # the model, and no form, whose calls are not counted
 
@@ -102,14 +105,16 @@ class SampledAccount:
     ) -> SampledAccount:
         """Leave to ``sampler`` the calls that are not for single sets; InputError if these are too few."""
         is_function = facts["is_function"]
-        single = 2 * d + (1 if is_function else 2 * _REPETITIONS)
-        if max_calls < single + least_calls(d):
+        ends = 1 if is_function else 2 * _REPETITIONS
+        alone = max_calls >= 2 * d + ends + least_calls(d)
+        single = ends + (2 * d if alone else 0)
+        if max_calls < single + FEWEST:
             raise InputError(
                 f"max_calls={max_calls} is too few for contributions of {d} features; use at least "
-                f"{single + least_calls(d)}"
+                f"{single + FEWEST}"
             )
-        design = _drawn(d, 2 if is_function else 1)
-        return cls(sampler(design, max_calls - single), design, calls, prediction, **facts)
+        design = _drawn(d, 2 if alone and is_function else 1)
+        return cls(sampler(design, max_calls - single), design, calls, prediction, alone, **facts)
 
     def compute(self) -> RowContributions:
         design, ask = self.design, self.calls.one_pass(self.calls)
@@ -120,13 +125,15 @@ class SampledAccount:
         if not self.is_function:
             whole = ask(np.ones((times, d))).reshape(times, -1)
         base, top = none.mean(axis=0), whole.mean(axis=0)
-        alone, last = _of_one(ask, d, 1.0) - base, top - _of_one(ask, d, 0.0)
         drawn, errors = (
             numbers.reshape(d, -1) for numbers in (design.solve(moments.gamma), moments.coef_errors)
         )
-        if self.is_function:
+        alone = last = np.full(drawn.shape, np.nan)
+        if self.alone:
+            alone, last = _of_one(ask, d, 1.0) - base, top - _of_one(ask, d, 0.0)
+        if self.alone and self.is_function:
             drawn, errors = (alone + last + (d - 3.0) * drawn) / (d - 1.0), (d - 3.0) / (d - 1.0) * errors
-        else:
+        if not self.is_function:
             noise = sum(answers.var(axis=0, ddof=1) / _REPETITIONS for answers in (none, whole))
             errors = np.sqrt(errors**2 + noise / d**2)
         values = (top - base) / d + drawn - drawn.mean(axis=0)

@@ -108,10 +108,18 @@ class Tolerance:
 DEFAULT_TOLERANCE = Tolerance(0.015, relative=True)
 
 
-def least_effective(features: int, shared: Ints) -> Ints:
-    """Effective rows that coefficients call for, given the size of the pool, or 0: of shape ``shared``."""
-    together = np.where((shared > 0) & (features >= SEPARATE), 1, features)
-    return np.asarray(FEW_ROWS * (together + 1))
+def least_fitted(features: int) -> int:
+    """Number of rows from which on coefficients are fitted together."""
+    return 2 * (features + 1)
+
+
+def least_effective(features: int, shared: Ints, effective: Floats | float = np.inf) -> Ints:
+    """Effective rows that coefficients call for, given the size of the pool, or 0: of shape ``shared``.
+
+    ``effective`` is the number of a row's own draws.
+    """
+    alone = np.where(shared > 0, features >= SEPARATE, effective < least_fitted(features))
+    return np.asarray(FEW_ROWS * (np.where(alone, 1, features) + 1))
 
 
 def can_be_trusted(sampled: SampleStatistics, least: Ints, *, varies: Bools) -> Bools:
@@ -599,7 +607,8 @@ def least_squares(
     """Fit answers, or the ``residuals`` of controls (n, k), on features.
 
     ``prediction`` (k,) is the model's at the explained row, if there is one. Rows with ``weights`` are not
-    draws of w: their Σ, of which ``inverse`` is the inverse, is itself estimated from them.
+    draws of w: their Σ, of which ``inverse`` is the inverse, is itself estimated from them. Few draws of w
+    are fitted to one feature at a time: ``residuals`` then lack the controls, whose coefficients are added.
     """
     centred, f, used = sample.centred, sample.f, support.used
     residuals = f if residuals is None else residuals
@@ -607,24 +616,29 @@ def least_squares(
     regressors = np.ones((len(f), 1 + used.sum()))
     regressors[:, 1:] = centred if used.all() else centred[:, used]
     weighted = regressors if sample.weights is None else regressors * sample.weights[:, None]
-    if inverse is None:
-        inverse = np.linalg.pinv(regressors.T @ weighted, hermitian=True)
-    influence = inverse @ weighted.T
+    alone = sample.weights is None and len(f) < least_fitted(used.size)
+    if alone:
+        regressors = regressors[:, :1]
+        influence = _influence_of_few(features, centred)[np.concatenate([[True], used])]
+    else:
+        if inverse is None:
+            inverse = np.linalg.pinv(regressors.T @ weighted, hermitian=True)
+        influence = inverse @ weighted.T
     fitted = influence @ residuals
-    rest = residuals - regressors @ fitted
-    errors = sample.clusters.bias_reduced(rest, regressors, influence)
+    rest = residuals - (fitted[0] if alone else regressors @ fitted)
+    errors = sample.clusters.bias_reduced(rest, regressors, influence[: regressors.shape[1]])
     mean, coef, all_influence = fitted[0], fitted[1:], influence
     if not used.all():
         place = np.flatnonzero(np.concatenate([[True], used]))
         coef, all_influence = np.zeros((used.size, f.shape[1])), np.zeros((1 + used.size, len(f)))
         coef[used], all_influence[place] = fitted[1:], influence
-    if controls and support.unidentified.any():
-        others = np.mean([its.coef for its in controls], axis=0)
-        coef = np.where(support.unidentified[:, None], others, coef)
-    squares, gamma = (f - mean - centred @ coef if controls else rest) ** 2, features.gamma(coef)
+    others = np.mean([its.coef for its in controls], axis=0) if controls else np.zeros_like(coef)
+    coef = np.where(support.unidentified[:, None], others, coef + (others if alone else 0.0))
+    gamma, fit = features.gamma(coef), 0.0 if alone else centred @ coef
+    squares = (f - mean - fit if controls else rest) ** 2
     mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
     # where the residuals are 0, R² is 1, however the sample happens to scatter
-    variance = (coef * gamma).sum(axis=0) + mean_square
+    variance = mean_square if alone else (coef * gamma).sum(axis=0) + mean_square
     variance = np.where(is_constant(variance, sample.statistics.largest), 0.0, variance)
 
     # what moves the intercept, the coefficients, and the surrogate at the explained row
@@ -635,9 +649,9 @@ def least_squares(
     sandwich, of_answers = every.of_sums(slice(-1)), None
     variances = every.variances(sandwich.variance_reduction, least)
     if controls:
-        answers = f - regressors @ (influence @ f)
+        answers = f - regressors @ (influence @ f)[: regressors.shape[1]]
         of_answers = SandwichVariance.from_rows(all_influence, answers, sample.clusters).effective[1:]
-    moves = _Moves(all_influence[1:], errors, mean, coef, gamma, variance, squares)
+    moves = _Moves(all_influence[1:], errors, mean, coef, gamma, variance, squares, alone)
     noise, (total, each) = moves.noise(features, sample.clusters), moves.variances(features, sample)
     seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
     noise *= np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
@@ -679,6 +693,12 @@ def least_squares(
     )
 
 
+def _influence_of_few(features: Features, centred: Floats) -> Floats:
+    """Influence (1 + d, n) of draws of w on their mean and on Σ⁻¹ Cov_sample(h, f)."""
+    n = len(centred)
+    return np.vstack([np.full(n, 1.0 / n), features.solve((centred - centred.mean(axis=0)).T) / (n - 1)])
+
+
 def _effective(total: Floats, squares: Floats) -> Floats:
     """Effective number of terms, given their sum and that of their squares; infinite without any."""
     return np.divide(total**2, squares, out=np.full_like(total, np.inf), where=squares > 0)
@@ -693,7 +713,8 @@ class _Moves(NamedTuple):
     coef: Floats
     gamma: Floats
     variance: Floats
-    squares: Floats  # of the surrogate's residuals, (n, k)
+    squares: Floats  # of the surrogate's residuals, or of the answers, (n, k)
+    alone: bool  # whether coefficients are estimated by themselves
 
     def noise(self, features: Features, clusters: Clusters) -> Floats:
         """What errors of β add to β_j (Σβ)_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
@@ -713,7 +734,7 @@ class _Moves(NamedTuple):
             if w is None:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
                 change += (coef / variance) * features.gamma(moved)
                 rest = self.squares[:, k] - self.squares[:, k].mean()
-                grown = change.sum(axis=0) + rest / len(rest) / variance
+                grown = (0.0 if self.alone else change.sum(axis=0)) + rest / len(rest) / variance
             else:  # Σ is estimated, too
                 f = sample.f[:, k] - self.mean[k]
                 change += (coef / variance) * (np.multiply(sample.centred.T, w * f, order="C") - gamma * w)

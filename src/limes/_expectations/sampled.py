@@ -50,6 +50,7 @@ from limes._expectations.least_squares import (
     check_squares,
     count_unlike,
     is_surprising,
+    least_fitted,
     least_squares,
     student_factors,
 )
@@ -65,7 +66,7 @@ CALLS = "calls"
 SEQUENCES = 4
 # Number of rows of all sequences together: at the first estimate, and at least
 _FIRST_LOOK = 256
-_SMALLEST = 64
+FEWEST = 64
 # Repetitions of random answers at least, and degrees of freedom of their variance at least
 _REPETITIONS, _FREEDOM = 4, 16
 # Exceptions that end a call early but leave its answers valid
@@ -186,14 +187,14 @@ class SampledDesign(Features, Protocol):
 
 
 def least_calls(d: int) -> int:
-    """Least number of rows that d coefficients are fitted to."""
-    return max(_SMALLEST, SEQUENCES * -(-2 * (d + 1) // SEQUENCES))
+    """Least number of rows that d coefficients are fitted to together."""
+    return max(FEWEST, SEQUENCES * -(-least_fitted(d) // SEQUENCES))
 
 
 class SampledExpectation:
     """Moments of a function under a design, by at most ``max_calls`` of its rows.
 
-    ``predict`` maps rows (n, d) to (n,) or (n, k). A budget that is too small for the columns is refused.
+    ``predict`` maps rows (n, d) to (n,) or (n, k). A budget of a few rows is refused.
     """
 
     method: Literal["sampled"] = "sampled"
@@ -368,10 +369,10 @@ class SampledExpectation:
     def _sizes(self, d: int) -> list[int]:
         """Rows of one sequence at each estimate: doubled from a power of two, and at last the budget."""
         most = self._sampling.max_calls // SEQUENCES
-        if self._sampling.max_calls < least_calls(d):
+        if self._sampling.max_calls < FEWEST:
             raise InputError(
-                f"max_calls={self._sampling.max_calls} is too few to fit {d} coefficients; "
-                f"use at least {least_calls(d)}"
+                f"max_calls={self._sampling.max_calls} is too few to estimate {d} coefficients; use at least "
+                f"{FEWEST}"
             )
         first = 2 ** int(np.log2(min(most, _FIRST_LOOK // SEQUENCES)))
         doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)
@@ -449,10 +450,11 @@ def estimate(
     moments = [control.expectation(design) for control in controls]
     support = FeatureSupport.from_rows(sample.h, design.variance != 0)
     residuals, centred, used = f.copy(), sample.h - design.inclusion, support.used
+    together = len(f) >= least_fitted(design.size)
     for k, (control, its) in enumerate(zip(controls, moments, strict=True)):
         rows = sample.sequence == k
-        linear = its.mean + centred[rows][:, used] @ its.coef[used]
-        residuals[rows] -= control.predict(sample.x[rows]) - linear
+        linear = centred[rows][:, used] @ its.coef[used] if together else 0.0
+        residuals[rows] -= control.predict(sample.x[rows]) - its.mean - linear
     fit = least_squares(
         design,
         WeightedSample(centred, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),

@@ -30,7 +30,12 @@ from limes._expectations.controls.switches import gaussian_process, logistic_con
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.sampled import RepeatedExpectation, SampledExpectation, repeats_states
+from limes._expectations.sampled import (
+    RepeatedExpectation,
+    SampledExpectation,
+    least_calls,
+    repeats_states,
+)
 from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
@@ -238,6 +243,9 @@ class MaskedModel(Reading):
             controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
         # others take some tenths of a second, and are hardly better than a margin
         auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
+        if self.margin is None and options.sampling.max_calls < least_calls(design.size):
+            # of few answers it leaves half of what others do
+            auto = ("none", "logistic", "process")
         sampling = replace(options.with_controls(controls, auto), spread=self.spread)
         if self.spread > 0.0 and repeats_states(design, sampling.max_calls):
             return RepeatedExpectation(self.ask, sampling)

@@ -518,7 +518,7 @@ class _SampledRow:
     def _few_rows(self) -> Iterator[RowWarning]:
         """Hardly any row of the sample counts, or features change together in all that do."""
         effective = float(self._sample.effective[self.row])
-        if effective < least_effective(len(self.names), self.fitted.moments.shared[self.row]):
+        if effective < least_effective(len(self.names), self.fitted.moments.shared[self.row], effective):
             yield RowWarning(
                 f"only about {effective:.0f} {self.kind.rows} count around this row, for {len(self.names)} "
                 f"coefficients: {self.kind.more}, or widen the bandwidth",
