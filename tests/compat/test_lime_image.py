@@ -451,14 +451,10 @@ def raising(images):
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        ({"image": np.ones((4, 4, 5))}, InputError, "1, 3 or 4 channels"),
-        ({"image": np.ones((3, 12, 16))}, InputError, "moveaxis"),
         ({"image": np.ones((2, 4, 4, 3))}, InputError, "height, width"),
         ({"image": np.ones((0, 4, 3))}, InputError, "no pixels"),
-        ({"image": np.full((12, 16, 3), np.nan)}, InputError, "finite"),
         ({"image": "cat.png"}, InputError, "array of numbers"),
         ({"segments": TWELVE[:5]}, InputError, "one label per pixel"),
-        ({"segments": TWELVE + 0.5}, InputError, "whole numbers"),
         ({"segments": np.dstack([TWELVE, TWELVE])}, InputError, "whole numbers"),
         ({"hide_color": (0, 0)}, InputError, "colour of 3 numbers"),
         ({"fn": lambda images: model(images)[:1]}, ModelError, "returned shape"),
@@ -468,13 +464,10 @@ def raising(images):
         ({"fn": raising}, ModelError, "ZeroDivisionError"),
         ({"fn": 3}, InputError, "callable"),
         ({"labels": (3,), "top_labels": None}, InputError, "0 to 2"),
-        ({"labels": (), "top_labels": None}, InputError, "labels"),
         ({"num_samples": 0}, InputError, "num_samples"),
         ({"num_features": 0}, InputError, "num_features"),
-        ({"batch_size": 2.5}, InputError, "batch_size"),
         ({"hide_color": "red"}, InputError, "fill"),
-        ({"top_labels": -1}, InputError, "top_labels"),
-        ({"segmentation_fn": None, "random_seed": "one"}, InputError, "whole number"),
+        ({"top_labels": 1.5}, InputError, "top_labels"),
         ({"segmentation_fn": "quikshift"}, InputError, "did you mean 'quickshift'"),
         ({"distance_metric": "cosinus"}, InputError, "distance_metric='cosinus'"),
         ({"num_sample": 3}, TypeError, "num_sample"),
@@ -488,9 +481,11 @@ def test_errors_are_advice(chosen, call, error, says):
 def test_options_are_checked():
     with pytest.raises(UnknownOptionError, match="kernel_width"):
         LimeImageExplainer(kernel_with=3)
-    with pytest.raises(InputError, match="highest_weights"):
-        LimeImageExplainer(feature_selection="highest_weight")
-    with pytest.raises(InputError, match="bandwidth"):
+    with pytest.warns(UserWarning, match="did you mean 'highest_weights'"):
+        explainer = LimeImageExplainer(feature_selection="highest_weight")
+    with pytest.raises(InputError, match="did you mean 'highest_weights'"):
+        explainer.explain_instance(IMAGE, model, segmentation_fn=lambda image: TWELVE)
+    with pytest.raises(InputError, match="kernel_width"):
         LimeImageExplainer(kernel_width=0)
     with pytest.raises(KeyError):
         explained().get_image_and_mask(7)

@@ -35,6 +35,7 @@ from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.sampled import least_calls
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
+from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation
 from limes.compat.lime.lime_base import (
@@ -142,6 +143,8 @@ class PredictFunction:
 
     predict_fn: Callable[[Any], Any]
     mode: str
+    # whether answers (n, 1) are those of one label, as lime has it; else p of two classes
+    one_label: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.predict_fn) and prediction_method(self.predict_fn, "") is None:
@@ -151,7 +154,10 @@ class PredictFunction:
             )
 
     def __call__(self, table: Any) -> Floats:
-        """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p."""
+        """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p.
+
+        Not so columns (n, 1) of a call that lime can answer: they are label 0.
+        """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
         try:
             with user_blas_threads():
@@ -165,15 +171,23 @@ class PredictFunction:
             raise ModelError("predict_fn answered with values that are not finite")
         if self.mode == "regression":
             return self.checked(answers)
-        return _both_classes(answers) if answers.shape[1] == 1 else answers
+        both = answers.shape[1] == 1 and not (self.one_label and np.ndim(values) > 1)
+        return _both_classes(answers) if both else answers
 
     def checked(self, answers: Floats) -> Floats:
+        """The answers, of a regression the first column, with one warning if there are others."""
         if self.mode == "regression" and answers.shape[1] != 1:
-            raise InputError(
-                f"predict_fn answered {answers.shape[1]} numbers a row: explain one at a time, "
-                "as with lambda X: model.predict(X)[:, 0]"
-            )
+            self._warned_of_columns  # noqa: B018 - once a call
+            return answers[:, :1]
         return answers
+
+    @cached_property
+    def _warned_of_columns(self) -> None:
+        warn_or_raise(
+            "predict_fn answered several numbers a row",
+            "explain one at a time, as with lambda X: model.predict(X)[:, 0]",
+            "the first is explained, as lime does",
+        )
 
     @property
     def function(self) -> Callable[[Any], Floats]:
@@ -242,7 +256,6 @@ class Call:
     prediction: Floats | None = None
 
     def __post_init__(self) -> None:
-        check_count("num_features", self.num_features)
         check_count("num_samples", self.num_samples)
 
 
@@ -269,7 +282,9 @@ class DataAdapter(ABC):
     def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
         """The explanation of some outputs, or the only one of a regression, as limes has it."""
         whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
-        return whole if call.predict.mode == "regression" else whole[..., outputs]
+        if call.predict.mode == "regression":
+            return whole if whole.values.ndim == 2 else whole[..., 0]
+        return whole[..., outputs]
 
     @abstractmethod
     def fingerprint(self, instance: Any) -> Sequence[int]:
@@ -438,6 +453,8 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
             report(one, float(prediction[k]))
 
     def scores() -> dict[int, float]:
+        if not fits:
+            return {}
         whole = zip(fits.items(), np.atleast_1d(explanation().fidelity[0]).tolist(), strict=True)
         return {k: limits[k].share(one.features, one.coef) * r2 for (k, one), r2 in whole}
 
@@ -492,9 +509,10 @@ def sampled(
     in_units = (
         fits if adapter.units is None else {k: _unscaled(fit, *adapter.units) for k, fit in fits.items()}
     )
-    explanation = _explanation(in_units, call.predict.mode, prediction[labels], len(near.answers), fields)
+    facts_of_call = call.predict.mode, prediction[labels], len(near.answers), fields
+    explanation = cache(partial(_explanation, in_units, *facts_of_call))
     scores = {k: fit.score for k, fit in fits.items()}
-    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, lambda: explanation)
+    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, explanation)
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
@@ -579,6 +597,16 @@ def distances(features: Floats, metric: Any, default: str) -> Floats:
         ) from error
 
 
+def listed_labels(labels: int | Iterable[Any]) -> list[Any]:
+    """The labels of a call, which may be one."""
+    return [labels] if isinstance(labels, int | np.integer | str) else list(labels)
+
+
+def numbers_a_row(k: int) -> str:
+    """How many numbers a function answers, in words."""
+    return f"{k} number{'s' if k > 1 else ''} a row"
+
+
 class EngineSeeds(NamedTuple):
     """Seeds of the engines, drawn from the user's, if there is one."""
 
@@ -610,7 +638,7 @@ class BaseExplainer(ABC):
 
         engine_name(engine)
         self.mode = check_choice("mode", mode, ("classification", "regression"))
-        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
+        self.feature_selection = selection_of(feature_selection, tuple(SELECTIONS))
         self.engine = engine
         self.random_state = check_random_state(random_state)
         self.class_names = class_names
@@ -665,7 +693,10 @@ class BaseExplainer(ABC):
     def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
         """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
         name, reason, seeds = engine_name(self.engine), "", self._seeds
-        selection = check_choice("feature_selection", self.feature_selection, tuple(SELECTIONS))
+        selection = self.feature_selection
+        if type(self.base) is LimeBase:
+            check_choice("feature_selection", selection, tuple(SELECTIONS))
+        call = replace(call, num_features=feature_count(call.num_features, selection))
         if name == "limit" and (used := self._only_sampled(call)):
             name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
         if name == "limit":
@@ -692,14 +723,21 @@ class BaseExplainer(ABC):
             return [0]
         self._classes(len(prediction))
         if top:
-            return [int(k) for k in np.argsort(prediction)[::-1][: check_count("top_labels", top)]]
-        wanted: list[Any] = [labels] if isinstance(labels, int | np.integer | str) else list(labels)
-        if not wanted or any(k not in range(len(prediction)) for k in wanted):
-            raise InputError(
-                f"labels={wanted!r}: predict_fn answers {len(prediction)} numbers a row, "
-                f"0 to {len(prediction) - 1}"
-            )
-        return [int(k) for k in dict.fromkeys(wanted)]
+            count = sliced_count("top_labels", top)
+            return [int(k) for k in np.argsort(prediction)[-count:][::-1]]
+        wanted, k = listed_labels(labels), len(prediction)
+        if any(label not in range(-k, k) for label in wanted):
+            raise InputError(f"labels={wanted!r}: predict_fn answers {numbers_a_row(k)}, 0 to {k - 1}")
+        if not wanted:
+            warn_or_raise("labels is empty", "name a label", "nothing is explained, as in lime")
+        elif min(wanted) < 0:
+            consequence = "they are counted from the last answer, as in lime"
+            warn_or_raise(f"labels={wanted!r}", f"pass labels from 0 to {k - 1}", consequence)
+        return [int(label) for label in dict.fromkeys(wanted)]
+
+    def _one_label(self, labels: Sequence[Any], top: int | None) -> bool:
+        """Whether lime can answer a call where the function answers (n, 1): it has label 0 alone."""
+        return bool(top) or 1 not in labels
 
     def _classes(self, k: int) -> list[Any] | None:
         if self.mode == "regression":
@@ -708,7 +746,7 @@ class BaseExplainer(ABC):
         names = numbers if self.class_names is None else list(self.class_names)
         if len(names) != k:
             warn_or_raise(
-                f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row",
+                f"class_names has {len(names)} names, but predict_fn answers {numbers_a_row(k)}",
                 "pass one name a column",
                 "classes without a name are called by their position",
             )

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, column_stds
-from limes._checks import check_size
+from limes._arrays import Bools, Floats, Ints, column_stds
 from limes._expectations.sampled import least_calls
 from limes._explainers.tables.table import Table
 from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, LimesFit
+from limes.compat.lime._leniency import category_columns, column_names
 from limes.compat.lime.discretize import BaseDiscretizer, make_discretizer
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Pairs, renamed
 from limes.designs import BinStatistics
 from limes.designs._marginals import split_level
 from limes.designs._product import FeatureTable
-from limes.exceptions import InputError
+from limes.exceptions import CellError, InputError
 from limes.models._calling.outputs import prediction_method
 from limes.models._identity import ModelState, state_of
 
@@ -98,8 +98,7 @@ class _ColumnsAdapter(DataAdapter):
 
     def __init__(self, names: list[str], kernel_width: float | None, *, around: bool) -> None:
         self.names = names
-        width = np.sqrt(len(names)) * 0.75 if kernel_width is None else kernel_width
-        self.kernel_width = check_size("kernel_width", width)
+        self.kernel_width = np.sqrt(len(names)) * 0.75 if kernel_width is None else kernel_width
         self.around = around
         self._least_calls = least_calls(len(names))
 
@@ -137,13 +136,15 @@ class TableAdapter(_ColumnsAdapter):
         random_state: Any,
     ) -> None:
         chosen = [] if categorical is None else list(categorical)
+        if isinstance(training_data, np.ndarray) and training_data.ndim == 2:
+            chosen = category_columns(chosen, training_data.shape[1], cut=cut is not None)
         if isinstance(cut, BaseDiscretizer) and not stats:
             # a discretizer cuts the columns that it was made for
             chosen = [j for j in range(np.shape(training_data)[1]) if j not in cut.to_discretize]
         table = Table.fit(training_data, categorical=chosen or None)
         if names is None and hasattr(training_data, "columns"):
             names = table.names
-        checked = _column_names(names, len(table.names))
+        checked = column_names(names, len(table.names), fill=cut is None)
         if names is not None:  # errors name the columns as the user does
             pairs = zip(table.columns, checked, strict=True)
             table = replace(table, columns=tuple(replace(column, name=name) for column, name in pairs))
@@ -172,8 +173,12 @@ class TableAdapter(_ColumnsAdapter):
 
     @cached_property
     def bins(self) -> str | list[BinStatistics | None] | None:
-        if self.discretizer is None or (isinstance(self._cut, str) and not self._stats):
-            return None if self.discretizer is None else str(self._cut)
+        if self.discretizer is None:
+            return None
+        # labels of several columns are the discretizer's own affair
+        by_name = isinstance(self._cut, str) and not self._stats
+        if by_name and not (self._cut == "entropy" and np.ndim(self._labels) > 1):
+            return str(self._cut)
         statistics = self.discretizer.statistics
         return [
             statistics(j, self.values[j], self.frequencies[j]) if number else None
@@ -229,12 +234,35 @@ class TableAdapter(_ColumnsAdapter):
     def encode(self, data_row: Any) -> Floats:
         """The user's row as numbers (d,); raise InputError if there are several, or it does not fit."""
         one = isinstance(data_row, np.ndarray) and data_row.ndim == 1
-        rows = self.table.encode(data_row[None] if one else data_row)
+        rows = self._encoded(data_row[None] if one else data_row)
         if len(rows) != 1:
             raise InputError(
                 f"data_row has {len(rows)} rows: explain_instance explains one, explain_instances many"
             )
         return np.asarray(rows[0])
+
+    def _encoded(self, rows: Any) -> Floats:
+        """Rows as numbers (n, d); numbers that are no category of the training data pass, as in lime."""
+        try:
+            return self.table.encode(rows)
+        except CellError as error:
+            if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "biuf":
+                raise
+            new = self._new_categories(rows)
+            first = np.array(
+                [column.levels[0] if new[:, j].any() else 0.0 for j, column in enumerate(self.table.columns)]
+            )
+            encoded = self.table.encode(np.where(new, first, rows))  # raises what else is wrong
+            warn_or_raise(str(error), "leave such rows out", "lime's sampling answers")
+            return np.where(new, rows, encoded)
+
+    def _new_categories(self, rows: Floats) -> Bools:
+        """Where rows (n, d) have a number that is no category of the training data."""
+        new = np.zeros(rows.shape, dtype=bool)
+        for j, column in enumerate(self.table.columns):
+            if column.categorical and not column.coded:
+                new[:, j] = ~np.isin(rows[:, j], column.points) & ~np.isnan(rows[:, j])
+        return new
 
     def mapper(self, row: Floats) -> TableDomainMapper:
         pairs = zip(row.tolist(), self.table.numeric.tolist(), strict=True)
@@ -253,10 +281,14 @@ class TableAdapter(_ColumnsAdapter):
             return f"{name}={self._category(j, x)}"
         if self.discretizer is None:
             return name
+        if j not in self.discretizer.names:  # a column without edges
+            return f"{name}={int(x)}"
         return self.discretizer.names[j][int(self.discretizer.lambdas[j](x))]
 
     def _category(self, j: int, x: float) -> str:
-        value = self.table.columns[j].originals(np.array([x]))[0]
+        column = self.table.columns[j]
+        new = not column.coded and x not in column.points
+        value = x if new else column.originals(np.array([x]))[0]
         if isinstance(value, str) or j not in self._categories:
             return f"{value:g}" if isinstance(value, float) else str(value)
         try:
@@ -273,6 +305,7 @@ class TableAdapter(_ColumnsAdapter):
             **super().only_sampled(call),
             "a discretizer with gaps between bins or with its own draws": unknown,
             "training_data_stats of categories": bool(self._stats) and not numeric.all(),
+            "a category that training_data lacks": bool(self._new_categories(call.instance[None]).any()),
         }
 
     def fit(self, call: Call, seed: int) -> LimesFit:
@@ -322,7 +355,7 @@ class TableAdapter(_ColumnsAdapter):
             max_calls=max(call.num_samples, self._least_calls),
             rng=seed,
             bins=self.bins,
-            target=self._labels,
+            target=self._labels if self.bins == "entropy" else None,
             bandwidth=self.bandwidth,
         )
         # probabilities of a model whose margin can be read follow it
@@ -355,6 +388,8 @@ class TableAdapter(_ColumnsAdapter):
             for j in range(len(row))
         ]
         rows = np.column_stack([values for values, _ in columns])
+        if self.discretizer is not None and self.discretizer.undraws:
+            rows = self.discretizer.seeded(rng).undiscretize(rows)
         return np.column_stack([h for _, h in columns]), np.vstack([row, rows])
 
     def _drawn_cells(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
@@ -362,10 +397,13 @@ class TableAdapter(_ColumnsAdapter):
         # one level serves twice: once it has chosen the bin, its place between the bin's levels is uniform
         i, inside = split_level(levels, self.frequencies[j])
         cells = np.asarray(self.values[j])[i]
-        if self.discretizer is None or j not in self.discretizer.lambdas:
+        if self.discretizer is None:
             return cells, np.append(1.0, cells == x)
-        instance_cell = self.discretizer.lambdas[j](x)
-        return self.discretizer.drawn(j, cells.astype(int), inside), np.append(1.0, cells == instance_cell)
+        cell = self.discretizer.lambdas[j](x) if j in self.discretizer.lambdas else x
+        feature = np.append(1.0, cells == cell)
+        if not self.discretizer.has_bins(j) or self.discretizer.undraws:
+            return cells, feature
+        return self.discretizer.drawn(j, cells.astype(int), inside), feature
 
     def _drawn_numbers(self, j: int, x: float, levels: Floats) -> tuple[Floats, Floats]:
         values = (x if self.around else self.mean[j]) + self.scale[j] * _standard_normal(levels)
@@ -383,17 +421,6 @@ class TableAdapter(_ColumnsAdapter):
             "data": self.table.originals(instance[None]),
             "provenance": {} if self.discretizer else {"meaning": SLOPE_MEANING},
         }
-
-
-def _column_names(names: Sequence[Any] | None, d: int) -> list[str]:
-    if names is None:
-        return [str(j) for j in range(d)]
-    problem = f"feature_names has {len(names)} names, but training_data has {d} columns"
-    if len(names) < d:
-        raise InputError(problem)
-    if len(names) > d:
-        warn_or_raise(problem, "leave out what is no column, such as the target", f"the first {d} are used")
-    return [str(name) for name in names[:d]]
 
 
 class SparseTableAdapter(_ColumnsAdapter):
@@ -417,7 +444,7 @@ class SparseTableAdapter(_ColumnsAdapter):
         categorical: Any,
     ) -> None:
         rows = training_data.tocsr().astype(np.float64)
-        super().__init__(_column_names(names, rows.shape[1]), kernel_width, around=around)
+        super().__init__(column_names(names, rows.shape[1], fill=True), kernel_width, around=around)
         if categorical is not None and len(categorical):
             raise InputError("sparse tables hold numbers only: pass training_data.toarray() for categories")
         if not np.isfinite(rows.data).all():
@@ -436,21 +463,32 @@ class SparseTableAdapter(_ColumnsAdapter):
         return self.scale, np.zeros(len(self.names))
 
     def encode(self, data_row: Any) -> Any:
-        """The user's sparse row as (1, d); raise InputError if it is dense, several rows, or all zeros."""
+        """The user's sparse row as (1, d), or dense one as (d,); raise InputError if it has another shape."""
         if not hasattr(data_row, "tocsr"):
-            raise InputError("training_data is sparse, data_row is not: pass a row such as training_data[0]")
+            row = np.asarray(data_row, dtype=np.float64)
+            if row.shape != (len(self.names),):
+                raise InputError(f"data_row has shape {row.shape}, expected ({len(self.names)},)")
+            consequence = "all its values are changed, zeros too, as in lime"
+            warn_or_raise(
+                "training_data is sparse, data_row is not", "pass a row such as training_data[0]", consequence
+            )
+            return row
         row = data_row.reshape(1, -1).tocsr()
         if row.shape[1] != len(self.names) or (len(data_row.shape) > 1 and data_row.shape[0] != 1):
             raise InputError(
                 f"data_row has shape {data_row.shape}, expected one row of {len(self.names)} columns"
             )
-        if not row.nnz:
-            raise InputError("data_row holds no value other than 0: there is nothing to change in it")
+        if not row.count_nonzero():
+            problem, consequence = (
+                "data_row holds no value other than 0",
+                "nothing is changed in it, as in lime",
+            )
+            warn_or_raise(problem, "pass another row", consequence)
         return row
 
     def mapper(self, row: Any) -> TableDomainMapper:
-        values = [f"{x:.2f}" for x in row.data]
-        return TableDomainMapper(self.names, values, row, [], feature_indexes=row.indices)
+        columns, held = _held(row)
+        return TableDomainMapper(self.names, [f"{x:.2f}" for x in held], row, [], feature_indexes=columns)
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         return {**super().only_sampled(call), "sparse tables": True}
@@ -460,14 +498,22 @@ class SparseTableAdapter(_ColumnsAdapter):
         return (*columns.tolist(), *values.view(np.uint32).tolist())
 
     def draw(self, call: Call, rng: np.random.Generator) -> tuple[Floats, Any]:
-        columns, held = _held(call.instance)
+        return self.sample(call.instance, call.num_samples, rng, call.sampling)
+
+    def sample(self, row: Any, count: int, rng: np.random.Generator, sampling: str) -> tuple[Floats, Any]:
+        """Features (count, m) of what the row holds, the row's first, and the rows themselves."""
+        columns, held = _held(row)
         scale = self.scale[columns]
-        levels = SAMPLINGS[call.sampling](call.num_samples - 1, len(columns), rng)
+        levels = SAMPLINGS[sampling](count - 1, len(columns), rng)
         centre = held if self.around else self.mean[columns]
-        values = np.vstack([held, centre + scale * _standard_normal(levels)])
-        count, width = values.shape
+        # of a row of zeros nothing is changed
+        drawn = (centre + scale * _standard_normal(levels)) * held.any()
+        values = np.vstack([held, drawn])
+        if isinstance(row, np.ndarray):
+            return values / scale, values
+        width = len(columns)
         places = np.tile(columns, count), np.arange(0, count * width + 1, width)
-        rows = type(call.instance)((values.ravel(), *places), shape=(count, len(self.names)))
+        rows = type(row)((values.ravel(), *places), shape=(count, len(self.names)))
         return values / scale, rows
 
     def columns(self, instance: Any) -> Ints:
@@ -478,12 +524,16 @@ class SparseTableAdapter(_ColumnsAdapter):
         return {
             "feature_names": names,
             "conditions": (names,),
-            "data": instance.toarray(),
+            "data": instance[None] if isinstance(instance, np.ndarray) else instance.toarray(),
             "provenance": {},
         }
 
 
 def _held(row: Any) -> tuple[Ints, Floats]:
+    """Columns and values that a row holds: all of a dense one, and of a row of zeros."""
+    if isinstance(row, np.ndarray) or not row.count_nonzero():
+        dense = row if isinstance(row, np.ndarray) else row.toarray().ravel()
+        return np.arange(dense.size), np.asarray(dense, dtype=np.float64)
     kept = row.copy()
     kept.eliminate_zeros()
     return np.asarray(kept.indices, dtype=np.int64), np.asarray(kept.data, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._explanation.row_warning import RowWarning
 from limes._explanation.wording import CONFIDENCE
-from limes.compat.lime.exceptions import LimeError, UnknownLabelError
+from limes.compat.lime.exceptions import LimeError, UnknownLabelError, warn_or_raise
 from limes.compat.lime.lime_base import Surrogates
 from limes.exceptions import UnknownOptionError
 
@@ -26,7 +26,7 @@ _PER_DEVIATION = (
     "change of the surrogate per standard deviation of a number, or when a category holds against when not"
 )
 
-__all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError"]
+__all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError", "id_generator"]
 
 
 class DomainMapper:
@@ -210,7 +210,7 @@ class Explanation:
     @cached_property
     def limes(self) -> LimesExplanation | None:
         """The same explanation as limes has it, made when it is asked for."""
-        if self._surrogates is None:
+        if self._surrogates is None or not self._surrogates.fits:
             return None
         explanation = self._surrogates.explanation()
         if self.mode == "regression" or self.class_names is None:
@@ -323,8 +323,12 @@ class Explanation:
 
         options = self.domain_mapper.page_options
         if unknown := [name for name in kwargs if name not in options]:
-            names = ("labels", "predict_proba", "show_predicted_value", *sorted(options))
-            raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(names)}")
+            names = ", ".join(("labels", "predict_proba", "show_predicted_value", *sorted(options)))
+            problem = f"as_html has no option {unknown[0]!r}"
+            if options:
+                raise UnknownOptionError(f"{problem}; known: {names}")
+            # pages of no kind of data have none, and lime hands them to the mapper, whatever they are
+            warn_or_raise(problem, f"leave it out; known: {names}", "pages run no script of a mapper's own")
         if self.limes is None:
             return page(
                 self._by_hand(labels),
@@ -474,6 +478,15 @@ class Explanation:
 
     def _name(self, label: int) -> str:
         return str(label if self.class_names is None else self.class_names[label])
+
+
+def id_generator(size: int = 15, random_state: Any = None) -> str:
+    """A random name of letters and digits, such as lime's pages have; for code that imports it."""
+    from string import ascii_uppercase, digits
+
+    from sklearn.utils import check_random_state
+
+    return "".join(check_random_state(random_state).choice([*ascii_uppercase, *digits], size))
 
 
 def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:

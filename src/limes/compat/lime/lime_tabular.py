@@ -13,7 +13,8 @@ import numpy as np
 from limes._arrays import Floats, Objects
 from limes._checks import check_choice, refuse_unknown
 from limes.compat.lime import explanation, lime_base
-from limes.compat.lime._engines import BaseExplainer, Call, PredictFunction
+from limes.compat.lime._engines import BaseExplainer, Call, PredictFunction, listed_labels
+from limes.compat.lime._leniency import kernel_width_of
 from limes.compat.lime._tables import SAMPLINGS, SparseTableAdapter, TableAdapter, TableDomainMapper
 from limes.compat.lime.discretize import (
     BaseDiscretizer,
@@ -22,6 +23,7 @@ from limes.compat.lime.discretize import (
     QuartileDiscretizer,
     StatsDiscretizer,
 )
+from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
@@ -112,11 +114,14 @@ class LimeTabularExplainer(BaseExplainer):
                 random_state=self.random_state,
             )
         options = {"around": sample_around_instance, "categorical": categorical_features}
-        adapter = make(training_data, feature_names, kernel_width, **options)
+        width = None if kernel_width is None else kernel_width_of(kernel_width, None, kernel)
+        adapter = make(training_data, feature_names, width, **options)
         self.feature_names, self.discretizer = adapter.names, adapter.discretizer
         self.categorical_features = adapter.categorical
         self.feature_values, self.feature_frequencies = adapter.shown_values, adapter.frequencies
-        self.kernel_width = adapter.kernel_width
+        # a kernel of the user's gets any number
+        unchecked = kernel is not None and kernel_width is not None
+        self.kernel_width: float = float(kernel_width) if unchecked else adapter.kernel_width  # type: ignore[arg-type]
         self._adapter: TableAdapter | SparseTableAdapter
         self._adapt(adapter, self.kernel_width)
 
@@ -168,9 +173,10 @@ class LimeTabularExplainer(BaseExplainer):
         ModelError
             If ``predict_fn`` fails, or answers with a wrong shape or values that are not finite.
         """
-        instance, predict = self._adapter.encode(data_row), PredictFunction(predict_fn, self.mode)
+        instance, wanted = self._adapter.encode(data_row), listed_labels(labels)
+        predict = PredictFunction(predict_fn, self.mode, self._one_label(wanted, top_labels))
         sampling = check_choice("sampling_method", sampling_method, tuple(SAMPLINGS))
-        choose = partial(self._choose_labels, labels=labels, top=top_labels)
+        choose = partial(self._choose_labels, labels=wanted, top=top_labels)
         options = num_features, num_samples, distance_metric, model_regressor
         call = Call(instance, predict, choose, *options, sampling)
         return self._explanation(call, self._adapter.mapper(instance), top_labels)
@@ -183,23 +189,24 @@ class LimeTabularExplainer(BaseExplainer):
         Both are (num_samples, d), the row first. One has 1 where bin or category are the row's, and numbers
         that are not cut as they are; the other the rows themselves.
         """
-        adapter = self._dense()
+        adapter = self._adapter
         rng = np.random.default_rng([self._seeds.lime, *adapter.fingerprint(data_row)])
         features, rows = adapter.sample(data_row, num_samples, rng, sampling_method)
+        if isinstance(adapter, SparseTableAdapter):
+            return rows, rows.copy()
         scale, origin = adapter.units
         return scale * features + origin, rows
 
-    def _dense(self) -> TableAdapter:
-        if isinstance(self._adapter, SparseTableAdapter):
-            raise InputError("__data_inverse is of dense tables: pass training_data.toarray()")
-        return self._adapter
-
     def _overridden_rows(self, call: Call) -> PerturbedRows:
-        method, adapter = getattr(self, self._draws), self._dense()
+        method, adapter = getattr(self, self._draws), self._adapter
         # lime's last release has no third parameter
         options = (call.sampling,) if len(inspect.signature(method).parameters) > 2 else ()
         data, rows = method(call.instance, call.num_samples, *options)
         scale, origin = adapter.units
+        if isinstance(adapter, SparseTableAdapter):
+            columns = adapter.columns(call.instance)
+            dense = data[:, columns].toarray() if hasattr(data, "tocsr") else np.asarray(data)[:, columns]
+            return PerturbedRows(dense / scale[columns], adapter.ask(call, rows))
         features = (np.asarray(data, dtype=np.float64) - origin) / scale
         return PerturbedRows(features, adapter.ask(call, np.asarray(rows)))
 
@@ -269,10 +276,12 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
         _, self.n_timesteps, self.n_features = shape
         names = range(self.n_features) if names is None else names
         if len(names) != self.n_features:
-            raise InputError(
-                f"feature_names has {len(names)} names, "
-                f"but training_data has {self.n_features} features a step"
-            )
+            problem = f"feature_names has {len(names)} names, but training_data has {self.n_features} a step"
+            if len(names) < self.n_features:
+                raise InputError(problem)
+            consequence = f"the first {self.n_features} are used"
+            warn_or_raise(problem, "leave out what is no feature, such as the target", consequence)
+            names = names[: self.n_features]
         steps = range(self.n_timesteps)[::-1]
         arguments["feature_names"] = [f"{name}_t-{step}" for name in names for step in steps]
         arguments["training_data"] = self._flat(arguments["training_data"])
@@ -311,8 +320,12 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
             return array[None]
         sequences = array[None] if array.ndim == 2 else array
         if sequences.shape[1:] != (self.n_timesteps, self.n_features):
-            raise InputError(
+            problem = (
                 f"data_row has shape {array.shape}, expected ({self.n_timesteps}, {self.n_features}): "
                 "timesteps, features"
             )
+            if array.size != self.n_timesteps * self.n_features:
+                raise InputError(problem)
+            warn_or_raise(problem, "move the axes", "its transpose is read as the columns, as in lime")
+            return array.T.reshape(1, -1)
         return sequences.transpose(0, 2, 1).reshape(len(sequences), -1)
