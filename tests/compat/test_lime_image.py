@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
 import limes
+import limes.compat.lime
 from effort import crossed, repeats
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_image import ImageExplanation, LimeImageExplainer
@@ -258,15 +259,43 @@ def test_every_kind_of_image_works_with_the_default_segmentation(chosen, image):
     assert picture.dtype == image.dtype
 
 
-@pytest.mark.parametrize("kind", [np.uint8, float])
-def test_segments_are_lime_s(kind):
-    image = load_sample_image("china.jpg")[100:180, 200:300]
-    image = image if kind is np.uint8 else image / 255
-    ours, theirs = (
-        make(random_state=1).explain_instance(image, model, num_samples=10).segments
-        for make in (LimeImageExplainer, lime.lime_image.LimeImageExplainer)
-    )
-    np.testing.assert_array_equal(ours, theirs)
+PHOTOGRAPH = load_sample_image("china.jpg")[100:160, 200:270]
+# pixels that quickshift takes for colours as they are, and others
+SEEN = {"whole numbers": PHOTOGRAPH, "0 to 1": PHOTOGRAPH / 255}
+UNSEEN = {
+    "0 to 255": PHOTOGRAPH.astype("double"),
+    "-1 to 1": (PHOTOGRAPH / 127.5 - 1).astype(np.float32),
+    "64 bits": PHOTOGRAPH.astype(np.int64),
+}
+
+
+def default_segments(image, **options):
+    explainer = LimeImageExplainer(random_state=1, **options)
+    return explainer.explain_instance(image, model, num_samples=10, progress_bar=False).segments
+
+
+def lime_s_segments(image):
+    explainer = lime.lime_image.LimeImageExplainer(random_state=1)
+    return explainer.explain_instance(image, model, num_samples=10).segments
+
+
+@ENGINES
+@pytest.mark.parametrize("image", SEEN.values(), ids=SEEN)
+def test_segments_are_lime_s(image, chosen):
+    np.testing.assert_array_equal(default_segments(image, engine=chosen), lime_s_segments(image))
+
+
+@pytest.mark.parametrize("image", UNSEEN.values(), ids=UNSEEN)
+def test_segments_of_engine_lime_are_lime_s_whatever_the_pixels(image):
+    theirs = lime_s_segments(image)
+    np.testing.assert_array_equal(default_segments(image, engine="lime"), theirs)
+    with limes.compat.lime.engine("lime"):
+        np.testing.assert_array_equal(default_segments(image), theirs)
+    # the limit segments the photograph that people see
+    seen = default_segments(PHOTOGRAPH)
+    assert (theirs != seen).any()
+    if image.min() >= 0:
+        np.testing.assert_array_equal(default_segments(image), seen)
 
 
 def test_grey_images_become_rgb_as_lime_has_them():

@@ -573,10 +573,13 @@ def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
 
 
 def unit(image: Any) -> Floats:
-    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
+    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255.
+
+    Whole numbers of 32 or 64 bits are bytes that were converted, and no pixel is the largest.
+    """
     pixels = np.nan_to_num(np.asarray(image, dtype=np.float64))
     kind = np.asarray(image).dtype
-    if kind.kind in "iu":
+    if kind.kind in "iu" and kind.itemsize <= 2:
         return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
     low, high = pixels.min(), pixels.max()
     if low < 0:

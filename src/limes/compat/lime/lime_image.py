@@ -24,7 +24,14 @@ from limes._explainers.image import (
     segmenter,
 )
 from limes.compat.lime import lime_base
-from limes.compat.lime._engines import BaseExplainer, Call, MaskedAdapter, in_batches, model_behind
+from limes.compat.lime._engines import (
+    BaseExplainer,
+    Call,
+    MaskedAdapter,
+    engine_name,
+    in_batches,
+    model_behind,
+)
 from limes.compat.lime._leniency import batch_size_of, kernel_width_of
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
@@ -326,7 +333,8 @@ class LimeImageExplainer(BaseExplainer):
             Superpixels in a surrogate; images that the classifier is called with, at most; at once.
         segmentation_fn
             Image -> superpixels (H, W), any whole numbers; or these themselves, or a name that
-            :class:`limes.ImageExplainer` knows. None: lime's quickshift of the colours that people see.
+            :class:`limes.ImageExplainer` knows. None: lime's quickshift, with engine "lime" of the pixels as
+            they are, as in lime, else of the colours that people see.
         distance_metric, model_regressor
             lime's; another choice than the default needs its sampling.
         random_seed
@@ -381,7 +389,8 @@ class LimeImageExplainer(BaseExplainer):
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
-            segmentation_fn = default_segmentation(random_seed)
+            as_lime = engine_name(self.engine) == "lime"
+            segmentation_fn = default_segmentation(random_seed, as_lime=as_lime)
         segments = _whole_labels(segmenter(segmentation_fn, None)(pixels))
         fill = mean_colours if hide_color is None else filler(_spread(hide_color, pixels.shape))
         return Photograph.of(pixels, lambda _: segments, fill), segments
@@ -421,11 +430,19 @@ def _spread(hide_color: Any, shape: tuple[int, ...]) -> Any:
         return hide_color
 
 
-def default_segmentation(seed: Any = None) -> Callable[[Any], Any]:
-    """Superpixels by lime's own quickshift, of any image as people see it."""
+def default_segmentation(seed: Any = None, *, as_lime: bool = False) -> Callable[[Any], Any]:
+    """Superpixels by lime's own quickshift, of any image as people see it.
+
+    Or ``as_lime`` calls it: floats beyond 0 to 1 have no colours that people see, and other superpixels.
+    """
     checked = _SEED
     try:
         checked = _SEED if seed is None else check_seed(seed)
     except InputError:
         warn_or_raise(f"random_seed={seed!r}", "pass a whole number >= 0", "it is ignored, as in lime")
-    return lambda image: quickshift(rgb(image), seed=checked)
+    if not as_lime:
+        return lambda image: quickshift(rgb(image), seed=checked)
+    options = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, "random_seed": checked}
+    segment = SegmentationAlgorithm("quickshift", **options)
+    # it takes colours only
+    return lambda image: segment(image if image.shape[2:] == (3,) else rgb(image))
