@@ -429,14 +429,15 @@ class Photograph(MaskedInput):
 
     @classmethod
     def parse(
-        cls, raw: Any, segment: Segment, fill: Fill, preprocess: Preprocess | None = None
+        cls,
+        raw: Any,
+        segment: Segment,
+        fill: Fill,
+        preprocess: Preprocess | None = None,
+        check: Callable[[Any], Any] | None = None,
     ) -> Photograph:
         """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
-        return cls.of(checked_image(raw), segment, fill, preprocess)
-
-    @classmethod
-    def of(cls, photo: Any, segment: Segment, fill: Fill, preprocess: Preprocess | None = None) -> Photograph:
-        """The same of an array that was checked."""
+        photo = (check or checked_image)(raw)
         range_remark(photo, preprocess)  # refuses before the model is asked
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
@@ -573,13 +574,10 @@ def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
 
 
 def unit(image: Any) -> Floats:
-    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255.
-
-    Whole numbers of 32 or 64 bits are bytes that were converted, and no pixel is the largest.
-    """
+    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
     pixels = np.nan_to_num(np.asarray(image, dtype=np.float64))
     kind = np.asarray(image).dtype
-    if kind.kind in "iu" and kind.itemsize <= 2:
+    if kind.kind in "iu" and kind.itemsize <= 2:  # bytes as 64 bits never reach the largest
         return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
     low, high = pixels.min(), pixels.max()
     if low < 0:
@@ -590,16 +588,13 @@ def unit(image: Any) -> Floats:
 
 
 def rgb(image: Any) -> Floats:
-    """The image as people see it, (H, W, 3) between 0 and 1; transparent pixels are grey.
-
-    Of other numbers of channels, which only the drop-in for lime takes, it is the first ones.
-    """
+    """The image as people see it, (H, W, 3) between 0 and 1; transparent pixels are grey."""
     pixels = unit(image)
     if pixels.ndim == 2:
         pixels = pixels[..., None]
     if pixels.shape[2] < 3:
         return np.repeat(pixels[..., :1], 3, axis=2)
-    if pixels.shape[2] != 4:
+    if pixels.shape[2] != 4:  # five and more, which the drop-in for lime takes
         return pixels[..., :3]
     opaque = pixels[..., 3:]
     return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)

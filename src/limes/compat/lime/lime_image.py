@@ -385,7 +385,7 @@ class LimeImageExplainer(BaseExplainer):
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
     ) -> tuple[Photograph, Any]:
         """The image, and its superpixels as the segmentation calls them."""
-        pixels = _pixels(image)
+        pixels = _checked(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
@@ -393,10 +393,10 @@ class LimeImageExplainer(BaseExplainer):
             segmentation_fn = default_segmentation(random_seed, as_lime=as_lime)
         segments = _whole_labels(segmenter(segmentation_fn, None)(pixels))
         fill = mean_colours if hide_color is None else filler(_spread(hide_color, pixels.shape))
-        return Photograph.of(pixels, lambda _: segments, fill), segments
+        return Photograph.parse(pixels, lambda _: segments, fill, check=np.asarray), segments
 
 
-def _pixels(image: Any) -> Any:
+def _checked(image: Any) -> Any:
     """The image, with any number of channels and pixels that are no numbers too, as lime takes it."""
     try:
         return checked_image(image)
