@@ -45,6 +45,10 @@ class DomainMapper:
         """An explanation as pages show it, with options of `page_options`."""
         return explanation
 
+    def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:  # noqa: ARG002
+        """What pages draw of the input of an explanation that was filled in by hand, by its conditions."""
+        return {}
+
     def visualize_instance_html(
         self,
         exp: Pairs,  # noqa: ARG002 - lime's signature
@@ -164,7 +168,7 @@ class Explanation:
         regression = mode == "regression"
         fits = {} if surrogates is None else surrogates.fits
         prediction = None if surrogates is None else surrogates.prediction
-        self.domain_mapper = domain_mapper
+        self.domain_mapper: Any = domain_mapper
         self.mode = mode
         self.random_state = random_state
         self.engine, self.engine_reason = engine
@@ -321,7 +325,8 @@ class Explanation:
         """
         from limes._show.html import page
 
-        options = self.domain_mapper.page_options
+        mapper = self._page_mapper
+        options = mapper.page_options
         if unknown := [name for name in kwargs if name not in options]:
             names = ", ".join(("labels", "predict_proba", "show_predicted_value", *sorted(options)))
             problem = f"as_html has no option {unknown[0]!r}"
@@ -331,7 +336,7 @@ class Explanation:
             warn_or_raise(problem, f"leave it out; known: {names}", "pages run no script of a mapper's own")
         if self.limes is None:
             return page(
-                self._by_hand(labels),
+                mapper.on_page(self._by_hand(labels), **kwargs),
                 hidden=("value", "not captured at the row"),
                 classes=self._answers() if predict_proba else None,
                 account=False,
@@ -340,7 +345,7 @@ class Explanation:
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
         hidden = () if predicted else ("prediction", "not captured at the row")
         return page(
-            self.domain_mapper.on_page(explanation, **kwargs),
+            mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
             classes=self._answers() if predict_proba else None,
             account=False,
@@ -450,8 +455,13 @@ class Explanation:
             calls=np.zeros(1, dtype=np.int64),
             row_converged=np.ones(1, dtype=np.bool_),
             row_warnings=((),),
-            provenance={},
+            provenance=self._page_mapper.picture(dict(zip(used, texts, strict=True))),
         )
+
+    @property
+    def _page_mapper(self) -> DomainMapper:
+        # that of another library has no pages here
+        return self.domain_mapper if isinstance(self.domain_mapper, DomainMapper) else DomainMapper()
 
     def _position(self, feature: int) -> int:
         return feature

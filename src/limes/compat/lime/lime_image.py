@@ -385,7 +385,8 @@ class LimeImageExplainer(BaseExplainer):
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
     ) -> tuple[Photograph, Any]:
         """The image, and its superpixels as the segmentation calls them."""
-        pixels = _checked(image)
+        # lime's own superpixels and colours are those of three channels
+        pixels = checked_image(image) if segmentation_fn is None or hide_color is None else _checked(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -316,6 +316,12 @@ class TextDomainMapper(DomainMapper):
         """Leave out the text, if it is not wanted."""
         facts = {name: fact for name, fact in explanation.provenance.items() if name not in ("text", "spans")}
         return explanation if text else replace(explanation, provenance=facts)
+
+    def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:
+        """The text, and the places of its words."""
+        document = self.indexed_string.document
+        spans = {name: document.spans[document.word == j].tolist() for j, name in conditions.items()}
+        return {"text": document.text, "spans": spans}
 
     def _name(self, j: int, positions: bool) -> str:
         word = self.indexed_string.word(j)
