@@ -252,6 +252,8 @@ def test_columns_that_say_nothing_new(engine):
 def test_a_model_that_always_says_the_same(engine):
     explanation = explained(lambda x: np.tile([0.25, 0.75], (len(x), 1)), engine=engine)
     np.testing.assert_allclose([value for _, value in explanation.as_list()], 0.0, atol=1e-12)
+    assert "the model answered the same in all" in explanation.as_html()
+    assert "did not reach" not in explanation.as_html()
     assert explanation.score == pytest.approx(1.0, rel=1e-12)
 
 

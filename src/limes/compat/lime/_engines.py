@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, r_squared
+from limes._arrays import ROUNDING, Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.sampled import least_calls
@@ -509,8 +509,10 @@ def sampled(
     in_units = (
         fits if adapter.units is None else {k: _unscaled(fit, *adapter.units) for k, fit in fits.items()}
     )
-    facts_of_call = call.predict.mode, prediction[labels], len(near.answers), fields
-    explanation = cache(partial(_explanation, in_units, *facts_of_call))
+    answers = near.answers[:, labels]
+    explanation = cache(
+        partial(_explanation, in_units, call.predict.mode, prediction[labels], answers, fields)
+    )
     scores = {k: fit.score for k, fit in fits.items()}
     return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, explanation)
 
@@ -548,9 +550,10 @@ def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
 
 
 def _explanation(
-    fits: Mapping[int, LocalFit], mode: str, predictions: Floats, calls: int, fields: Mapping[str, Any]
+    fits: Mapping[int, LocalFit], mode: str, predictions: Floats, answers: Floats, fields: Mapping[str, Any]
 ) -> LimesExplanation:
     from limes._explanation import Explanation
+    from limes._explanation.row_warning import by_output
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
     for k, fit in enumerate(fits.values()):
@@ -558,6 +561,12 @@ def _explanation(
         errors[0, fit.features, k] = fit.errors
     numbers = np.array([[(fit.intercept, fit.local_pred, fit.score) for fit in fits.values()]])
     index = (..., 0) if mode == "regression" else (...,)
+    names = ("output",) if mode == "regression" else tuple(str(label) for label in fits)
+    alike = np.ptp(answers, axis=0) <= ROUNDING * np.abs(answers).max(axis=0)
+    unchanged = (
+        f"the model answered the same in all {len(answers):,} perturbed rows, so that all coefficients are "
+        "0: check that it receives what is explained"
+    )
     return Explanation(
         values=values[index],
         standard_errors=errors[index],
@@ -565,12 +574,12 @@ def _explanation(
         predictions=predictions[None][index],
         surrogate_predictions=numbers[..., 1][index],
         fidelity=numbers[..., 2][index],
-        output_names=("output",) if mode == "regression" else tuple(str(label) for label in fits),
+        output_names=names,
         method="sampled",
         reason='engine "lime" samples',
-        calls=np.array([calls]),
-        row_converged=DEFAULT_TOLERANCE.excess(values, errors) <= 1.0,
-        row_warnings=((),),
+        calls=np.array([len(answers)]),
+        row_converged=DEFAULT_TOLERANCE.excess(values, np.where(alike, 0.0, errors)) <= 1.0,
+        row_warnings=(by_output([unchanged if same else "" for same in alike], names, "unchanged"),),
         **fields,
     )
 
