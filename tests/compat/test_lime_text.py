@@ -554,31 +554,6 @@ def test_a_text_of_one_word(chosen, text, selection):
 # -- errors --------------------------------------------------------------------------------------------------
 
 
-def test_the_ridge_of_lime_at_one_word():
-    """The limit is f(word) - f(nothing); lime's ridge of 1 shrinks it by what the rows without it weigh."""
-
-    def good(texts):
-        p = np.array([0.9 if "good" in text else 0.3 for text in texts])
-        return np.column_stack([1 - p, p])
-
-    count = 5000
-    call = {"num_samples": count}
-    limit, sampled, theirs = (
-        explainer.explain_instance("good", good, **call).local_exp[1][0][1]
-        for explainer in (
-            LimeTextExplainer(),
-            LimeTextExplainer(engine="lime"),
-            lime.lime_text.LimeTextExplainer(),
-        )
-    )
-    # all rows but the text itself are empty, at a distance of 100
-    rest = (count - 1) * np.exp(-(100**2) / (2 * 25**2))
-    spread = rest / (1 + rest)
-    assert limit == pytest.approx(0.6, rel=1e-12)
-    assert sampled == pytest.approx(0.6 * spread / (1 + spread), rel=1e-9)
-    assert theirs == pytest.approx(sampled, rel=1e-9)
-
-
 @ENGINES
 @pytest.mark.parametrize("text", ["", "   ", "?!..."])
 def test_texts_without_words(chosen, text):
