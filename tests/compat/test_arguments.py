@@ -35,7 +35,7 @@ from compat.lime_alias import installed
 from compat.test_clients import check_alike, modules
 from effort import crossed
 from limes.compat.lime import engine
-from limes.exceptions import InputError
+from limes.exceptions import InputError, LimesError
 
 SPARSE = csr_matrix(np.where(X > 2, X, 0))
 
@@ -334,6 +334,18 @@ def test_it_runs_as_in_lime(name, chosen):
 def test_strictly_it_is_an_error(name):
     with installed(strict=True), pytest.raises(InputError):
         CASES[name][0](modules())
+
+
+@pytest.mark.parametrize("chosen", ["limit", "lime"])
+def test_of_no_label_there_is_nothing_to_show(chosen):
+    with installed(), engine(chosen):
+        explainer = modules().lime_tabular.LimeTabularExplainer(X, random_state=0)
+        with pytest.warns(UserWarning, match="labels is empty"):
+            result = explainer.explain_instance(ROW, chances, labels=(), num_samples=100)
+    assert (result.score, result.limes, result.available_labels()) == (None, None, [])
+    assert result.predict_proba[1] == pytest.approx(chances(ROW[None])[0, 1])
+    with pytest.raises(LimesError, match="no label was explained"):
+        result.as_html()
 
 
 def test_a_text_without_words_is_not_explained():

@@ -424,6 +424,8 @@ class Explanation:
         from limes._explanation import Explanation as LimesExplanation
 
         wanted = self._wanted(labels)
+        if not wanted:
+            raise LimeError("no label was explained: there is nothing to show")
         coefs = [dict(self.local_exp[label]) for label in wanted]
         used = list(dict.fromkeys(j for coef in coefs for j in coef))
         texts = [str(text) for text, _ in self.domain_mapper.map_exp_ids([(j, 0.0) for j in used])]
