@@ -22,14 +22,15 @@ def suite(name):
 
 
 @contextmanager
-def installed():
+def installed(*, strict=False):
     """Let ``import lime`` mean the drop-in inside the block, and lime itself after it."""
     original = _taken_out()
     with mock.patch.object(sys, "meta_path", [*sys.meta_path]):
-        install()
+        install(strict)
         try:
             yield
         finally:
+            install()
             _taken_out()
             sys.modules.update(original)
 

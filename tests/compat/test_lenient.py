@@ -17,7 +17,6 @@ from limes.compat.lime.lime_base import LimeBase
 from limes.compat.lime.lime_image import LimeImageExplainer
 from limes.compat.lime.lime_tabular import LimeTabularExplainer, RecurrentTabularExplainer
 from limes.compat.lime.lime_text import LimeTextExplainer
-from limes.exceptions import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -203,10 +202,12 @@ def test_rows_by_lime_s_private_method(options):
         assert (np.abs(gap) < 5 * np.sqrt((ours.var(axis=0) + other.var(axis=0)) / 5000)).all()
 
 
-def test_rows_of_sparse_tables_are_refused():
-    explainer = LimeTabularExplainer(csr_matrix(X))
-    with pytest.raises(InputError, match="is of dense tables"):
-        explainer._LimeTabularExplainer__data_inverse(csr_matrix(X[:1]), 10)
+def test_rows_of_sparse_tables():
+    explainer = LimeTabularExplainer(csr_matrix(X), random_state=0)
+    data, rows = explainer._LimeTabularExplainer__data_inverse(csr_matrix(X[:1]), 10)
+    assert data.shape == rows.shape == (10, 4)
+    np.testing.assert_allclose(rows[0].toarray()[0], X[0])
+    assert (data != rows).nnz == 0
 
 
 class Narrow(LimeTabularExplainer):

@@ -37,7 +37,6 @@ def lines(x):
 OPTIONS = {
     "a misspelt option": ({"discretize_continous": True}, "did you mean 'discretize_continuous'"),
     "a misspelt mode": ({"mode": "regresion"}, "did you mean 'regression'"),
-    "a misspelt selection": ({"feature_selection": "forward"}, "forward_selection"),
     "a misspelt discretizer": ({"discretizer": "quartiles"}, "did you mean 'quartile'"),
     "an engine that is not there": ({"engine": "limits"}, "did you mean 'limit'"),
     "another library's discretizer": (
@@ -46,7 +45,6 @@ OPTIONS = {
     ),
     "entropy without labels": ({"discretizer": "entropy"}, "training_labels"),
     "too few names": ({"feature_names": ["a", "b"]}, "has 2 names, but training_data has 4 columns"),
-    "a column that is not there": ({"categorical_features": [7]}, "categorical=7 is not a column"),
     "no width at all": ({"kernel_width": 0}, "kernel_width must be"),
     "statistics with a hole": ({"training_data_stats": {"means": {}}}, "lacks stds, mins"),
 }
@@ -78,12 +76,10 @@ CALLS = {
     "an infinite value": ({"row": np.array([1.0, 2.0, np.inf, 1.0])}, "inf is not finite"),
     "a text among numbers": ({"row": ["a", 1.0, 2.0, 3.0]}, "x0"),
     "a label that is not there": ({"labels": (3,)}, "0 to 2"),
-    "a negative label": ({"labels": (-1,)}, "0 to 2"),
     "a class for a label": ({"labels": ("setosa",)}, "0 to 2"),
-    "no label": ({"labels": ()}, "0 to 2"),
     "no features": ({"num_features": 0}, "num_features must be"),
     "no samples": ({"num_samples": 0}, "num_samples must be"),
-    "no top labels": ({"top_labels": -1}, "top_labels must be"),
+    "part of a label": ({"top_labels": 0.5}, "top_labels must be"),
     "no metric": ({"distance_metric": "euclid"}, "distance_metric='euclid'"),
     "a misspelt way to sample": ({"sampling_method": "lhc"}, "lhs"),
     "the model for its method": ({"predict": FOREST}, "pass its .predict_proba"),
@@ -125,10 +121,20 @@ def test_kernels_that_weigh_nothing_or_wrongly(kernel, says):
 
 
 @ENGINES
-def test_several_outputs_of_a_regression_are_not_one(engine):
+def test_of_several_outputs_of_a_regression_the_first_is_explained(engine):
     both = RandomForestRegressor(3, random_state=0).fit(X, np.column_stack([Y, -Y]))
-    with pytest.raises(InputError, match=r"model\.predict\(X\)\[:, 0\]"):
-        explained(both.predict, engine=engine, options={"mode": "regression"})
+    with pytest.warns(UserWarning, match="the first is explained, as lime does"):
+        first = explained(both.predict, engine=engine, options={"mode": "regression"})
+    assert first.predicted_value == pytest.approx(both.predict(X[60:61])[0, 0])
+    alone = explained(lambda x: both.predict(x)[:, 0], engine=engine, options={"mode": "regression"})
+    np.testing.assert_allclose(
+        [dict(first.as_map()[1])[j] for j in range(4)],
+        [dict(alone.as_map()[1])[j] for j in range(4)],
+        # a function is sampled
+        atol=0.0 if engine == "lime" else 4 * max(error for _, error in alone.standard_errors[1]),
+    )
+    assert first.limes.values.shape == (1, 4)
+    assert first.min_value <= first.predicted_value <= first.max_value
     second = explained(lambda x: both.predict(x)[:, 1], engine=engine, options={"mode": "regression"})
     assert second.predicted_value == pytest.approx(both.predict(X[60:61])[0, 1])
 
@@ -246,6 +252,8 @@ def test_columns_that_say_nothing_new(engine):
 def test_a_model_that_always_says_the_same(engine):
     explanation = explained(lambda x: np.tile([0.25, 0.75], (len(x), 1)), engine=engine)
     np.testing.assert_allclose([value for _, value in explanation.as_list()], 0.0, atol=1e-12)
+    assert "the model answered the same in all" in explanation.as_html()
+    assert "did not reach" not in explanation.as_html()
     assert explanation.score == pytest.approx(1.0, rel=1e-12)
 
 

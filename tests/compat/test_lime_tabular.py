@@ -229,12 +229,25 @@ def test_draws_of_one_s_own():
     assert result.predict_proba[1] == 4
     assert "with its own draws" in result.engine_reason
 
-    class Forgotten(QuartileDiscretizer):
-        def undiscretize(self, data):
-            return data
 
-    with pytest.raises(InputError, match=r"override drawn\(feature, cells, levels\)"):
-        LimeTabularExplainer(X, discretizer=Forgotten(X, [], NAMES))
+def test_draws_by_lime_s_methods():
+    class Rounded(QuartileDiscretizer):
+        def undiscretize(self, data):
+            return np.round(super().undiscretize(data))
+
+    class Lowest(QuartileDiscretizer):
+        def get_undiscretize_values(self, feature, values):
+            return np.array(self.mins[feature])[values]
+
+    edges = np.percentile(X, [25, 50, 75], axis=0).ravel()
+    for kind, values in ((Rounded, np.arange(10)), (Lowest, np.r_[X.min(axis=0), edges])):
+        explainer = LimeTabularExplainer(X, discretizer=kind(X, [], NAMES), random_state=0)
+        rows = explainer._LimeTabularExplainer__data_inverse(X[60], 200)[1]
+        assert np.isin(rows[1:], values).all()
+        results = [explainer.explain_instance(X[60], FOREST.predict_proba, num_samples=200) for _ in range(2)]
+        assert "with its own draws" in results[0].engine_reason
+        # nothing that another call drew changes a result
+        assert results[0].as_map() == results[1].as_map()
 
 
 @pytest.mark.parametrize("binned", [True, False])
@@ -412,7 +425,7 @@ def test_errors_are_advice():
         explained(lambda x: x[:, 0] * 10)
     with pytest.raises(ModelError, match="one line a row"):
         explained(lambda x: np.ones((1, 3)))
-    with pytest.raises(InputError, match="one at a time"):
+    with pytest.warns(UserWarning, match="the first is explained"):
         LimeTabularExplainer(X, mode="regression").explain_instance(X[0], lambda x: x)
 
 

@@ -594,8 +594,10 @@ def test_errors_are_advice(chosen):
 
     with pytest.raises(UnknownOptionError, match="split_expression"):
         with_options(split_expresion=" ")
+    with pytest.warns(UserWarning, match="did you mean 'lasso_path'"):
+        misspelt = with_options(feature_selection="lasso_paths")
     with pytest.raises(InputError, match="did you mean 'lasso_path'"):
-        with_options(feature_selection="lasso_paths")
+        misspelt.explain_instance(TEXT, asked)
     with pytest.raises(InputError, match="kernel_width"):
         with_options(kernel_width=0)
     with pytest.raises(InputError, match="no regular expression"):

@@ -90,9 +90,9 @@ def test_signatures_are_lime_s():
 def test_errors_are_advice():
     with pytest.raises(InputError, match="rows, timesteps, features"):
         RecurrentTabularExplainer(LOADS[0])
-    with pytest.raises(InputError, match="2 features a step"):
+    with pytest.raises(InputError, match="has 2 a step"):
         RecurrentTabularExplainer(LOADS, feature_names=["a"])
     with pytest.raises(InputError, match=r"expected \(3, 2\)"):
-        RecurrentTabularExplainer(LOADS).explain_instance(LOADS[0].T, chances)
+        RecurrentTabularExplainer(LOADS).explain_instance(LOADS[0][:2], chances)
     with pytest.raises(UnknownOptionError, match="RecurrentTabularExplainer has no option"):
         RecurrentTabularExplainer(LOADS, sample_around_instance=True)

@@ -39,10 +39,10 @@ def test_lime_s_name_of_the_seed_is_the_seed():
 def test_what_is_misspelt_is_said():
     with pytest.raises(InputError, match="did you mean 'quickshift'"):
         SegmentationAlgorithm("quikshift")
-    with pytest.raises(InputError, match="did you mean 'n_segments'"):
-        SegmentationAlgorithm("slic", n_segment=5)
-    with pytest.raises(InputError, match="it has n_segments"):
-        SegmentationAlgorithm("slic", multichannel=True)
+    with pytest.warns(UserWarning, match=r"did you mean 'n_segments'\?: it is ignored, as in lime"):
+        assert SegmentationAlgorithm("slic", n_segment=5).target_params == {}
+    with pytest.warns(UserWarning, match="it has n_segments"):
+        assert SegmentationAlgorithm("slic", multichannel=True, sigma=2).target_params == {"sigma": 2}
     with pytest.raises(InputError, match="did you mean 'kernel_size'"):
         SegmentationAlgorithm("quickshift").set_params(kernel=3)
 

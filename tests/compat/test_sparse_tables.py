@@ -99,18 +99,14 @@ def test_rows_are_repeatable_and_pickled():
 
 
 def test_errors_are_advice():
-    with pytest.raises(InputError, match="data_row is not"):
-        explained(np.ones(8))
-    with pytest.raises(InputError, match="no value other than 0"):
-        explained(sparse.csr_matrix((1, 8)))
+    with pytest.raises(InputError, match=r"shape \(7,\), expected \(8,\)"):
+        explained(np.ones(7))
     with pytest.raises(InputError, match="expected one row of 8"):
         explained(EVEN[:2])
     with pytest.raises(InputError, match="expected one row of 8"):
         explained(EVEN[0, :5])
     with pytest.raises(InputError, match="hold numbers only"):
         explained(options={"categorical_features": [0]})
-    with pytest.raises(InputError, match="2 names"):
-        explained(options={"feature_names": ["a", "b"]})
     holed = EVEN.copy()
     holed.data[0] = np.nan
     with pytest.raises(InputError, match="finite"):

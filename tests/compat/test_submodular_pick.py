@@ -126,8 +126,6 @@ def test_errors_are_advice():
         pick(method="samples")
     with pytest.raises(InputError, match="num_exps_desired"):
         pick(num_exps_desired="five")
-    with pytest.raises(InputError, match="no rows"):
-        pick(data=X[:0])
     with pytest.raises(TypeError, match="top_label"):
         pick(method="full", top_label=3)
     with pytest.warns(UserWarning, match="all of them are explained"):

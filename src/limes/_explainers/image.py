@@ -429,10 +429,15 @@ class Photograph(MaskedInput):
 
     @classmethod
     def parse(
-        cls, raw: Any, segment: Segment, fill: Fill, preprocess: Preprocess | None = None
+        cls,
+        raw: Any,
+        segment: Segment,
+        fill: Fill,
+        preprocess: Preprocess | None = None,
+        check: Callable[[Any], Any] | None = None,
     ) -> Photograph:
         """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
-        photo = checked_image(raw)
+        photo = (check or checked_image)(raw)
         range_remark(photo, preprocess)  # refuses before the model is asked
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
@@ -570,9 +575,9 @@ def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
 
 def unit(image: Any) -> Floats:
     """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
-    pixels = np.asarray(image, dtype=np.float64)
+    pixels = np.nan_to_num(np.asarray(image, dtype=np.float64))
     kind = np.asarray(image).dtype
-    if kind.kind in "iu":
+    if kind.kind in "iu" and kind.itemsize <= 2:  # bytes as 64 bits never reach the largest
         return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
     low, high = pixels.min(), pixels.max()
     if low < 0:
@@ -587,10 +592,10 @@ def rgb(image: Any) -> Floats:
     pixels = unit(image)
     if pixels.ndim == 2:
         pixels = pixels[..., None]
-    if pixels.shape[2] == 1:
-        return np.repeat(pixels, 3, axis=2)
-    if pixels.shape[2] == 3:
-        return pixels
+    if pixels.shape[2] < 3:
+        return np.repeat(pixels[..., :1], 3, axis=2)
+    if pixels.shape[2] != 4:  # five and more, which the drop-in for lime takes
+        return pixels[..., :3]
     opaque = pixels[..., 3:]
     return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
 

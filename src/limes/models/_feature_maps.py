@@ -108,7 +108,9 @@ class MonotoneMap:
         # The cuts (m,) are ±inf where φ never crosses. x runs from ``start`` on.
         cuts, multiple_crossings = self.crossings(levels)
         if multiple_crossings:
-            raise CannotRead("in the last digit of float64 it is not monotone where the model needs it to be")
+            raise CannotRead(
+                "it is not monotone in the last digit of float64, where the model needs it to be"
+            )
         return cuts
 
     def crossings(self, levels: Floats) -> tuple[Floats, dict[int, Floats]]:

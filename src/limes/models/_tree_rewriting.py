@@ -167,7 +167,7 @@ class _Folding:
     def _by_evenness(self, nodes: Ints, test_of: Ints, tests: Ints, phi: CurveMap) -> None:
         """A square crosses a level on both sides of 0: an inner interval passes the test, or fails it."""
         if not phi.even or np.isfinite(phi.before.start):
-            raise CannotRead(f"in front of trees {phi.name} is not read: it neither rises nor falls")
+            raise CannotRead(f"{phi.name} in front of trees is not read: it neither rises nor falls")
         half = MonotoneMap(
             lambda y: numbers(phi.after(phi.basis(numbers(y))[0])), start=0.0, falling=phi.after.falling
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -117,6 +120,20 @@ def test_other_graphs_say_why(steps, reason):
     form = limes.models.read(onnx_models.session(data) if "transA" not in str(steps) else one_row(data))
     assert isinstance(form, forms.BlackBox)
     assert reason in form.reason
+
+
+def test_reasons_are_clauses_that_stand_behind_because():
+    """Pages say "sampled with 400 model calls, because ..."."""
+    raised = [
+        node.args[0]
+        for path in Path(limes.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "CannotRead" and node.args
+    ]
+    texts = [getattr(reason, "values", [reason])[0] for reason in raised]
+    starts = [text.value for text in texts if isinstance(text, ast.Constant)]
+    assert len(starts) > 50
+    assert [start for start in starts if start.split()[0] in ("of", "in", "for", "at", "from")] == []
 
 
 def one_row(data):

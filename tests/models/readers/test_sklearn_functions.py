@@ -411,7 +411,7 @@ def test_the_error_names_column_step_and_place():
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        ([SplineTransformer(), DecisionTreeRegressor()], "in front of trees column 'x0' behind SplineTransf"),
+        ([SplineTransformer(), DecisionTreeRegressor()], "column 'x0' behind SplineTransformer"),
         ([ufunc(np.sin), DecisionTreeRegressor()], "it neither rises nor falls"),
         ([ufunc(np.square), SVR()], "scalers and linear models are read only"),
         ([ufunc(np.square), Binarizer(), Ridge()], "scalers and linear models are read only"),

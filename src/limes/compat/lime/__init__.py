@@ -52,7 +52,8 @@ def install(strict: bool = False) -> None:
     ----------
     strict
         Raise an InputError for calls that lime accepts and that cannot mean what they say: too few or too
-        many names, sampling around an instance in bins. By default they warn, and are answered as by lime.
+        many names, labels from the end, sampling around an instance in bins, misspelt parameters of a
+        segmentation. By default they warn, and are answered as by lime.
 
     Raises
     ------

@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, r_squared
+from limes._arrays import ROUNDING, Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.sampled import least_calls
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
+from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation
 from limes.compat.lime.lime_base import (
@@ -142,6 +143,8 @@ class PredictFunction:
 
     predict_fn: Callable[[Any], Any]
     mode: str
+    # whether answers (n, 1) are those of one label, as lime has it; else p of two classes
+    one_label: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.predict_fn) and prediction_method(self.predict_fn, "") is None:
@@ -151,7 +154,10 @@ class PredictFunction:
             )
 
     def __call__(self, table: Any) -> Floats:
-        """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p."""
+        """Answers (n, k); (n, 1) of a regression. Probabilities p of one column become 1 - p and p.
+
+        Not so columns (n, 1) of a call that lime can answer: they are label 0.
+        """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
         try:
             with user_blas_threads():
@@ -165,15 +171,23 @@ class PredictFunction:
             raise ModelError("predict_fn answered with values that are not finite")
         if self.mode == "regression":
             return self.checked(answers)
-        return _both_classes(answers) if answers.shape[1] == 1 else answers
+        both = answers.shape[1] == 1 and not (self.one_label and np.ndim(values) > 1)
+        return _both_classes(answers) if both else answers
 
     def checked(self, answers: Floats) -> Floats:
+        """The answers, of a regression the first column, with one warning if there are others."""
         if self.mode == "regression" and answers.shape[1] != 1:
-            raise InputError(
-                f"predict_fn answered {answers.shape[1]} numbers a row: explain one at a time, "
-                "as with lambda X: model.predict(X)[:, 0]"
-            )
+            self._warned_of_columns  # noqa: B018 - once a call
+            return answers[:, :1]
         return answers
+
+    @cached_property
+    def _warned_of_columns(self) -> None:
+        warn_or_raise(
+            "predict_fn answered several numbers a row",
+            "explain one at a time, as with lambda X: model.predict(X)[:, 0]",
+            "the first is explained, as lime does",
+        )
 
     @property
     def function(self) -> Callable[[Any], Floats]:
@@ -242,7 +256,6 @@ class Call:
     prediction: Floats | None = None
 
     def __post_init__(self) -> None:
-        check_count("num_features", self.num_features)
         check_count("num_samples", self.num_samples)
 
 
@@ -269,7 +282,9 @@ class DataAdapter(ABC):
     def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
         """The explanation of some outputs, or the only one of a regression, as limes has it."""
         whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
-        return whole if call.predict.mode == "regression" else whole[..., outputs]
+        if call.predict.mode == "regression":
+            return whole if whole.values.ndim == 2 else whole[..., 0]
+        return whole[..., outputs]
 
     @abstractmethod
     def fingerprint(self, instance: Any) -> Sequence[int]:
@@ -438,6 +453,8 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
             report(one, float(prediction[k]))
 
     def scores() -> dict[int, float]:
+        if not fits:
+            return {}
         whole = zip(fits.items(), np.atleast_1d(explanation().fidelity[0]).tolist(), strict=True)
         return {k: limits[k].share(one.features, one.coef) * r2 for (k, one), r2 in whole}
 
@@ -492,9 +509,12 @@ def sampled(
     in_units = (
         fits if adapter.units is None else {k: _unscaled(fit, *adapter.units) for k, fit in fits.items()}
     )
-    explanation = _explanation(in_units, call.predict.mode, prediction[labels], len(near.answers), fields)
+    answers = near.answers[:, labels]
+    explanation = cache(
+        partial(_explanation, in_units, call.predict.mode, prediction[labels], answers, fields)
+    )
     scores = {k: fit.score for k, fit in fits.items()}
-    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, lambda: explanation)
+    return Surrogates(fits, prediction, lambda: scores, lambda: near.answers, explanation)
 
 
 def perturbed_rows(adapter: DataAdapter, call: Call, seed: int) -> PerturbedRows:
@@ -530,9 +550,10 @@ def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
 
 
 def _explanation(
-    fits: Mapping[int, LocalFit], mode: str, predictions: Floats, calls: int, fields: Mapping[str, Any]
+    fits: Mapping[int, LocalFit], mode: str, predictions: Floats, answers: Floats, fields: Mapping[str, Any]
 ) -> LimesExplanation:
     from limes._explanation import Explanation
+    from limes._explanation.row_warning import by_output
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
     for k, fit in enumerate(fits.values()):
@@ -540,6 +561,12 @@ def _explanation(
         errors[0, fit.features, k] = fit.errors
     numbers = np.array([[(fit.intercept, fit.local_pred, fit.score) for fit in fits.values()]])
     index = (..., 0) if mode == "regression" else (...,)
+    names = ("output",) if mode == "regression" else tuple(str(label) for label in fits)
+    alike = np.ptp(answers, axis=0) <= ROUNDING * np.abs(answers).max(axis=0)
+    unchanged = (
+        f"the model answered the same in all {len(answers):,} perturbed rows, so that all coefficients are "
+        "0: check that it receives what is explained"
+    )
     return Explanation(
         values=values[index],
         standard_errors=errors[index],
@@ -547,12 +574,12 @@ def _explanation(
         predictions=predictions[None][index],
         surrogate_predictions=numbers[..., 1][index],
         fidelity=numbers[..., 2][index],
-        output_names=("output",) if mode == "regression" else tuple(str(label) for label in fits),
+        output_names=names,
         method="sampled",
         reason='engine "lime" samples',
-        calls=np.array([calls]),
-        row_converged=DEFAULT_TOLERANCE.excess(values, errors) <= 1.0,
-        row_warnings=((),),
+        calls=np.array([len(answers)]),
+        row_converged=DEFAULT_TOLERANCE.excess(values, np.where(alike, 0.0, errors)) <= 1.0,
+        row_warnings=(by_output([unchanged if same else "" for same in alike], names, "unchanged"),),
         **fields,
     )
 
@@ -577,6 +604,16 @@ def distances(features: Floats, metric: Any, default: str) -> Floats:
         raise InputError(
             f"distance_metric={metric!r} is no metric of scikit-learn's that measures these rows: {error}"
         ) from error
+
+
+def listed_labels(labels: int | Iterable[Any]) -> list[Any]:
+    """The labels of a call, which may be one."""
+    return [labels] if isinstance(labels, int | np.integer | str) else list(labels)
+
+
+def numbers_a_row(k: int) -> str:
+    """How many numbers a function answers, in words."""
+    return f"{k} number{'s' if k > 1 else ''} a row"
 
 
 class EngineSeeds(NamedTuple):
@@ -610,7 +647,7 @@ class BaseExplainer(ABC):
 
         engine_name(engine)
         self.mode = check_choice("mode", mode, ("classification", "regression"))
-        self.feature_selection = check_choice("feature_selection", feature_selection, tuple(SELECTIONS))
+        self.feature_selection = selection_of(feature_selection, tuple(SELECTIONS))
         self.engine = engine
         self.random_state = check_random_state(random_state)
         self.class_names = class_names
@@ -665,7 +702,10 @@ class BaseExplainer(ABC):
     def _answer(self, call: Call, top_labels: int | None) -> dict[str, Any]:
         """Options of lime's result object: surrogates, the engine, and why, if it was not the one chosen."""
         name, reason, seeds = engine_name(self.engine), "", self._seeds
-        selection = check_choice("feature_selection", self.feature_selection, tuple(SELECTIONS))
+        selection = self.feature_selection
+        if type(self.base) is LimeBase:
+            check_choice("feature_selection", selection, tuple(SELECTIONS))
+        call = replace(call, num_features=feature_count(call.num_features, selection))
         if name == "limit" and (used := self._only_sampled(call)):
             name, reason = "lime", f"only lime's sampling supports {', '.join(used)}"
         if name == "limit":
@@ -692,14 +732,21 @@ class BaseExplainer(ABC):
             return [0]
         self._classes(len(prediction))
         if top:
-            return [int(k) for k in np.argsort(prediction)[::-1][: check_count("top_labels", top)]]
-        wanted: list[Any] = [labels] if isinstance(labels, int | np.integer | str) else list(labels)
-        if not wanted or any(k not in range(len(prediction)) for k in wanted):
-            raise InputError(
-                f"labels={wanted!r}: predict_fn answers {len(prediction)} numbers a row, "
-                f"0 to {len(prediction) - 1}"
-            )
-        return [int(k) for k in dict.fromkeys(wanted)]
+            count = sliced_count("top_labels", top)
+            return [int(k) for k in np.argsort(prediction)[-count:][::-1]]
+        wanted, k = listed_labels(labels), len(prediction)
+        if any(label not in range(-k, k) for label in wanted):
+            raise InputError(f"labels={wanted!r}: predict_fn answers {numbers_a_row(k)}, 0 to {k - 1}")
+        if not wanted:
+            warn_or_raise("labels is empty", "name a label", "nothing is explained, as in lime")
+        elif min(wanted) < 0:
+            consequence = "they are counted from the last answer, as in lime"
+            warn_or_raise(f"labels={wanted!r}", f"pass labels from 0 to {k - 1}", consequence)
+        return [int(label) for label in dict.fromkeys(wanted)]
+
+    def _one_label(self, labels: Sequence[Any], top: int | None) -> bool:
+        """Whether lime can answer a call where the function answers (n, 1): it has label 0 alone."""
+        return bool(top) or 1 not in labels
 
     def _classes(self, k: int) -> list[Any] | None:
         if self.mode == "regression":
@@ -708,7 +755,7 @@ class BaseExplainer(ABC):
         names = numbers if self.class_names is None else list(self.class_names)
         if len(names) != k:
             warn_or_raise(
-                f"class_names has {len(names)} names, but predict_fn answers {k} numbers a row",
+                f"class_names has {len(names)} names, but predict_fn answers {numbers_a_row(k)}",
                 "pass one name a column",
                 "classes without a name are called by their position",
             )

@@ -7,6 +7,7 @@ follow. A bin without width has one value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_choice
+from limes.compat.lime.exceptions import warn_or_raise
 from limes.designs import BinStatistics
 from limes.designs._bins import entropy_edges, quantile_edges
 from limes.exceptions import InputError
@@ -69,8 +71,18 @@ class BaseDiscretizer:
         self.to_discretize = [j for j in range(data.shape[1]) if j not in categorical]
         self.data_stats = data_stats
         self.random_state = check_random_state(random_state)
-        edges = [np.unique(np.asarray(q, dtype=np.float64)) for q in self.bins(data, labels)]
-        self._edges: dict[int, Floats] = dict(zip(self.to_discretize, edges, strict=True))
+        edges = list(self.bins(data, labels))
+        if len(edges) != len(self.to_discretize):
+            warn_or_raise(
+                f"{type(self).__name__}.bins has edges of {len(edges)} columns, of {len(self.to_discretize)}",
+                "return those of each column of to_discretize",
+                "they are taken in order, and columns without edges are not cut, as in lime",
+            )
+        self._edges: dict[int, Floats] = {
+            j: np.unique(np.asarray(q, dtype=np.float64))
+            for j, q in zip(self.to_discretize, edges, strict=False)
+            if q is not None
+        }
         self.names = {j: _named(str(feature_names[j]), q) for j, q in self._edges.items()}
         self.lambdas: dict[int, Callable[[Any], Any]] = {
             j: partial(np.searchsorted, q) for j, q in self._edges.items()
@@ -93,12 +105,14 @@ class BaseDiscretizer:
     def statistics(self, feature: int, cells: Sequence[float], frequencies: Floats) -> BinStatistics | None:
         """A column's bins as limes takes them, ``cells`` having these frequencies.
 
-        None where bins do not meet at their edges, or a subclass draws in its own way.
+        None where bins do not meet at their edges, or a subclass draws in its own way, or there are no edges.
         """
+        overridden = self.undraws or type(self).drawn is not BaseDiscretizer.drawn
+        if overridden or feature not in self._edges:
+            return None
         edges = self._edges[feature]
         lower, upper, means, stds = self._statistics(feature)
-        overridden = type(self).drawn is not BaseDiscretizer.drawn
-        if overridden or not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
+        if not (np.array_equal(lower[1:], edges) and np.array_equal(upper[:-1], edges)):
             return None
         mass = np.zeros(len(edges) + 1)
         mass[np.asarray(cells, dtype=int)] = frequencies
@@ -110,8 +124,24 @@ class BaseDiscretizer:
         for statistic in (self.mins, self.maxs, self.means, self.stds):
             yield np.array(statistic[feature], dtype=np.float64)
 
+    @property
+    def undraws(self) -> bool:
+        """Whether a subclass draws values by lime's methods, and not by `drawn`."""
+        draws = ("undiscretize", "get_undiscretize_values")
+        return any(getattr(type(self), name) is not getattr(BaseDiscretizer, name) for name in draws)
+
+    def has_bins(self, feature: int) -> bool:
+        """Whether a column has bins to draw from; statistics may have them where it has no edges."""
+        return feature in self.lambdas or (feature in self.to_discretize and feature in self.means)
+
+    def seeded(self, rng: np.random.Generator) -> BaseDiscretizer:
+        """The same, with another random state: what it draws depends on ``rng`` alone."""
+        twin = copy(self)
+        twin.random_state = np.random.RandomState(rng.integers(2**32))
+        return twin
+
     def bins(self, data: Any, labels: Any) -> Sequence[Any]:
-        """Inner edges of each column of ``to_discretize``."""
+        """Inner edges of each column of ``to_discretize``; None for one that is not to be cut."""
         raise NotImplementedError(
             "a discretizer must have a method bins(data, labels): the edges of each column"
         )
@@ -126,7 +156,7 @@ class BaseDiscretizer:
     def undiscretize(self, data: Any) -> Any:
         """Draw a value from each bin, of a row (d,) or rows (n, d) of bins."""
         values = data.copy()
-        for j in self.lambdas:
+        for j in filter(self.has_bins, range(data.shape[-1])):
             drawn = self.get_undiscretize_values(j, np.atleast_1d(data[..., j]).astype(int))
             values[..., j] = drawn if data.ndim > 1 else drawn[0]
         return values
@@ -177,14 +207,14 @@ class StatsDiscretizer(BaseDiscretizer):
         edges = (self.data_stats or {}).get("bins") or {}
         missing = [j for j in self.to_discretize if j not in edges]
         if missing:
-            raise InputError(
-                f"training_data_stats['bins'] has no edges for column {missing[0]}: pass a list of them"
+            warn_or_raise(
+                f"training_data_stats['bins'] has no edges for column {missing[0]}",
+                "pass a list of them",
+                "its feature is 1 at the row alone, as in lime",
             )
-        return [edges[j] for j in self.to_discretize]
+        return [edges.get(j) for j in self.to_discretize]
 
 
-# Ways to draw that limes does not use; ``drawn`` is the one to override
-_DRAWS = ("undiscretize", "get_undiscretize_values")
 _BY_NAME: dict[str, type[BaseDiscretizer]] = {
     "quartile": QuartileDiscretizer,
     "decile": DecileDiscretizer,
@@ -197,11 +227,6 @@ def make_discretizer(kind: Any, stats: Mapping[str, Any] | None, *arguments: Any
     if stats:
         return StatsDiscretizer(*(*arguments, stats))
     if isinstance(kind, BaseDiscretizer):
-        changed = [name for name in _DRAWS if getattr(type(kind), name) is not getattr(BaseDiscretizer, name)]
-        if changed:
-            raise InputError(
-                f"{type(kind).__name__}.{changed[0]} is not used: override drawn(feature, cells, levels)"
-            )
         return kind
     if hasattr(kind, "undiscretize"):
         raise InputError(

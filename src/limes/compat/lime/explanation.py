@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._explanation.row_warning import RowWarning
 from limes._explanation.wording import CONFIDENCE
-from limes.compat.lime.exceptions import LimeError, UnknownLabelError
+from limes.compat.lime.exceptions import LimeError, UnknownLabelError, warn_or_raise
 from limes.compat.lime.lime_base import Surrogates
 from limes.exceptions import UnknownOptionError
 
@@ -26,7 +26,7 @@ _PER_DEVIATION = (
     "change of the surrogate per standard deviation of a number, or when a category holds against when not"
 )
 
-__all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError"]
+__all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError", "id_generator"]
 
 
 class DomainMapper:
@@ -44,6 +44,10 @@ class DomainMapper:
     def on_page(self, explanation: LimesExplanation, **kwargs: Any) -> LimesExplanation:  # noqa: ARG002
         """An explanation as pages show it, with options of `page_options`."""
         return explanation
+
+    def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:  # noqa: ARG002
+        """What pages draw of the input of an explanation that was filled in by hand, by its conditions."""
+        return {}
 
     def visualize_instance_html(
         self,
@@ -164,7 +168,7 @@ class Explanation:
         regression = mode == "regression"
         fits = {} if surrogates is None else surrogates.fits
         prediction = None if surrogates is None else surrogates.prediction
-        self.domain_mapper = domain_mapper
+        self.domain_mapper: Any = domain_mapper
         self.mode = mode
         self.random_state = random_state
         self.engine, self.engine_reason = engine
@@ -210,7 +214,7 @@ class Explanation:
     @cached_property
     def limes(self) -> LimesExplanation | None:
         """The same explanation as limes has it, made when it is asked for."""
-        if self._surrogates is None:
+        if self._surrogates is None or not self._surrogates.fits:
             return None
         explanation = self._surrogates.explanation()
         if self.mode == "regression" or self.class_names is None:
@@ -321,13 +325,18 @@ class Explanation:
         """
         from limes._show.html import page
 
-        options = self.domain_mapper.page_options
+        mapper = self._page_mapper
+        options = mapper.page_options
         if unknown := [name for name in kwargs if name not in options]:
-            names = ("labels", "predict_proba", "show_predicted_value", *sorted(options))
-            raise UnknownOptionError(f"as_html has no option {unknown[0]!r}; known: {', '.join(names)}")
+            names = ", ".join(("labels", "predict_proba", "show_predicted_value", *sorted(options)))
+            problem = f"as_html has no option {unknown[0]!r}"
+            if options:
+                raise UnknownOptionError(f"{problem}; known: {names}")
+            # pages of no kind of data have none, and lime hands them to the mapper, whatever they are
+            warn_or_raise(problem, f"leave it out; known: {names}", "pages run no script of a mapper's own")
         if self.limes is None:
             return page(
-                self._by_hand(labels),
+                mapper.on_page(self._by_hand(labels), **kwargs),
                 hidden=("value", "not captured at the row"),
                 classes=self._answers() if predict_proba else None,
                 account=False,
@@ -336,7 +345,7 @@ class Explanation:
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
         hidden = () if predicted else ("prediction", "not captured at the row")
         return page(
-            self.domain_mapper.on_page(explanation, **kwargs),
+            mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
             classes=self._answers() if predict_proba else None,
             account=False,
@@ -415,6 +424,8 @@ class Explanation:
         from limes._explanation import Explanation as LimesExplanation
 
         wanted = self._wanted(labels)
+        if not wanted:
+            raise LimeError("no label was explained: there is nothing to show")
         coefs = [dict(self.local_exp[label]) for label in wanted]
         used = list(dict.fromkeys(j for coef in coefs for j in coef))
         texts = [str(text) for text, _ in self.domain_mapper.map_exp_ids([(j, 0.0) for j in used])]
@@ -446,8 +457,13 @@ class Explanation:
             calls=np.zeros(1, dtype=np.int64),
             row_converged=np.ones(1, dtype=np.bool_),
             row_warnings=((),),
-            provenance={},
+            provenance=self._page_mapper.picture(dict(zip(used, texts, strict=True))),
         )
+
+    @property
+    def _page_mapper(self) -> DomainMapper:
+        # that of another library has no pages here
+        return self.domain_mapper if isinstance(self.domain_mapper, DomainMapper) else DomainMapper()
 
     def _position(self, feature: int) -> int:
         return feature
@@ -474,6 +490,15 @@ class Explanation:
 
     def _name(self, label: int) -> str:
         return str(label if self.class_names is None else self.class_names[label])
+
+
+def id_generator(size: int = 15, random_state: Any = None) -> str:
+    """A random name of letters and digits, such as lime's pages have; for code that imports it."""
+    from string import ascii_uppercase, digits
+
+    from sklearn.utils import check_random_state
+
+    return "".join(check_random_state(random_state).choice([*ascii_uppercase, *digits], size))
 
 
 def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:

@@ -153,8 +153,12 @@ SELECTIONS: dict[str, Callable[[CentredEquations, int], Ints]] = {
 
 
 def selected(equations: CentredEquations, count: int, method: str) -> Ints:
-    """Positions of ``count`` features, or as many as there are, that a method of `SELECTIONS` selects."""
-    return SELECTIONS[method](equations, min(count, len(equations.gamma)))
+    """Positions of ``count`` features that a method of `SELECTIONS` selects, or as many as there are.
+
+    Below 0: all but the smallest ones, as a slice has them.
+    """
+    d = len(equations.gamma)
+    return SELECTIONS[method](equations, min(count, d) if count > 0 else max(d + count, 1))
 
 
 class _Sample:
@@ -288,7 +292,8 @@ class LimeBase:
         regressor: Any = None,
     ) -> dict[int, LocalFit]:
         """Fit surrogates of some columns of answers (n, k) on features (n, d), the instance's first."""
-        check_choice("feature_selection", selection, tuple(SELECTIONS))
+        if type(self).feature_selection is LimeBase.feature_selection:
+            check_choice("feature_selection", selection, tuple(SELECTIONS))
         sample = _Sample(data, _check_weights(self.kernel_fn(distances), len(answers)))
         fits = {}
         for label in labels:

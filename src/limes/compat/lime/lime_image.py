@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Never
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._checks import check_count, check_seed, refuse_unknown
+from limes._checks import check_seed, refuse_unknown
 from limes._explainers.image import (
     MEANING,
     ImageExplainer,
@@ -24,12 +24,20 @@ from limes._explainers.image import (
     segmenter,
 )
 from limes.compat.lime import lime_base
-from limes.compat.lime._engines import BaseExplainer, Call, MaskedAdapter, in_batches, model_behind
+from limes.compat.lime._engines import (
+    BaseExplainer,
+    Call,
+    MaskedAdapter,
+    engine_name,
+    in_batches,
+    model_behind,
+)
+from limes.compat.lime._leniency import batch_size_of, kernel_width_of
+from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH
-from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import resolve
@@ -84,7 +92,9 @@ class ImageAdapter(MaskedAdapter):
         return call.predict.model is not call.predict.classifier_fn
 
     def explainer(self, call: Call, seed: int) -> ImageExplainer:
-        predict, labels = call.predict, call.choose_labels(np.asarray(call.prediction))
+        predict, prediction = call.predict, np.asarray(call.prediction)
+        # numbers from 0; of no label at all the first, which is not used
+        labels = [k % len(prediction) for k in call.choose_labels(prediction)] or [0]
         classes, image = getattr(predict.model, "classes_", None), call.instance.image
         return ImageExplainer(
             predict.model,
@@ -283,8 +293,11 @@ class LimeImageExplainer(BaseExplainer):
         refuse_unknown(unknown, LimeImageExplainer)
         options = (feature_selection, random_state, engine)
         super().__init__("classification", kernel, verbose, None, *options)
-        self.kernel_width = check_bandwidth(BANDWIDTH if kernel_width is None else kernel_width)
-        self._adapt(ImageAdapter(self.kernel_width), self.kernel_width)
+        width = BANDWIDTH if kernel_width is None else kernel_width
+        bandwidth = kernel_width_of(width, BANDWIDTH, kernel)
+        # a kernel of the user's gets any number
+        self.kernel_width = bandwidth if kernel is None else float(width)
+        self._adapt(ImageAdapter(bandwidth), self.kernel_width)
 
     def explain_instance(
         self,
@@ -320,7 +333,8 @@ class LimeImageExplainer(BaseExplainer):
             Superpixels in a surrogate; images that the classifier is called with, at most; at once.
         segmentation_fn
             Image -> superpixels (H, W), any whole numbers; or these themselves, or a name that
-            :class:`limes.ImageExplainer` knows. None: lime's quickshift of the colours that people see.
+            :class:`limes.ImageExplainer` knows. None: lime's quickshift, with engine "lime" of the pixels as
+            they are, as in lime, else of the colours that people see.
         distance_metric, model_regressor
             lime's; another choice than the default needs its sampling.
         random_seed
@@ -336,7 +350,7 @@ class LimeImageExplainer(BaseExplainer):
             If the classifier fails, or answers in another shape, or not in finite numbers.
         """
         item, segments = self._item(image, classifier_fn, hide_color, segmentation_fn, random_seed)
-        predict = ImageClassifier(classifier_fn, item, check_count("batch_size", batch_size))
+        predict = ImageClassifier(classifier_fn, item, batch_size_of(batch_size, max(num_samples, 1)))
         prediction = predict(np.ones((1, item.size)))[0]
         # a wrong label is refused before the classifier is called with more images
         chosen = self._choose_labels(prediction, labels, top_labels)
@@ -371,17 +385,65 @@ class LimeImageExplainer(BaseExplainer):
         self, image: Any, classifier_fn: Any, hide_color: Any, segmentation_fn: Any, random_seed: int | None
     ) -> tuple[Photograph, Any]:
         """The image, and its superpixels as the segmentation calls them."""
-        pixels = checked_image(image)
+        # lime's own superpixels and colours are those of three channels
+        pixels = checked_image(image) if segmentation_fn is None or hide_color is None else _checked(image)
         if pixels.ndim == 2 and _estimator_of(classifier_fn, pixels.size) is None:
             pixels = np.ascontiguousarray(_coloured(pixels))
         if segmentation_fn is None:
-            segmentation_fn = default_segmentation(random_seed)
-        segments = checked_labels(segmenter(segmentation_fn, None)(pixels))
-        fill = mean_colours if hide_color is None else filler(hide_color)
-        return Photograph.parse(pixels, lambda _: segments, fill), segments
+            as_lime = engine_name(self.engine) == "lime"
+            segmentation_fn = default_segmentation(random_seed, as_lime=as_lime)
+        segments = _whole_labels(segmenter(segmentation_fn, None)(pixels))
+        fill = mean_colours if hide_color is None else filler(_spread(hide_color, pixels.shape))
+        return Photograph.parse(pixels, lambda _: segments, fill, check=np.asarray), segments
 
 
-def default_segmentation(seed: int | None = None) -> Callable[[Any], Any]:
-    """Superpixels by lime's own quickshift, of any image as people see it."""
-    checked = _SEED if seed is None else check_seed(seed)
-    return lambda image: quickshift(rgb(image), seed=checked)
+def _checked(image: Any) -> Any:
+    """The image, with any number of channels and pixels that are no numbers too, as lime takes it."""
+    try:
+        return checked_image(image)
+    except InputError as error:
+        pixels = np.asarray(image)
+        if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "biuf" or not pixels.size:
+            raise
+        remedy = "pass 1, 3 or 4 channels of finite numbers"
+        warn_or_raise(str(error), remedy, "the classifier gets it as it is, as in lime")
+        return np.ascontiguousarray(pixels)
+
+
+def _whole_labels(labels: Any) -> Ints:
+    try:
+        return checked_labels(labels)
+    except InputError as error:
+        fractions = np.asarray(labels)
+        if fractions.dtype.kind != "f" or fractions.ndim != 2:
+            raise
+        warn_or_raise(str(error), "pass whole numbers", "they are counted from 0")
+        return np.unique(fractions, return_inverse=True)[1].reshape(fractions.shape)
+
+
+def _spread(hide_color: Any, shape: tuple[int, ...]) -> Any:
+    """A colour or part of an image as an image, where numpy makes it one, as in lime."""
+    if isinstance(hide_color, str) or callable(hide_color):
+        return hide_color
+    try:
+        return np.broadcast_to(np.asarray(hide_color), shape)
+    except ValueError:
+        return hide_color
+
+
+def default_segmentation(seed: Any = None, *, as_lime: bool = False) -> Callable[[Any], Any]:
+    """Superpixels by lime's own quickshift, of any image as people see it.
+
+    Or ``as_lime`` calls it: floats beyond 0 to 1 have no colours that people see, and other superpixels.
+    """
+    checked = _SEED
+    try:
+        checked = _SEED if seed is None else check_seed(seed)
+    except InputError:
+        warn_or_raise(f"random_seed={seed!r}", "pass a whole number >= 0", "it is ignored, as in lime")
+    if not as_lime:
+        return lambda image: quickshift(rgb(image), seed=checked)
+    options = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, "random_seed": checked}
+    segment = SegmentationAlgorithm("quickshift", **options)
+    # it takes colours only
+    return lambda image: segment(image if image.shape[2:] == (3,) else rgb(image))

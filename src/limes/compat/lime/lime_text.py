@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
-from limes._checks import check_count, check_size, refuse_unknown
+from limes._checks import check_count, refuse_unknown
 from limes._explainers.splits import Spans, splitter
 from limes._explainers.text import TextExplainer, parse_text
 from limes.compat.lime import explanation, lime_base
@@ -22,8 +22,10 @@ from limes.compat.lime._engines import (
     PredictFunction,
     in_batches,
     least_subset_calls,
+    listed_labels,
     perturbed_rows,
 )
+from limes.compat.lime._leniency import kernel_width_of
 from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
@@ -103,9 +105,15 @@ class IndexedText:
         Words by number.
     """
 
-    def __init__(self, text: str, spans: Spans, bow: bool, mask_string: str) -> None:
-        self.document = parse_text(text, spans, bag=bow, mask="" if bow else mask_string)
-        self.raw = text
+    def __init__(self, text: Any, spans: Spans, bow: bool, mask_string: str) -> None:
+        places: Any = list(spans(text)) if isinstance(text, str) else None
+        if places == []:
+            # lime indexes a text without words; to explain it is an error
+            self.document = Document(text, np.empty((0, 2), np.int64), np.empty(0, np.int64), (), "")
+        else:
+            self.document = parse_text(text, lambda _: places, bag=bow, mask="" if bow else mask_string)
+        self.spans = spans
+        self.raw: str = text
         self.bow = bow
         self.mask_string = mask_string
         self.inverse_vocab = list(self.document.names)
@@ -309,6 +317,12 @@ class TextDomainMapper(DomainMapper):
         facts = {name: fact for name, fact in explanation.provenance.items() if name not in ("text", "spans")}
         return explanation if text else replace(explanation, provenance=facts)
 
+    def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:
+        """The text, and the places of its words."""
+        document = self.indexed_string.document
+        spans = {name: document.spans[document.word == j].tolist() for j, name in conditions.items()}
+        return {"text": document.text, "spans": spans}
+
     def _name(self, j: int, positions: bool) -> str:
         word = self.indexed_string.word(j)
         return f"{word}_{'-'.join(map(str, self.indexed_string.string_position(j)))}" if positions else word
@@ -384,9 +398,11 @@ class LimeTextExplainer(BaseExplainer):
         self.mask_string = mask_string
         self.split_expression = split_expression
         self.char_level = char_level
-        width = check_size("kernel_width", kernel_width)
+        # a kernel of the user's gets what was passed
+        width = kernel_width_of(kernel_width, _WIDTH, kernel)
         spans = characters if char_level else Split(split_expression)
-        self._adapt(TextAdapter(width / _SCALE, spans, check_count("batch_size", batch_size)), width)
+        adapter = TextAdapter(width / _SCALE, spans, check_count("batch_size", batch_size))
+        self._adapt(adapter, width if kernel is None else kernel_width)
 
     def explain_instance(
         self,
@@ -413,11 +429,13 @@ class LimeTextExplainer(BaseExplainer):
             indexed: IndexedText = IndexedCharacters(text_instance, self.bow, self.mask_string)
         else:
             indexed = IndexedString(text_instance, self.split_expression, self.bow, self.mask_string)
-        choose = partial(self._choose_labels, labels=labels, top=top_labels)
+        if not indexed.num_words():
+            parse_text(text_instance, indexed.spans, bag=True, mask="")  # raises
+        wanted = listed_labels(labels)
+        predict = PredictFunction(classifier_fn, self.mode, self._one_label(wanted, top_labels))
+        choose = partial(self._choose_labels, labels=wanted, top=top_labels)
         options = num_features, num_samples, distance_metric, model_regressor
-        call = Call(
-            indexed, PredictFunction(classifier_fn, self.mode), choose, *options, progress=progress_bar
-        )
+        call = Call(indexed, predict, choose, *options, progress=progress_bar)
         return self._explanation(call, TextDomainMapper(indexed), top_labels)
 
     def _overridden_rows(self, call: Call) -> PerturbedRows:

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._checks import check_choice, check_count
+from limes._checks import check_choice, check_count, is_count
 from limes._threads import progress_of
+from limes.compat.lime._leniency import sliced_count
+from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.explanation import Explanation
 from limes.compat.lime.lime_image import ImageExplanation
 from limes.exceptions import InputError
@@ -59,7 +61,7 @@ class SubmodularPick:
     Raises
     ------
     InputError
-        An option that is not usable, no data, or images, whose superpixels have nothing in common.
+        An option that is not usable, or images, whose superpixels have nothing in common.
 
     References
     ----------
@@ -93,13 +95,13 @@ class SubmodularPick:
         **kwargs: Any,
     ) -> None:
         check_choice("method", method, METHODS)
-        check_count("sample_size", sample_size)
-        count = check_count("num_exps_desired", num_exps_desired)
+        size = sliced_count("sample_size", sample_size) if method == "sample" else len(data)
+        count = _count_of(num_exps_desired)
         if len(data) == 0:
-            raise InputError("data has no rows: there is nothing to explain")
+            warn_or_raise("data has no rows", "pass some", "nothing is explained, as in lime")
         if random_state is None:
             random_state = getattr(explainer, "random_state", None)
-        self.indices = _row_indices(len(data), method, sample_size, random_state)
+        self.indices = _row_indices(len(data), method, size, random_state)
         rows = data.iloc if hasattr(data, "iloc") else data
         options = {"num_features": num_features, "top_labels": 1, **kwargs}
         self.explanations = []
@@ -118,6 +120,20 @@ class SubmodularPick:
             )
         self.V = picked(sizes(self.explanations), count)
         self.sp_explanations = [self.explanations[i] for i in self.V]
+
+
+def _count_of(value: Any) -> int:
+    """A number of picks as lime takes it: whatever `int` makes a whole number of; none below 1."""
+    if is_count(value):
+        return int(value)
+    try:
+        count = int(value)
+    except (TypeError, ValueError):
+        return check_count("num_exps_desired", value)
+    warn_or_raise(
+        f"num_exps_desired={value!r}", "pass a whole number >= 1", f"{max(count, 0)} are picked, as in lime"
+    )
+    return count
 
 
 def sizes(explanations: Sequence[Explanation]) -> Floats:

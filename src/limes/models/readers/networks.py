@@ -118,8 +118,8 @@ def _torch_step(step: Any) -> NetworkStep | None:
     if kind in _TORCH_ACTIVATIONS and all(getattr(step, name) == value for name, value in options.items()):
         return _TORCH_ACTIVATIONS[kind]
     raise CannotRead(
-        "of torch, Sequential(Linear, activation, Linear) is read, with the activations "
-        f"{', '.join(kind.removeprefix('torch.') for kind in _TORCH_ACTIVATIONS)}; this network has {step!r}"
+        "a torch network is read where it is Sequential(Linear, activation, Linear), with the activations "
+        f"{', '.join(kind.removeprefix('torch.') for kind in _TORCH_ACTIVATIONS)}; this one has {step!r}"
     )
 
 
@@ -145,7 +145,7 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
         raise CannotRead("an ONNX network on columns of texts is not read")
     inputs = model.get_inputs()
     if len(inputs) != 1 or len(inputs[0].shape) != 2 or not isinstance(inputs[0].shape[1], int):
-        raise CannotRead("of ONNX, networks with one input of rows of numbers are read")
+        raise CannotRead("an ONNX network is read where it has one input of rows of numbers")
     data = getattr(model, "_model_bytes", None)
     if not isinstance(data, bytes):
         try:
@@ -157,7 +157,7 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
 
 def _chain(graph: _Graph, width: int) -> list[NetworkStep]:
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise CannotRead("of ONNX, networks with one input and one output are read")
+        raise CannotRead("an ONNX network is read where it has one input and one output")
     steps: list[NetworkStep] = []
     rows = graph.inputs[0]
     for node in graph.nodes:
@@ -184,8 +184,8 @@ def _onnx_step(node: _Node, constants: Mapping[str, Any], rows: str, width: int)
         return _ONNX_ACTIVATIONS[name]
     if name not in ("Add", "Div", "Gemm", "MatMul", "Mul", "Sub"):
         raise CannotRead(
-            "of ONNX, layers (Gemm, MatMul, Add, Sub, Mul, Div) and the activations "
-            f"{', '.join(sorted(_ONNX_ACTIVATIONS))} are read; this graph has {name}"
+            "an ONNX network is read where it has layers (Gemm, MatMul, Add, Sub, Mul, Div) and the "
+            f"activations {', '.join(sorted(_ONNX_ACTIVATIONS))} alone; this one has {name}"
         )
     values = [constants[each] for each in node.inputs if each and each != rows]
     if any(value is None for value in values):

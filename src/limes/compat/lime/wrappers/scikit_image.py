@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from limes._checks import check_choice, require
+from limes.compat.lime.exceptions import warn_or_raise
 from limes.compat.lime.utils.generic_utils import has_arg
 from limes.exceptions import InputError
 
@@ -74,7 +75,8 @@ class SegmentationAlgorithm(BaseWrapper):
     Raises
     ------
     InputError
-        Another segmentation, or a parameter that it does not have.
+        Another segmentation; or after ``install(strict=True)`` a parameter that it does not have, which is
+        else ignored, with a warning.
 
     Examples
     --------
@@ -92,6 +94,10 @@ class SegmentationAlgorithm(BaseWrapper):
         if "random_seed" in target_params and not has_arg(function, "random_seed"):
             seed = target_params.pop("random_seed")
             target_params |= {"rng": seed} if has_arg(function, "rng") else {}
+        for name in [name for name in target_params if not has_arg(function, name)]:
+            problem = f"{name!r} is not a parameter of {algo_type}{self._advice([name])}"
+            warn_or_raise(problem, "leave it out", "it is ignored, as in lime")
+            del target_params[name]
         self.set_params(**target_params)
 
     def _check_params(self, parameters: Iterable[str]) -> None:
