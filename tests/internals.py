@@ -71,6 +71,7 @@ NAMES = {
     "limes._explainers.tables": "fits",
     "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
     "limes._explainers.tables.model": "Probe",
+    "limes._explainers.tables.shared": "SharedDraws",
     "limes._explainers.tables.suggestion": "_WORTH",
     "limes._explainers.tables.table": "Table",
     "limes._explainers.splits": "sentences words",

@@ -30,7 +30,6 @@ from limes._pipeline import Expectation
 from limes.designs._column import IndicatorColumn, column_at
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
-from limes.designs._marginals import BinCells
 from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.designs._weights import BinWeights
 from limes.surrogates import least_squares
@@ -342,15 +341,7 @@ class TableContext(DiagnosticContext):
         return x, self.predictions(i, x)
 
     def squared_distances(self, i: int, x: Floats) -> Floats:
-        row = self.rows[i]
-        differs = self.family.cells(x) != self.family.cells(row[None])
-        if self.family.counts_cells:
-            return np.asarray(differs.sum(axis=1), dtype=np.float64)
-        scales = np.ones(row.size) if self.family.scales is None else self.family.scales
-        measured = np.array([isinstance(law.cells, BinCells) for law in self.family.marginals])
-        away = ((x - row) / scales) ** 2
-        # a missing value is one unit away, as another category is
-        return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
+        return self.family.squared_distances(self.rows[i], x)
 
     def locality(self, i: int) -> float:
         return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan

@@ -41,7 +41,7 @@ from limes.designs._column import (
     of_each_cell,
     sliced,
 )
-from limes.designs._marginals import Levels, Marginal, marginals_from_bins
+from limes.designs._marginals import BinCells, Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -629,6 +629,17 @@ class ProductFamily:
             return self.of_cells(cells[0])
         columns: Any = [column for column, _ in self.columns_at(row[None, :], cells)]
         return ProductDesign(tuple(columns))
+
+    def squared_distances(self, row: Floats, x: Floats) -> Floats:
+        """D of rows x (m, d) from a row (d,), (m,): its weights are π = exp(-D / (2ν²))."""
+        differs = self.cells(x) != self.cells(row[None])
+        if self.counts_cells:
+            return np.asarray(differs.sum(axis=1), dtype=np.float64)
+        scales = np.ones(row.size) if self.scales is None else self.scales
+        measured = np.array([isinstance(law.cells, BinCells) for law in self.marginals])
+        away = ((x - row) / scales) ** 2
+        # a missing value is one unit away, as another category is
+        return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
 
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""

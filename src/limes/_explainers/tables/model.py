@@ -51,7 +51,7 @@ from limes._threads import LRUCache, Progress, progress_of
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import Marginal, categorical
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._weights import BinWeights, named_weights
+from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._algebra import category_columns
 from limes.models._calling.caller import (
@@ -157,7 +157,7 @@ class TabularModel:
             )
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
-        family = _family(table, marginals, units, options)
+        family = options.product_family(table, marginals, units)
         law = options.family(family, table.matrix)
         bound = _Binding(reading, table, family, also, options.sampling, compared is not None).bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
@@ -261,14 +261,6 @@ class TabularModel:
 
     def features_at(self, row: Floats, x: Floats) -> Floats:
         return self.family.at(row).feature(x)
-
-    def effective_share(self, rows: Floats) -> Floats:
-        """Effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
-        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
-        weights = replace(self.family.weights, bandwidth=narrower)
-        squared = replace(self.family, weights=weights)
-        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
-        return np.exp(np.array(logs))
 
     @property
     def keeps_answers(self) -> bool:
@@ -391,22 +383,6 @@ class TabularModel:
         return replaced_labels(
             self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
         )
-
-
-def _family(
-    table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
-) -> ProductFamily:
-    empty = np.isnan(table.matrix).all(axis=0)
-    held = np.isin(table.names, options.hold)
-    slopes = table.numeric & ~empty & ~held & (options.bins is None)
-    bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
-    return ProductFamily(
-        marginals,
-        named_weights(options.weights_name, bandwidth),
-        slopes=slopes if slopes.any() else None,
-        scales=units,
-        held=held if held.any() else None,
-    )
 
 
 def _provenance(
