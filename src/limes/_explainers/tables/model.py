@@ -23,6 +23,7 @@ from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.walks import Walks, least_walked
@@ -602,8 +603,8 @@ class _Binding:
         return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
 
     def _exact(self, form: Form) -> BoundModel:
-        if self.is_compared:
-            reading, expectation = self.reading, self._moments(form)[0]
+        if self.is_compared:  # rows whose moments cannot be computed are refused one by one
+            reading, expectation = self.reading, exact_expectation(form)
         else:
             reading, expectation = self._verified(form, self.reading.output)
         fallback = None
