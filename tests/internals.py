@@ -112,7 +112,7 @@ NAMES = {
     "limes.compat.lime.lime_text": "deletions",
     "limes.designs": "_product",
     "limes.designs._bins": "STRATEGIES bin_edges entropy_edges quantile_edges",
-    "limes.designs._column": "SlopeColumn sliced",
+    "limes.designs._column": "IndicatorColumn SlopeColumn sliced",
     "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (

@@ -27,10 +27,11 @@ from limes._expectations.moments import (
 )
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._pipeline import Expectation
+from limes._threads import LRUCache
 from limes.designs._column import IndicatorColumn, column_at
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
-from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.designs._product import Features, FeatureTable, ProductDesign, ProductFamily, Rows
 from limes.designs._weights import BinWeights
 from limes.surrogates import least_squares
 
@@ -40,6 +41,8 @@ SPREAD = (1.0, 0.25, 0.5, 4.0)
 _BOX_BANDWIDTH = 1e-2
 # A coefficient needs an effective number of rows with and without its feature of at least this
 _FEWEST = 24.0
+# Bandwidths whose laws of columns are kept
+_FAMILIES = 8
 # Rows inside the box, and rows that leave it by one column, for each column
 BOX_ROWS, _ROWS_PER_COLUMN = 128, 16
 
@@ -173,6 +176,10 @@ class DiagnosticContext(ABC):
     @abstractmethod
     def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        """Moments of the features of each row."""
+        return self.designs(bandwidth)
+
     @abstractmethod
     def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Rows x and features h, (count, d) both."""
@@ -293,10 +300,25 @@ class TableContext(DiagnosticContext):
             return [family.at(row) for row in self.rows]
         return [family.of_cells(cells) for cells in self.cells]
 
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        family = self.family_at(bandwidth)
+        if not family.by_cell:
+            return self.designs(bandwidth)
+        numbers = family.features(self.cells)
+        arrays = (numbers.inclusion, numbers.variance, numbers.at_instance, numbers.log_weight)
+        return [FeatureTable(*each) for each in zip(*arrays, strict=True)]
+
     def family_at(self, bandwidth: float) -> ProductFamily:
         if bandwidth == self.bandwidth:
             return self.family
-        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))
+        return self._families.get(
+            bandwidth,
+            lambda: replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth)),
+        )
+
+    @cached_property
+    def _families(self) -> LRUCache[float, ProductFamily]:
+        return LRUCache(_FAMILIES)
 
     @cached_property
     def box(self) -> list[ProductDesign]:
@@ -366,6 +388,9 @@ class JointContext(TableContext):
     def designs(self, bandwidth: float) -> Sequence[Any]:
         family = replace(self._joint, product=self.family_at(bandwidth))
         return [family.around(cells).design() for cells in self.cells]
+
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        return self.designs(bandwidth)
 
     def by_law(self, i: int) -> tuple[Estimate, Estimate]:
         limit, other = super().by_law(i)
@@ -525,12 +550,19 @@ class ExactSource(SampledSource):
 
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
         expectation = self._expectation
-        in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
-        if in_columns and isinstance(context, TableContext) and not context.family.by_cell:
-            # rows with separate laws are explained together
-            _, coef = self._explained(
-                Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
+        if (
+            isinstance(context, TableContext)
+            and isinstance(expectation, ProductExpectation)
+            and (
+                expectation.shares_tables(context.family)
+                if context.family.by_cell
+                else expectation.functions is not None
             )
+        ):
+            # rows are explained together
+            family, at = context.family_at(bandwidth), rows
+            x = np.full((len(at), len(family.marginals)), np.nan) if family.by_cell else context.rows[at]
+            _, coef = self._explained(Rows(family, x, context.cells[at]))
         else:
             designs = context.designs(bandwidth)
             _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])

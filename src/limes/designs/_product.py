@@ -665,7 +665,7 @@ class ProductFamily:
     def columns(self) -> tuple[IndicatorColumn, ...]:
         """Each column with a law a cell; for families that are ``by_cell``."""
         penalty = self.weights.penalty
-        return tuple(IndicatorColumn.of(law, np.arange(law.cells.count), penalty) for law in self.marginals)
+        return IndicatorColumn.of_all_cells(self.marginals, penalty)
 
     def _in_cells(self, column: int, cell: int) -> IndicatorColumn:
         return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
@@ -709,8 +709,8 @@ class ProductFamily:
         """(4, d, widest): center, variance, value at the instance and log weight in each cell."""
         numbers = np.zeros((4, len(self.columns), self.widest))
         for j, column in enumerate(self.columns):
-            m = column.feature_moments
-            numbers[:, j, : column.size] = m.center, m.variance, m.at_row, m.log_weight
+            inside, outside = column.inclusion, column.exclusion
+            numbers[:, j, : inside.size] = inside, inside * outside, np.ones(inside.size), column.log_weight
         return numbers
 
 
