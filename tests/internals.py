@@ -22,7 +22,7 @@ NAMES = {
     "limes._cli.watching": "rows_are_supervised watched",
     "limes._diagnostics": "diagnosis finding",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY MISS NOISE grid",
-    "limes._diagnostics.context": "Estimate",
+    "limes._diagnostics.context": "ExactSource Estimate",
     "limes._diagnostics.finding": "Finding RowOutput",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
     "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",

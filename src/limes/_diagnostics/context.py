@@ -26,6 +26,7 @@ from limes._expectations.moments import (
     refusals,
 )
 from limes._expectations.softmax import SoftmaxExpectation
+from limes._expectations.variance import CellEffects, cell_masses
 from limes._pipeline import Expectation
 from limes._threads import LRUCache
 from limes.designs._column import IndicatorColumn, column_at
@@ -499,8 +500,8 @@ class ExactSource(SampledSource):
     spread = (1.0,)
     calls = 512  # few, as only variances are needed
 
-    def __init__(self, expectation: Any) -> None:
-        self._expectation = expectation
+    def __init__(self, expectation: Any, effects: Callable[[], CellEffects | None] = lambda: None) -> None:
+        self._expectation, self._effects = expectation, effects
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
         rows = np.arange(len(context.rows))
@@ -521,6 +522,10 @@ class ExactSource(SampledSource):
         return [Estimate.exact(np.stack([each[i] for each in coef])) for i in range(len(rows))]
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        known = self._means_of_cells(context, i)
+        if known is not None:
+            columns, cells = np.array(places).T
+            return Estimate.exact(known[columns, cells])
         # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
         try:
@@ -532,6 +537,19 @@ class ExactSource(SampledSource):
             float(indicator(design, j).exclusion[0]) for design, (j, _) in zip(designs, places, strict=True)
         ]
         return Estimate.exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
+
+    def _means_of_cells(self, context: TableContext, i: int) -> Floats | None:
+        """E_w[f | cell] of each column around row i, (d, B); None without a way for all cells at once."""
+        effects = self._effects() if context.family.slopes is None else None
+        if effects is None:
+            return None
+        cells, design = context.cells[[i]], context.row_designs[i]
+        masses, counts = cell_masses(context.family, cells, lambda _: design)
+        values = effects.effects(cells, lambda _: design, masses, counts)[0, ..., context.positions[i]]
+        if np.isnan(values).any():
+            return None
+        mean, _ = self._limits([design], context.rows[i])
+        return np.asarray(mean[0, context.positions[i]] + values)
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
@@ -592,9 +610,12 @@ class ExactSource(SampledSource):
         return moments.mean.reshape(len(rows), -1), coef.reshape(*rows.cells.shape, -1)
 
 
-def source_of(expectation: Expectation) -> SampledSource:
+def source_of(
+    expectation: Expectation, effects: Callable[[], CellEffects | None] = lambda: None
+) -> SampledSource:
+    """The source of numbers; ``effects`` returns a form's exact effects of cells, if there are."""
     exact = expectation.method == "exact" and not _makes_large_tables(expectation)
-    return ExactSource(expectation) if exact else SampledSource()
+    return ExactSource(expectation, effects) if exact else SampledSource()
 
 
 def _makes_large_tables(expectation: Any) -> bool:

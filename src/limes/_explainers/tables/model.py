@@ -26,6 +26,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
+from limes._expectations.variance import CellEffects
 from limes._expectations.walks import Walks, least_walked
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
@@ -131,11 +132,12 @@ class TabularModel:
         options: TabularOptions,
         also: Floats | None = None,
         compared: Reading | None = None,
+        laws: tuple[Marginal, ...] | None = None,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
-        background, under another design, is not compared again.
+        background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
         reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
@@ -150,7 +152,7 @@ class TabularModel:
                 "number: pass None in its place"
             )
         table = table.with_categories(by_model)
-        marginals = fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
+        marginals = laws or fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
         if len(table.matrix) == 1:
             raise InputError(
                 "the background has one row: rows are perturbed by what its columns hold, and nothing would "
@@ -336,7 +338,9 @@ class TabularModel:
         most = sampling.max_calls or (_COMPARED if self.bound.asks else None)
         sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
         law = self.options.law_in_bin if self.options.is_joint else "joint"
-        return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
+        options = replace(self.options, law=law, sampling=sampling)
+        laws = self.family.marginals if options.law_in_bin == self.options.law_in_bin else None
+        return TabularModel.fit(self.model, self.table, options, laws=laws)
 
     @cached_property
     def _read_form(self) -> ReadForm:
@@ -345,6 +349,11 @@ class TabularModel:
         return ReadForm(
             form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
         )
+
+    @property
+    def effects_of_cells(self) -> CellEffects | None:
+        """Exact effects of cells of a read model, where they are feasible."""
+        return self._read_form.cells
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
