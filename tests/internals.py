@@ -58,7 +58,7 @@ NAMES = {
     "limes._expectations.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "envelope SummedExpectation",
-    "limes._expectations.variance": "link_variance",
+    "limes._expectations.variance": "exact_variance link_variance",
     "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
     "limes._expectations.word_effects": "WordEffects has_word_effects",
     "limes._expectations.walks": "Others Walks",

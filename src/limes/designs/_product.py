@@ -643,7 +643,7 @@ class ProductFamily:
 
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
-        return ProductDesign(tuple(self._in_cells(j, b) for j, b in enumerate(cells.tolist())), self, cells)
+        return ProductDesign(tuple(self.column_in(j, b) for j, b in enumerate(cells.tolist())), self, cells)
 
     def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
         """Each column at rows ``x`` in these ``cells`` (n, d), and the law there that each row has, (n,)."""
@@ -667,7 +667,8 @@ class ProductFamily:
         penalty = self.weights.penalty
         return IndicatorColumn.of_all_cells(self.marginals, penalty)
 
-    def _in_cells(self, column: int, cell: int) -> IndicatorColumn:
+    def column_in(self, column: int, cell: int) -> IndicatorColumn:
+        """A column of rows in this cell of it; for families that are ``by_cell``."""
         return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
 
     @cached_property
