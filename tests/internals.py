@@ -124,6 +124,7 @@ NAMES = {
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
+    "limes.models._calling": "caller",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
     "limes.models._calling.networks": "_modes evaluating",
     "limes.models._calling.outputs": "direct_question prediction_method resolve",
