@@ -161,22 +161,24 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path} is not a text in UTF-8: {error}") from error
 
 
-def select_features(table: Any, model: Any, drop: list[str]) -> Any:
+def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[str]:
     """The columns that are features: those the model names, else all but the dropped ones."""
-    missing = [name for name in drop if name not in table.columns]
+    missing = [name for name in drop if name not in columns]
     if missing:
-        raise InputError(f"--drop {missing[0]}: no such column; there are {table.columns}")
-    names = [*features_of(model)] or [c for c in table.columns if c not in drop]
-    absent = [name for name in names if name not in table.columns]
+        raise InputError(f"--drop {missing[0]}: no such column; there are {list(columns)}")
+    names = [*features_of(model)] or [c for c in columns if c not in drop]
+    absent = [name for name in names if name not in columns]
     if absent:
         raise InputError(f"the model was fitted on columns that are not in the table: {absent}")
-    return table.select(names).to_native()
+    return names
 
 
-def read_background(path: Path | None, table: Any, model: Any, drop: list[str]) -> Any:
-    """The features of the table from which bins are learnt: the explained one where no other is passed."""
-    if path is None:
-        return table
+def select_features(table: Any, model: Any, drop: list[str]) -> Any:
+    return table.select(feature_names(table.columns, model, drop)).to_native()
+
+
+def read_background(path: Path, model: Any, drop: list[str]) -> Any:
+    """The features of a table from which bins are learnt."""
     background = read_table(path)  # it need not have the columns that are dropped
     return select_features(background, model, [name for name in drop if name in background.columns])
 

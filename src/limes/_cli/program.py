@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from limes import __version__
 from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
+from limes._cli.tables import BACKGROUND, TableFile, open_table
 from limes._cli.watching import rows_are_supervised
 from limes._explanation.row_warning import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-# Rows from which bins are learnt if no background is passed: from this many up to twice as many
-_BACKGROUND = 10_000
 # Columns that the summary shows, the largest first
 _SHOWN = 10
 _STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
@@ -188,7 +187,13 @@ def explain(
     ] = "quickshift",
     fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
-    background: Background = None,
+    background: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table from which bins are learnt; default: the table itself, of more than 20,000 rows "
+            "every 2nd, 4th, 8th, ... from the first, so that 10,000 to 20,000 are left."
+        ),
+    ] = None,
     max_calls: Annotated[
         int | None,
         typer.Option(
@@ -240,9 +245,7 @@ def explain(
         explanation = _explain_text(fitted, target, how.of_inputs(fitted, max_calls))
     else:
         chosen = how.of_tables(fitted, max_calls) if sparse is None else how.of_rules(fitted, sparse, exclude)
-        features = files.select_features(target, fitted, how.drop or [])
-        learnt = files.read_background(background, features, fitted, how.drop or [])
-        explanation = _explain_rows(fitted, features, learnt, [row], chosen)
+        explanation = _explain_rows(fitted, target, background, [row], how.drop or [], chosen)
     _show(explanation, html, json)
     if report is not None:
         explanation.to_report(report)
@@ -251,7 +254,7 @@ def explain(
 
 def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
     if data is not None:
-        return files.read_table(data)
+        return open_table(data)
     if image is not None:
         files.check_exists(image)
         return files.read_image(image)
@@ -259,15 +262,18 @@ def _read(data: Path | None, text: str | None, text_file: Path | None, image: Pa
 
 
 def _explain_rows(
-    fitted: Any, table: Any, background: Any, rows: list[int], options: Mapping[str, Any]
+    fitted: Any,
+    table: TableFile,
+    background: Path | None,
+    rows: list[int],
+    drop: list[str],
+    options: Mapping[str, Any],
 ) -> Explanation:
-    import narwhals as nw
-
-    outside = [row for row in rows if not 0 <= row < len(table)]
-    if outside:
-        raise InputError(f"--row {outside[0]}: the table has {len(table)} rows, counted from 0")
-    explainer = files.table_explainer(fitted, background, options)
-    chosen = nw.from_native(table, eager_only=True)[rows].to_native()
+    names = files.feature_names(table.columns, fitted, drop)
+    chosen, learnt = table.read(names, rows, sample=background is None)
+    if background is not None:
+        learnt = files.read_background(background, fitted, drop)
+    explainer = files.table_explainer(fitted, learnt, options)
     explanation: Explanation
     if "k" in options:  # explanations by rules take no ids
         explanation = replace(explainer(chosen), ids=tuple(rows))
@@ -325,7 +331,8 @@ def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None)
 def diagnose(
     model: FittedModel,
     data: Annotated[
-        Path | None, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")
+        Path | None,
+        typer.Argument(help="A table, .csv or .parquet: the background, as for explain, and the rows."),
     ] = None,
     *,
     text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
@@ -345,8 +352,8 @@ def diagnose(
     if data is None:
         explanation = _explain_text(fitted, str(text), how.of_inputs(fitted))
     else:
-        table = files.select_features(files.read_table(data), fitted, how.drop or [])
-        explanation = _explain_rows(fitted, table, table, row or [0], how.of_tables(fitted))
+        chosen = how.of_tables(fitted)
+        explanation = _explain_rows(fitted, open_table(data), None, row or [0], how.drop or [], chosen)
     _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
 
 
@@ -470,7 +477,7 @@ def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
-    return decimated(source, columns, _BACKGROUND).to_pandas()
+    return decimated(source, columns, BACKGROUND).to_pandas()
 
 
 def _hash(path: Path) -> str:
@@ -617,7 +624,7 @@ def what_if(
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
     rows = files.select_features(frame, fitted, dropped)
-    learnt = files.read_background(background, rows, fitted, dropped)
+    learnt = rows if background is None else files.read_background(background, fitted, dropped)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
     def rules(output: str | int | None) -> Any:

@@ -320,7 +320,7 @@ def _point(context: DiagnosticContext, bandwidth: float) -> Floats:
     """Locality, fidelity, noise, drift and miss of each row at one bandwidth, (5, n)."""
     step = np.sqrt(2.0)
     estimates = context.source.path(context, np.array([bandwidth / step, bandwidth, bandwidth * step]))
-    designs, squares = context.designs(bandwidth), context.designs(bandwidth / step)
+    designs, squares = context.features(bandwidth), context.features(bandwidth / step)
     rows = []
     for i, (estimate, design, square) in enumerate(zip(estimates, designs, squares, strict=True)):
         below, coef, above = estimate.value

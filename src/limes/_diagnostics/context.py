@@ -26,12 +26,13 @@ from limes._expectations.moments import (
     refusals,
 )
 from limes._expectations.softmax import SoftmaxExpectation
+from limes._expectations.variance import CellEffects, cell_masses
 from limes._pipeline import Expectation
+from limes._threads import LRUCache
 from limes.designs._column import IndicatorColumn, column_at
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._joint import JointFamily
-from limes.designs._marginals import BinCells
-from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.designs._product import Features, FeatureTable, ProductDesign, ProductFamily, Rows
 from limes.designs._weights import BinWeights
 from limes.surrogates import least_squares
 
@@ -41,6 +42,8 @@ SPREAD = (1.0, 0.25, 0.5, 4.0)
 _BOX_BANDWIDTH = 1e-2
 # A coefficient needs an effective number of rows with and without its feature of at least this
 _FEWEST = 24.0
+# Bandwidths whose laws of columns are kept
+_FAMILIES = 8
 # Rows inside the box, and rows that leave it by one column, for each column
 BOX_ROWS, _ROWS_PER_COLUMN = 128, 16
 
@@ -174,6 +177,10 @@ class DiagnosticContext(ABC):
     @abstractmethod
     def designs(self, bandwidth: float) -> Sequence[Any]: ...
 
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        """Moments of the features of each row."""
+        return self.designs(bandwidth)
+
     @abstractmethod
     def draw(self, design: Any, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Rows x and features h, (count, d) both."""
@@ -294,10 +301,25 @@ class TableContext(DiagnosticContext):
             return [family.at(row) for row in self.rows]
         return [family.of_cells(cells) for cells in self.cells]
 
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        family = self.family_at(bandwidth)
+        if not family.by_cell:
+            return self.designs(bandwidth)
+        numbers = family.features(self.cells)
+        arrays = (numbers.inclusion, numbers.variance, numbers.at_instance, numbers.log_weight)
+        return [FeatureTable(*each) for each in zip(*arrays, strict=True)]
+
     def family_at(self, bandwidth: float) -> ProductFamily:
         if bandwidth == self.bandwidth:
             return self.family
-        return replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth))
+        return self._families.get(
+            bandwidth,
+            lambda: replace(self.family, weights=replace(self.family.weights, bandwidth=bandwidth)),
+        )
+
+    @cached_property
+    def _families(self) -> LRUCache[float, ProductFamily]:
+        return LRUCache(_FAMILIES)
 
     @cached_property
     def box(self) -> list[ProductDesign]:
@@ -342,15 +364,7 @@ class TableContext(DiagnosticContext):
         return x, self.predictions(i, x)
 
     def squared_distances(self, i: int, x: Floats) -> Floats:
-        row = self.rows[i]
-        differs = self.family.cells(x) != self.family.cells(row[None])
-        if self.family.counts_cells:
-            return np.asarray(differs.sum(axis=1), dtype=np.float64)
-        scales = np.ones(row.size) if self.family.scales is None else self.family.scales
-        measured = np.array([isinstance(law.cells, BinCells) for law in self.family.marginals])
-        away = ((x - row) / scales) ** 2
-        # a missing value is one unit away, as another category is
-        return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
+        return self.family.squared_distances(self.rows[i], x)
 
     def locality(self, i: int) -> float:
         return float(self.row_designs[i].inclusion[self.binned].mean()) if self.binned.any() else np.nan
@@ -375,6 +389,9 @@ class JointContext(TableContext):
     def designs(self, bandwidth: float) -> Sequence[Any]:
         family = replace(self._joint, product=self.family_at(bandwidth))
         return [family.around(cells).design() for cells in self.cells]
+
+    def features(self, bandwidth: float) -> Sequence[Features]:
+        return self.designs(bandwidth)
 
     def by_law(self, i: int) -> tuple[Estimate, Estimate]:
         limit, other = super().by_law(i)
@@ -483,8 +500,8 @@ class ExactSource(SampledSource):
     spread = (1.0,)
     calls = 512  # few, as only variances are needed
 
-    def __init__(self, expectation: Any) -> None:
-        self._expectation = expectation
+    def __init__(self, expectation: Any, effects: Callable[[], CellEffects | None] = lambda: None) -> None:
+        self._expectation, self._effects = expectation, effects
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
         rows = np.arange(len(context.rows))
@@ -505,6 +522,10 @@ class ExactSource(SampledSource):
         return [Estimate.exact(np.stack([each[i] for each in coef])) for i in range(len(rows))]
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
+        known = self._means_of_cells(context, i)
+        if known is not None:
+            columns, cells = np.array(places).T
+            return Estimate.exact(known[columns, cells])
         # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
         try:
@@ -516,6 +537,19 @@ class ExactSource(SampledSource):
             float(indicator(design, j).exclusion[0]) for design, (j, _) in zip(designs, places, strict=True)
         ]
         return Estimate.exact(mean[:, context.positions[i]] + np.array(outside) * slopes)
+
+    def _means_of_cells(self, context: TableContext, i: int) -> Floats | None:
+        """E_w[f | cell] of each column around row i, (d, B); None without a way for all cells at once."""
+        effects = self._effects() if context.family.slopes is None else None
+        if effects is None:
+            return None
+        cells, design = context.cells[[i]], context.row_designs[i]
+        masses, counts = cell_masses(context.family, cells, lambda _: design)
+        values = effects.effects(cells, lambda _: design, masses, counts)[0, ..., context.positions[i]]
+        if np.isnan(values).any():
+            return None
+        mean, _ = self._limits([design], context.rows[i])
+        return np.asarray(mean[0, context.positions[i]] + values)
 
     def coef_in_cells(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
@@ -534,12 +568,19 @@ class ExactSource(SampledSource):
 
     def _coef(self, context: DiagnosticContext, bandwidth: float, rows: Ints) -> list[Floats]:
         expectation = self._expectation
-        in_columns = isinstance(expectation, ProductExpectation) and expectation.functions is not None
-        if in_columns and isinstance(context, TableContext) and not context.family.by_cell:
-            # rows with separate laws are explained together
-            _, coef = self._explained(
-                Rows(context.family_at(bandwidth), context.rows[rows], context.cells[rows])
+        if (
+            isinstance(context, TableContext)
+            and isinstance(expectation, ProductExpectation)
+            and (
+                expectation.shares_tables(context.family)
+                if context.family.by_cell
+                else expectation.functions is not None
             )
+        ):
+            # rows are explained together
+            family, at = context.family_at(bandwidth), rows
+            x = np.full((len(at), len(family.marginals)), np.nan) if family.by_cell else context.rows[at]
+            _, coef = self._explained(Rows(family, x, context.cells[at]))
         else:
             designs = context.designs(bandwidth)
             _, coef = self._limits([designs[i] for i in rows.tolist()], context.rows[rows])
@@ -569,9 +610,12 @@ class ExactSource(SampledSource):
         return moments.mean.reshape(len(rows), -1), coef.reshape(*rows.cells.shape, -1)
 
 
-def source_of(expectation: Expectation) -> SampledSource:
+def source_of(
+    expectation: Expectation, effects: Callable[[], CellEffects | None] = lambda: None
+) -> SampledSource:
+    """The source of numbers; ``effects`` returns a form's exact effects of cells, if there are."""
     exact = expectation.method == "exact" and not _makes_large_tables(expectation)
-    return ExactSource(expectation) if exact else SampledSource()
+    return ExactSource(expectation, effects) if exact else SampledSource()
 
 
 def _makes_large_tables(expectation: Any) -> bool:

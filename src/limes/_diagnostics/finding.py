@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -50,10 +50,21 @@ class RowOutput:
     prediction: float
     surrogate: float
     surrogate_error: float
-    fidelity: float
-    fidelity_error: float
+    fit: Callable[[], tuple[float, float]]  # R² and its error, which some forms take long for
     title: str = ""  # name of the output in texts
     label: str = ""  # name of the row in texts
+
+    @property
+    def fidelity(self) -> float:
+        return self._fit[0]
+
+    @property
+    def fidelity_error(self) -> float:
+        return self._fit[1]
+
+    @cached_property
+    def _fit(self) -> tuple[float, float]:
+        return self.fit()
 
     @property
     def heading(self) -> str:
@@ -74,6 +85,9 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
     def entry(array: Any, i: int) -> float:
         return 0.0 if array is None else float(array.reshape(n, -1)[i, output[i]])
 
+    def fit(i: int) -> tuple[float, float]:
+        return entry(explanation.fidelity, i), entry(explanation.fidelity_errors, i)
+
     return tuple(
         RowOutput(
             names=explanation.feature_names,
@@ -85,8 +99,7 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
             prediction=entry(explanation.predictions, i),
             surrogate=entry(explanation.surrogate_predictions, i),
             surrogate_error=entry(explanation.surrogate_errors, i),
-            fidelity=entry(explanation.fidelity, i),
-            fidelity_error=entry(explanation.fidelity_errors, i),
+            fit=partial(fit, i),
             title=output_title(explanation, int(output[i])),
             label=row_label(explanation, i),
         )

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,14 +90,14 @@ class Profile:
     # categories
     of_linear: float = 1.0
 
-    @property
+    @cached_property
     def coef(self) -> float:
         """β_j from the profile: the instance's cell against the average of the others."""
         q = self.probability.copy()
         q[self.current] = 0.0
         return float(self.mean[self.current] - q @ self.mean / q.sum()) if q.sum() > 0 else 0.0
 
-    @property
+    @cached_property
     def between(self) -> float:
         """Variance between cells, corrected for noise, at least 0."""
         q = self.probability
@@ -132,9 +133,12 @@ class Cancellation:
         between = sum(profile.between for profile in self.profiles)
         return min(between / float(self.variance.value), 1.0) if self.variance.value > 0 else 1.0
 
+    @cached_property
+    def _hides_nearly_all(self) -> bool:
+        return sum(map(self.share, self.profiles)) >= NEARLY_ALL
+
     def severity(self, profile: Profile) -> Severity | None:
-        hides_nearly_all = sum(map(self.share, self.profiles)) >= NEARLY_ALL
-        if not hides_nearly_all and profile.explained > OF_LINEAR * profile.of_linear * profile.between:
+        if not self._hides_nearly_all and profile.explained > OF_LINEAR * profile.of_linear * profile.between:
             return None  # a linear effect would hide as much
         sure = profile.between - SURE * profile.between_error
         return worst(
@@ -161,9 +165,13 @@ class Cancellation:
 
     def findings(self) -> Iterator[Finding]:
         for severity in SEVERITIES:
-            for profile in self.profiles:
-                if self.severity(profile) == severity:
+            for profile, its in self._severities:
+                if its == severity:
                     yield self._finding(profile, severity)
+
+    @cached_property
+    def _severities(self) -> list[tuple[Profile, Severity | None]]:
+        return [(profile, self.severity(profile)) for profile in self.profiles]
 
     def _finding(self, profile: Profile, severity: Severity) -> Finding:
         share, swing = self.share(profile), float(np.ptp(profile.mean[profile.probability > 0]))
@@ -200,10 +208,12 @@ def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation
     profiles = []
     if places:
         means = context.source.profile(context, i, places)
-        for j, q in laws.items():
-            its = [at for at, (column, _) in enumerate(places) if column == j]
+        of_column: dict[int, list[int]] = {}
+        for at, (j, _) in enumerate(places):
+            of_column.setdefault(j, []).append(at)
+        for j, its in of_column.items():
             cells_of_j, mean = [places[at][1] for at in its], Estimate(means.value[its], means.error[its])
-            profiles += _profile(context, i, j, cells_of_j, mean, q)
+            profiles += _profile(context, i, j, cells_of_j, mean, laws[j])
     hidden_first = sorted(profiles, key=lambda profile: -profile.hidden)
     return Cancellation(row=row, profiles=tuple(hidden_first), variance=context.variance(i))
 

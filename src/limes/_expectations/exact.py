@@ -20,7 +20,8 @@ from limes._arrays import Floats, Ints, aligned, times
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import Function
 from limes._kernels import add_node_products
-from limes.designs._column import Column
+from limes.designs._column import Column, IndicatorColumn
+from limes.designs._marginals import Marginal
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
@@ -40,6 +41,8 @@ class ExactExpectation(ProductExpectation):
         self.functions = self._reduced.functions
         # column and its functionals, replaced together: a thread reads an entry once
         self._tables: dict[int, tuple[Column, Floats, Floats]] = {}
+        # likewise a column's law, and what is the same at any bandwidth: E[g | z = 1], E[g | z = 0], contrast
+        self._sides: dict[int, tuple[Marginal, Floats, Floats, Floats]] = {}
 
     def account_seconds(self, family: ProductFamily) -> float:
         if isinstance(self._reduced, Sum):
@@ -68,10 +71,22 @@ class ExactExpectation(ProductExpectation):
         column = rows.columns[j]
         entry = self._tables.get(j)
         if entry is None or entry[0] is not column:
-            entry = (column, *column.mixed(_finite(column.basis(function), j)))
+            entry = (column, *self._mixed(j, function, column))
             if rows.lasting:
                 self._tables[j] = entry
         return entry[1:]
+
+    def _mixed(self, j: int, function: Function, column: Column) -> tuple[Floats, Floats]:
+        if not isinstance(column, IndicatorColumn) or (law := column.law_of_all_cells) is None:
+            return column.mixed(_finite(column.basis(function), j))
+        entry = self._sides.get(j)
+        if entry is None or entry[0] is not law:
+            basis = _finite(column.basis(function), j)
+            each = (basis[:, :, 0].T, basis[:, :, 1].T, column.mixed(basis)[1])
+            inside, outside, contrast = map(np.ascontiguousarray, each)
+            entry = self._sides[j] = law, inside, outside, contrast
+        _, inside, outside, contrast = entry
+        return column.inclusion[:, None] * inside + column.exclusion[:, None] * outside, contrast
 
 
 def _finite(values: Floats, j: int) -> Floats:

@@ -37,12 +37,13 @@ from limes._expectations.tabulated import (
     NodeProducts,
     Numbers,
     TabulatedExpectation,
+    in_parts,
     mixed_logs,
     product_rounding,
     waves_at,
 )
 from limes._functions import Function
-from limes._kernels import add_exponentials
+from limes._kernels import add_exponentials, add_node_products
 from limes.designs._column import Column, RangedColumn
 from limes.designs._product import KeptRows, Rows
 from limes.exceptions import ModelError
@@ -56,7 +57,7 @@ T = TypeVar("T")
 _TINY = 1e-15
 # Exponents of the waves that decide how fine points are are clipped to this: no float64 overflows
 _STEEPEST = 600.0
-# Complex numbers of all columns of one block of rows, 1 MB: twice as fast as 2 MB, which leave a core's cache
+# Contrasts of one block of rows, half a MB
 _BLOCK = 65_536
 
 
@@ -386,10 +387,8 @@ def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple
 class _Scaled(NamedTuple):
     """One factor: means over their sizes, contrasts over the same, and logarithms of these."""
 
-    means: Complexes  # (P, N)
-    # (P, g, 2N), conjugates: the real part of a product is then a sum of products of parts
-    contrasts: Floats
-    logs: Floats
+    numbers: Numbers
+    logs: Floats  # (P, sizes)
 
 
 def _error_of(exponentials: ExponentialSum, columns: int, size: float) -> float:
@@ -405,16 +404,16 @@ class _Rule:
         self, factors: Sequence[Factor], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
         self.sum = exponentials
-        columns = sum(factor.places.size for factor in factors)
-        self.error = _error_of(exponentials, columns, size)
+        self.error = _error_of(exponentials, sum(factor.places.size for factor in factors), size)
         nodes = exponentials.nodes
         # the first node of each group of one size
         self._first = np.concatenate([[0], np.arange(exponentials.contour, nodes.size)])
         self._group = np.maximum(np.arange(nodes.size) - exponentials.contour + 1, 0)
-        self._weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
+        weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
+        # a group's nodes are one output of the products: each has a size of its own at every row
+        self._weights = in_parts(np.where(self._group == np.arange(self._first.size)[:, None], weights, 0.0))
         self._start = nodes.real[self._first] * constant + exponentials.log_weights[self._first]
-        self._columns = columns
-        self._places = [factor.places for factor in factors]
+        self._places = np.concatenate([factor.places for factor in factors] or [np.zeros(0, np.int64)])
         group = [NodeGroup(nodes, exponentials.equidistant)]
         self._tables = [factor.tables(group, self._scaled) for factor in factors]
 
@@ -424,38 +423,43 @@ class _Rule:
         length = np.abs(means[:, self._first])
         length = np.where(length > 0, length, 1.0)
         scale = np.take(length, self._group, axis=1)
-        parts = np.conj(contrasts / scale[:, None]).view(np.float64)
-        return _Scaled(means / scale, parts, np.log(length) + offsets[..., self._first])
+        numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale[:, None]))
+        return _Scaled(numbers, np.log(length) + offsets[..., self._first])
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Re Σ W ∏ mean (n,) and its contrasts (n, d), given the law of each column."""
         n = len(index)
         total, contrast = np.zeros(n), np.zeros(index.shape)
-        step = max(1, _BLOCK // (self._group.size * max(1, self._columns)))
+        step = max(1, _BLOCK // (self._first.size * max(1, self._places.size)))
         for start in range(0, n, step):
             rows = slice(start, start + step)
             total[rows] = self._block(index[rows], contrast[rows])
         return total, contrast
 
     def _block(self, index: Ints, contrast: Floats) -> Floats:
-        parts = [table.at(index) for table in self._tables]
-        logs = self._start + np.zeros((len(index), 1))
-        for pattern, part in parts:
+        n, groups = len(index), self._first.size
+        logs = self._start + np.zeros((n, groups))
+        if not self._tables:
+            return np.asarray(np.exp(logs) @ self._weights[:, : self._group.size].sum(axis=1))
+        patterns, parts = zip(*(table.at(index) for table in self._tables), strict=True)
+        for pattern, part in zip(patterns, parts, strict=True):
             logs = logs + part.logs[pattern]
-        before = [self._weights * np.take(np.exp(logs), self._group, axis=1)]
-        means = [part.means[pattern] for pattern, part in parts]
-        for mean in means:
-            before.append(before[-1] * mean)
-        total = before.pop().real.sum(axis=1)
-        after: Complexes | None = None
-        for f in range(len(means) - 1, -1, -1):
-            others = before[f] if after is None else before[f] * after
-            pattern, part = parts[f]
-            for i, place in enumerate(self._places[f]):
-                change = part.contrasts[:, i][pattern]
-                contrast[:, place] = np.einsum("nk,nk->n", others.view(np.float64), change)
-            after = means[f] if after is None else after * means[f]
-        return np.asarray(total)
+        sums, changes = np.zeros((n, groups)), np.zeros((n, self._places.size, groups))
+        add_node_products(
+            [part.numbers.means for part in parts],
+            [part.numbers.contrasts for part in parts],
+            np.stack(patterns),
+            self._weights,
+            sums,
+            changes,
+        )
+        sizes = np.exp(logs)
+        # one after the other, in one order for any number of rows
+        total = np.zeros(n)
+        for g in range(groups):
+            total += sizes[:, g] * sums[:, g]
+            contrast[:, self._places] += sizes[:, [g]] * changes[:, :, g]
+        return total
 
 
 class _KeptRule:

@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
-from limes._functions import Density, Function, texture
+from limes._functions import Density, Function, Identity, texture
 from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
@@ -215,8 +215,9 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
         else:
-            _, inside, _ = measure.points(function, breaks, panels)
-            points += [inside, *(measure.anchor + measure.scale * side for side in measure.reach)]
+            if not isinstance(function, Identity):  # a line is largest at an end
+                points.append(measure.points(function, breaks, panels)[1])
+            points += [*(measure.anchor + measure.scale * side for side in measure.reach)]
     return points
 
 

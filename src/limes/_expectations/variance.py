@@ -198,6 +198,16 @@ class SumVariance:
                 total += self._of_column(j, function, design.coordinates[j])
         return total
 
+    def of_rows(self, family: ProductFamily, cells: Ints) -> Floats:
+        """The variances at rows in these cells (n, d), (n, k), of a family whose designs they decide."""
+        total = np.zeros((len(cells), self._pairs.size))
+        for j, function in enumerate(self._functions):
+            if function is not None:
+                present, place = np.unique(cells[:, j], return_inverse=True)
+                columns = [family.column_in(j, cell) for cell in present.tolist()]
+                total += np.stack([self._of_column(j, function, column) for column in columns])[place]
+        return total
+
     def _of_column(self, j: int, function: Function, coordinate: ColumnOfLaws) -> Floats:
         law, q, loading = coordinate.marginal, coordinate.probability, self._loadings[j]
         cells = loading @ self._means.get(j, law, function)  # (k, p)

@@ -489,7 +489,7 @@ class TabularExplainer(Described):
             **examined(explanation, output, model.bound.reading.outputs),
             rows=encoded.matrix,
             predict=model.bound.predict,
-            source=source_of(model.bound.expectation),
+            source=source_of(model.bound.expectation, lambda: model.effects_of_cells),
             budget=calls,
             family=model.family,
             background=table.matrix,

@@ -48,6 +48,7 @@ from limes.designs._marginals import (
     Measure,
     Waves,
     marginal,
+    sides,
     split_level,
 )
 from limes.designs._weights import BinWeights, EuclideanWeights, Weights
@@ -187,23 +188,29 @@ class IndicatorColumn(ColumnOfLaws):
             odds = inside - (rest - penalty)
             inclusion, exclusion = (np.maximum(expit(side), SMALLEST_MASS) for side in (odds, -odds))
             return cls(law, cell, inclusion, exclusion, np.logaddexp(inside, rest - penalty))
-        others = np.broadcast_to(law.log_mass, (cell.size, law.log_mass.shape[-1])).copy()
-        rows = np.arange(cell.size)
-        inside = others[rows, cell]
-        others[rows, cell] = -np.inf
-        rest = np.logaddexp.reduce(others, axis=1)
-        varies = rest > -np.inf
-        odds = np.where(varies, inside, np.inf) - (np.where(varies, rest, 0.0) - penalty)
-        elsewhere = np.exp(others - np.where(varies, rest, 0.0)[:, None])
-        elsewhere /= np.where(varies, elsewhere.sum(axis=1), 1.0)[:, None]
-        return cls(
-            law,
-            cell,
-            np.maximum(expit(odds), SMALLEST_MASS),
-            np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
-            np.logaddexp(inside, rest - penalty),
-            elsewhere,
+        apart = sides(law.log_mass, cell)
+        return cls(law, cell, *_weighted(apart.inside, apart.rest, penalty), apart.elsewhere)
+
+    @classmethod
+    def of_all_cells(cls, laws: Sequence[Marginal], penalty: float) -> tuple[IndicatorColumn, ...]:
+        """The same for all cells of some laws."""
+        few = [law for law in laws if law.log_mass.size <= _MANY]
+        inside, rest = (
+            np.concatenate([getattr(law.sides, name) for law in few] or [np.zeros(0)])
+            for name in ("inside", "rest")
         )
+        # all laws at once: there may be thousands, at dozens of bandwidths
+        ends = np.cumsum([law.log_mass.size for law in few])[:-1]
+        each = zip(*(np.split(numbers, ends) for numbers in _weighted(inside, rest, penalty)), strict=True)
+        columns = []
+        for law in laws:
+            if law.log_mass.size > _MANY:
+                columns.append(cls.of(law, law.all_cells, penalty))
+                continue
+            inclusion, exclusion, log_weight = next(each)
+            elsewhere = law.sides.elsewhere
+            columns.append(cls(law, law.all_cells, inclusion, exclusion, log_weight, elsewhere))
+        return tuple(columns)
 
     @cached_property
     def elsewhere(self) -> Floats:
@@ -223,6 +230,13 @@ class IndicatorColumn(ColumnOfLaws):
         return cls.of(
             Laws(one, np.zeros((x.size, 1)), (Atoms(x, np.ones(x.size)),)), np.zeros(x.size, dtype=np.int64)
         )
+
+    @property
+    def law_of_all_cells(self) -> Marginal | None:
+        """The law that rows share, if the column is one of `of_all_cells` with few cells; else None."""
+        if not isinstance(self.law, Marginal) or self.complement is None:
+            return None
+        return self.law if self.cell is self.law.all_cells else None
 
     def select(self, at: Ints) -> IndicatorColumn:
         """Some laws of a column whose rows share one."""
@@ -563,6 +577,10 @@ class CellColumn(IndicatorColumn):
     Laws of p cells are V p + p: those of one law side by side, then those inside a cell.
     """
 
+    @property
+    def law_of_all_cells(self) -> None:
+        """None: the other cells are weighted by several laws."""
+
     def basis_of_cells(self, values: Floats) -> Floats:
         # all laws at once: none is computed without the others
         return np.stack([values[:, self.cell], values @ self.elsewhere.T], axis=2)
@@ -640,6 +658,17 @@ def _joined(parts: Sequence[BasisPoints]) -> BasisPoints:
     law, x = (np.concatenate([getattr(part, name) for part in parts]) for name in ("law", "x"))
     order = np.argsort(law, kind="stable")
     return BasisPoints(law[order], x[order], np.concatenate([p.weight for p in parts], axis=1)[:, order])
+
+
+def _weighted(inside: Floats, rest: Floats, penalty: float) -> tuple[Floats, Floats, Floats]:
+    """Inclusion, exclusion and log weight, where all cells outside have a further factor exp(-penalty)."""
+    varies = rest > -np.inf
+    odds = np.where(varies, inside, np.inf) - (np.where(varies, rest, 0.0) - penalty)
+    return (
+        np.maximum(expit(odds), SMALLEST_MASS),
+        np.where(varies, np.maximum(expit(-odds), SMALLEST_MASS), 0.0),
+        np.logaddexp(inside, rest - penalty),
+    )
 
 
 def _sizes(law: Marginal) -> Floats:

@@ -118,6 +118,27 @@ Cells = BinCells | Levels
 Measure = GaussianPieces | Atoms
 
 
+class Sides(NamedTuple):
+    """V laws of cells, each with one of its cells taken apart."""
+
+    inside: Floats  # (V,), log P(the cell) up to a constant
+    rest: Floats  # (V,), that of all others
+    elsewhere: Floats  # (V, p), the law of these
+
+
+def sides(log_mass: Floats, cell: Ints) -> Sides:
+    """Take cells (V,) apart from laws (p,) or (V, p)."""
+    others = np.broadcast_to(log_mass, (cell.size, log_mass.shape[-1])).copy()
+    rows = np.arange(cell.size)
+    inside = others[rows, cell]
+    others[rows, cell] = -np.inf
+    rest = np.logaddexp.reduce(others, axis=1)
+    varies = rest > -np.inf
+    elsewhere = np.exp(others - np.where(varies, rest, 0.0)[:, None])
+    elsewhere /= np.where(varies, elsewhere.sum(axis=1), 1.0)[:, None]
+    return Sides(inside, rest, elsewhere)
+
+
 @dataclass(frozen=True, eq=False)
 class Marginal:
     """The law of one column."""
@@ -134,6 +155,15 @@ class Marginal:
 
     def expect(self, function: Function) -> Floats:
         return np.asarray(self.laws.expect(function)[:, 0])
+
+    @cached_property
+    def all_cells(self) -> Ints:
+        return np.arange(self.log_mass.size)
+
+    @cached_property
+    def sides(self) -> Sides:
+        """What is inside and outside of each cell, under any further weight of the others."""
+        return sides(self.log_mass, self.all_cells)
 
     @property
     def unit(self) -> float:

@@ -41,7 +41,7 @@ from limes.designs._column import (
     of_each_cell,
     sliced,
 )
-from limes.designs._marginals import Levels, Marginal, marginals_from_bins
+from limes.designs._marginals import BinCells, Levels, Marginal, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -630,9 +630,20 @@ class ProductFamily:
         columns: Any = [column for column, _ in self.columns_at(row[None, :], cells)]
         return ProductDesign(tuple(columns))
 
+    def squared_distances(self, row: Floats, x: Floats) -> Floats:
+        """D of rows x (m, d) from a row (d,), (m,): its weights are π = exp(-D / (2ν²))."""
+        differs = self.cells(x) != self.cells(row[None])
+        if self.counts_cells:
+            return np.asarray(differs.sum(axis=1), dtype=np.float64)
+        scales = np.ones(row.size) if self.scales is None else self.scales
+        measured = np.array([isinstance(law.cells, BinCells) for law in self.marginals])
+        away = ((x - row) / scales) ** 2
+        # a missing value is one unit away, as another category is
+        return np.asarray(np.where(measured & ~np.isnan(away), away, differs).sum(axis=1))
+
     def of_cells(self, cells: Ints) -> ProductDesign:
         """The design at a row with these ``cells`` (d,); for families that are ``by_cell``."""
-        return ProductDesign(tuple(self._in_cells(j, b) for j, b in enumerate(cells.tolist())), self, cells)
+        return ProductDesign(tuple(self.column_in(j, b) for j, b in enumerate(cells.tolist())), self, cells)
 
     def columns_at(self, x: Floats, cells: Ints) -> list[tuple[Column, Ints]]:
         """Each column at rows ``x`` in these ``cells`` (n, d), and the law there that each row has, (n,)."""
@@ -654,9 +665,10 @@ class ProductFamily:
     def columns(self) -> tuple[IndicatorColumn, ...]:
         """Each column with a law a cell; for families that are ``by_cell``."""
         penalty = self.weights.penalty
-        return tuple(IndicatorColumn.of(law, np.arange(law.cells.count), penalty) for law in self.marginals)
+        return IndicatorColumn.of_all_cells(self.marginals, penalty)
 
-    def _in_cells(self, column: int, cell: int) -> IndicatorColumn:
+    def column_in(self, column: int, cell: int) -> IndicatorColumn:
+        """A column of rows in this cell of it; for families that are ``by_cell``."""
         return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
 
     @cached_property
@@ -698,8 +710,8 @@ class ProductFamily:
         """(4, d, widest): center, variance, value at the instance and log weight in each cell."""
         numbers = np.zeros((4, len(self.columns), self.widest))
         for j, column in enumerate(self.columns):
-            m = column.feature_moments
-            numbers[:, j, : column.size] = m.center, m.variance, m.at_row, m.log_weight
+            inside, outside = column.inclusion, column.exclusion
+            numbers[:, j, : inside.size] = inside, inside * outside, np.ones(inside.size), column.log_weight
         return numbers
 
 

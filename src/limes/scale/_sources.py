@@ -671,22 +671,35 @@ def _footer(path: Place) -> tuple[pa.Schema, list[int]]:
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
     """Every m-th row of the table that can be read, between ``rows`` and ``2 * rows`` of them."""
+    return picked(source, columns, rows)[0]
+
+
+def picked(
+    source: Source, columns: Sequence[str], rows: int, at: Sequence[int] = ()
+) -> tuple[pa.Table, pa.Table, dict[int, str], int]:
+    """The same, and rows by their positions ``at``: reasons why some could not be read, and rows in all."""
     schema = pa.schema([source.schema.field(name) for name in columns])
     sample: pa.Table = schema.empty_table()
     step, position = 1, 0
+    found: dict[int, pa.Table] = {}
+    reasons: dict[int, str] = {}
     for part in source.parts(2 * rows, columns):
         for chunk in part.read(columns):
-            if isinstance(chunk, Unreadable):
-                continue
-            cells, reasons = typed(_every(chunk, step, (-position) % step), schema, ())
-            good = pa.array([i for i in range(cells.num_rows) if i not in reasons], pa.int64())
-            sample = pa.concat_tables([sample, cells.take(good) if reasons else cells])
+            for i in at:
+                if position <= i < position + chunk.num_rows:
+                    found[i], why = typed(chunk.slice(i - position, 1), schema, ())
+                    reasons |= {i: why[0]} if why else {}
+            if not isinstance(chunk, Unreadable):
+                cells, wrong = typed(_every(chunk, step, (-position) % step), schema, ())
+                good = pa.array([i for i in range(cells.num_rows) if i not in wrong], pa.int64())
+                sample = pa.concat_tables([sample, cells.take(good) if wrong else cells])
             position += chunk.num_rows
             while sample.num_rows > 2 * rows:
                 sample, step = _every(sample, 2), 2 * step
     if not sample.num_rows:
         raise InputError("the table has no rows that could be read")
-    return sample.combine_chunks()
+    one_by_one = pa.concat_tables([found[i] for i in at if i in found] or [schema.empty_table()])
+    return sample.combine_chunks(), one_by_one.combine_chunks(), reasons, position
 
 
 def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:

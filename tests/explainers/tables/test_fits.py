@@ -32,8 +32,9 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 import oracle
 from effort import crossed, repeats
-from internals import fits, variance, weighted_rows
+from internals import exact_variance, fits, variance, weighted_rows
 from limes.exceptions import InputError
+from limes.models import forms
 from limes.models.forms import BlackBox
 
 EXACT = oracle.EXACT
@@ -530,3 +531,21 @@ def test_effects_explain_no_less_than_the_surrogate():
     assert (explanation.additive_fidelity >= explanation.fidelity - 1e-12).all()
     assert not explanation.additive_fidelity_errors.any()
     assert not any(np.isnan(effect.values).any() for effect in explanation.effects)
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, 2.0, np.inf])
+def test_variances_of_many_rows_of_a_sum_are_those_of_each(bandwidth):
+    """To the last bit: rows that share a column's law share its variance."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=(300, 3)), rng.integers(0, 5, 300)])
+    explainer = limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3], bandwidth=bandwidth)
+    family = explainer.model_at(x)[0].family
+    several = forms.Linear(np.column_stack([[1.0, -2.0, 0.5, 0.1], [0.0, 3.0, 1.0, 1.0]]), np.ones(2))
+    one = forms.Additive([np.sin, np.square, np.cos, lambda t: 1.0 * (t == 2.0)])
+    cells, draws = family.cells(x), family.at(x[0]).draw(rng.random((200_000, 4)))[0]
+    for form, unit in ((several, np.array([1.0, 2.0])), (one, np.ones(1))):
+        closed = exact_variance(form, unit)
+        each = [closed.variance(family.of_cells(row)) for row in cells]
+        np.testing.assert_array_equal(closed.of_rows(family, cells), each)
+        answers = form.predict(draws).reshape(len(draws), -1) / unit
+        assert answers.var(axis=0) == pytest.approx(each[0], rel=0.05)

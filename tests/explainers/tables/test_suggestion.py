@@ -1,6 +1,7 @@
 """A suggested design: the best of those offered, on draws that did not choose it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
@@ -8,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import limes
 from effort import repeats
-from internals import _WORTH
+from internals import _WORTH, SharedDraws
 from limes.exceptions import InputError
 
 rng = np.random.default_rng(0)
@@ -165,3 +166,136 @@ def test_a_form_is_compared_with_its_model_once_and_not_for_every_design(monkeyp
     asked.clear()
     explainer.with_design(bins="decile", is_trial=True)
     assert not asked
+
+
+# -- a model that is asked -----------------------------------------------------------------------------------
+
+
+def counted(predict):
+    """The same function, and the numbers of rows that it was asked about."""
+    asked = []
+
+    def answer(x):
+        asked.append(len(x))
+        return predict(x)
+
+    return answer, asked
+
+
+def test_designs_share_the_answers_of_a_function_and_say_how_many():
+    model, asked = counted(boosted)
+    explainer = limes.TabularExplainer(model, X)
+    asked.clear()
+    suggestion = limes.suggest_design(explainer, X[:20])
+    assert suggestion.model_calls == sum(asked) <= 16_384 + 20
+    assert f"asked about {sum(asked):,} rows" in str(suggestion)
+    assert suggestion.judged_rows == 20
+    asked.clear()
+    few = limes.suggest_design(explainer, X[:20], max_calls=512)
+    assert few.model_calls == sum(asked) <= 512 + 20
+    with pytest.raises(InputError, match="pass 160 or more"):
+        limes.suggest_design(explainer, X[:20], max_calls=100)
+    again = limes.suggest_design(explainer, X[:20])
+    assert again.fidelity.tolist() == suggestion.fidelity.tolist()
+
+
+def test_a_read_model_is_not_asked_by_designs():
+    model = HistGradientBoostingRegressor(max_iter=20).fit(X, boosted(X))
+    assert limes.suggest_design(limes.TabularExplainer(model, X), X[:2]).model_calls == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "holds"),
+    [
+        (lambda x: 2.0 * x[:, 0] - x[:, 1] + 0.5 * x[:, 3], "slopes"),
+        (lambda x: np.column_stack([x[:, 0] > np.median(X[:, 0]), 1.0 * (x[:, 1] > 9)]), "two bins"),
+    ],
+)
+def test_a_design_that_holds_a_function_leaves_nothing(function, holds):
+    suggestion = limes.suggest_design(limes.TabularExplainer(function, X), X[:5])
+    at = suggestion.names.index(holds)
+    assert suggestion.name == holds
+    for numbers in (suggestion.fidelity, suggestion.own_fidelity, suggestion.row_fidelity):
+        assert numbers[at] == pytest.approx(1.0, abs=1e-9)
+    assert suggestion.miss[at] == pytest.approx(0.0, abs=1e-9)
+    assert suggestion.noise[at] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has():
+    """R² around single rows, of models that are asked, and of the same ones, read, on other draws."""
+    d = 8
+    x = np.random.default_rng(1).normal(size=(400, d))
+    y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + (x[:, 3] > 0.5) + x[:, 4:] @ [1.0, 0.5, -0.5, 0.2]
+    models = [
+        RandomForestRegressor(10, max_depth=6, random_state=0).fit(x, y),
+        HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=6).fit(x, np.exp(0.3 * y)),
+    ]
+    inside = []
+    for model in models:
+        read = limes.TabularExplainer(model, x)
+        for seed in range(repeats(60, 3)):
+            row = x[[seed]]
+            exact = limes.suggest_design(read, row)
+            asked = limes.suggest_design(
+                limes.TabularExplainer(model.predict, x, method="sampled", rng=seed), row
+            )
+            some = [asked.names.index(name) for name in exact.names[:5]]
+            gap = np.abs(asked.fidelity[some] - exact.fidelity[:5])
+            inside += (
+                gap <= 1.96 * np.hypot(asked.fidelity_errors[some], exact.fidelity_errors[:5])
+            ).tolist()
+            # and the surrogates' own R², and the misses, are the same but for few percent
+            assert np.abs(asked.own_fidelity[some] - exact.own_fidelity[:5]).max() < 0.1
+            scale = np.sqrt(((exact.miss[:5] ** 2) / (1 - exact.row_fidelity[:5] + 1e-12)).max())
+            assert np.abs(asked.miss[some] - exact.miss[:5]).max() < 0.35 * scale + 0.2
+    assert np.mean(inside) >= 0.93
+
+
+def test_a_narrow_bandwidth_is_judged_at_the_rows_that_have_draws_enough():
+    explainer = limes.TabularExplainer(boosted, X, bandwidth=0.1)
+    suggestion = limes.suggest_design(explainer, X[:300])
+    assert 1 < suggestion.judged_rows < 300
+    assert f"compared at {suggestion.judged_rows} rows" in str(suggestion)
+    assert np.isfinite(suggestion.miss).all()
+    assert suggestion.model_calls <= 16_384 + 300
+
+
+def test_a_function_of_categories_missing_values_and_held_columns():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"a": rng.normal(size=300), "b": rng.choice(["u", "v"], 300), "c": rng.normal(size=300)}
+    )
+    table.loc[::9, "a"] = np.nan
+
+    def function(t):
+        return 3.0 * (t["b"] == "v") + t["a"].isna() * 0.0 + t["c"]
+
+    explainer = limes.TabularExplainer(function, table, hold=["c"])
+    suggestion = limes.suggest_design(explainer, table.iloc[:12])
+    at = suggestion.names.index("slopes")
+    assert suggestion.fidelity[at] == pytest.approx(1.0, abs=1e-9)
+    assert suggestion.miss[at] == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(suggestion.fidelity).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"bins": None}, {"weights": "euclidean"}, {"hold": [1]}, {"bandwidth": 0.5}]
+)
+def test_shared_draws_have_the_moments_of_every_row(options):
+    """Weighted means of the features are E_w h, exactly known, also of rows that no draw was made for."""
+    x = X.copy()
+    x[::5, 2] = np.nan
+    x[:, 3] = np.round(x[:, 3])
+    family = limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3], **options).model_at(x)[0].family
+    rows = x[:24]
+    if "hold" in options:
+        rows[:, 1] = np.where(np.arange(24) % 2, 0.3, -0.7)
+    designs = [family.at(row) for row in rows]
+    draws = SharedDraws.of(family, rows, designs, 4096, np.random.SeedSequence(0))
+    assert draws.sizes.min() > 4096 / 24
+    for row, design, weights in zip(rows, designs, draws.weights, strict=True):
+        h = design.feature(draws.x)
+        error = np.sqrt(weights**2 @ (h - design.inclusion) ** 2)
+        assert (np.abs(weights @ h - design.inclusion) <= 5 * error + 1e-12).all()
+        if "hold" in options:
+            assert not weights[draws.x[:, 1] != row[1]].any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from internals import RowwisePredictions
+from internals import RowwisePredictions, caller
 from limes.exceptions import ModelError
 
 BLOCK = 48
@@ -95,3 +95,20 @@ def test_errors_of_the_model_are_its_own():
 
     with pytest.raises(ModelError, match="raised ValueError"):
         RowwisePredictions(fails, np.ones((3, 2)))(np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(("seconds", "rows"), [(0.001, 768), (10.0, 192)])
+def test_a_slow_model_is_asked_fewer_rows_and_all_are_counted(monkeypatch, seconds, rows):
+    """By a clock that the model moves; its first call takes as long as loading does."""
+    X, clock, asked = np.random.default_rng(0).normal(size=(300, 5)), [0.0], []
+    monkeypatch.setattr(caller.time, "perf_counter", lambda: clock[0])
+
+    def model(x, differs=False):
+        clock[0] += seconds if asked else 60.0
+        asked.append(len(x))
+        return x[:, 0] + (np.arange(len(x)) == 47) * 1e-9 * differs
+
+    predictions = RowwisePredictions(model, X)
+    assert predictions.in_blocks
+    assert predictions.calls == sum(asked) == rows
+    assert not RowwisePredictions(lambda x: model(x, differs=True), X).in_blocks

@@ -35,7 +35,14 @@ from limes._expectations.least_squares import AnswerStatistics
 from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pool import SEQUENCES
 from limes._expectations.pooled import PooledExpectation
-from limes._expectations.variance import CellEffects, LinkVariance, cell_masses, exact_cells, exact_variance
+from limes._expectations.variance import (
+    CellEffects,
+    LinkVariance,
+    SumVariance,
+    cell_masses,
+    exact_cells,
+    exact_variance,
+)
 from limes._expectations.walk_starts import OccurringStarts, ProductStarts
 from limes._expectations.walks import Others, Walks
 from limes._expectations.weighted_rows import (
@@ -187,6 +194,8 @@ class ReadForm:
             return np.full(rows.mean.shape, np.nan)
         if isinstance(self._variance, LinkVariance):
             return self._variance.at_rows(rows.family, rows.x, rows.cells)
+        if isinstance(self._variance, SumVariance) and rows.family.by_cell:
+            return self._variance.of_rows(rows.family, rows.cells)
         return np.stack([self._variance.variance(row.design) for row in rows.each])
 
     @cached_property

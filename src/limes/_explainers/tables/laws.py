@@ -22,7 +22,7 @@ from limes.designs._bins import bin_edges
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import LAWS, BinCells, BinStatistics, Marginal, binned, categorical, unbinned
 from limes.designs._product import ProductFamily
-from limes.designs._weights import WEIGHTS
+from limes.designs._weights import WEIGHTS, named_weights
 from limes.exceptions import InputError
 
 Family: TypeAlias = ProductFamily | JointFamily
@@ -108,6 +108,20 @@ class TabularOptions:
                 "law='joint' averages over the background's rows, which are a sample of their population: "
                 "coefficients have standard errors, and method='exact' does not go with it; use 'auto'"
             )
+
+    def product_family(self, table: Table, marginals: tuple[Marginal, ...], units: Floats) -> ProductFamily:
+        """The designs with independent columns of these laws; ``units`` (d,) are of distances."""
+        empty = np.isnan(table.matrix).all(axis=0)
+        held = np.isin(table.names, self.hold)
+        slopes = table.numeric & ~empty & ~held & (self.bins is None)
+        bandwidth = 0.75 * np.sqrt(len(marginals)) if self.bandwidth is None else self.bandwidth
+        return ProductFamily(
+            marginals,
+            named_weights(self.weights_name, bandwidth),
+            slopes=slopes if slopes.any() else None,
+            scales=units,
+            held=held if held.any() else None,
+        )
 
     def family(self, product: ProductFamily, background: Floats) -> Family:
         if not self.is_joint:

@@ -23,8 +23,10 @@ from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
+from limes._expectations.variance import CellEffects
 from limes._expectations.walks import Walks, least_walked
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
@@ -51,7 +53,7 @@ from limes._threads import LRUCache, Progress, progress_of
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import Marginal, categorical
 from limes.designs._product import ProductDesign, ProductFamily
-from limes.designs._weights import BinWeights, named_weights
+from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._algebra import category_columns
 from limes.models._calling.caller import (
@@ -130,11 +132,12 @@ class TabularModel:
         options: TabularOptions,
         also: Floats | None = None,
         compared: Reading | None = None,
+        laws: tuple[Marginal, ...] | None = None,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
-        background, under another design, is not compared again.
+        background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
         reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
@@ -149,7 +152,7 @@ class TabularModel:
                 "number: pass None in its place"
             )
         table = table.with_categories(by_model)
-        marginals = fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
+        marginals = laws or fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
         if len(table.matrix) == 1:
             raise InputError(
                 "the background has one row: rows are perturbed by what its columns hold, and nothing would "
@@ -157,7 +160,7 @@ class TabularModel:
             )
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
-        family = _family(table, marginals, units, options)
+        family = options.product_family(table, marginals, units)
         law = options.family(family, table.matrix)
         bound = _Binding(reading, table, family, also, options.sampling, compared is not None).bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
@@ -262,14 +265,6 @@ class TabularModel:
     def features_at(self, row: Floats, x: Floats) -> Floats:
         return self.family.at(row).feature(x)
 
-    def effective_share(self, rows: Floats) -> Floats:
-        """Effective share of a weighted sample of the background's law, E[π]² / E[π²], (n,)."""
-        narrower = self.family.weights.bandwidth / np.sqrt(2.0)
-        weights = replace(self.family.weights, bandwidth=narrower)
-        squared = replace(self.family, weights=weights)
-        logs = [2.0 * self.family.at(row).log_weight - squared.at(row).log_weight for row in rows]
-        return np.exp(np.array(logs))
-
     @property
     def keeps_answers(self) -> bool:
         """Whether effects can be computed later, from the answers to rows' own draws."""
@@ -343,7 +338,9 @@ class TabularModel:
         most = sampling.max_calls or (_COMPARED if self.bound.asks else None)
         sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
         law = self.options.law_in_bin if self.options.is_joint else "joint"
-        return TabularModel.fit(self.model, self.table, replace(self.options, law=law, sampling=sampling))
+        options = replace(self.options, law=law, sampling=sampling)
+        laws = self.family.marginals if options.law_in_bin == self.options.law_in_bin else None
+        return TabularModel.fit(self.model, self.table, options, laws=laws)
 
     @cached_property
     def _read_form(self) -> ReadForm:
@@ -352,6 +349,11 @@ class TabularModel:
         return ReadForm(
             form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
         )
+
+    @property
+    def effects_of_cells(self) -> CellEffects | None:
+        """Exact effects of cells of a read model, where they are feasible."""
+        return self._read_form.cells
 
     @cached_property
     def row_warnings(self) -> RowWarnings:
@@ -391,22 +393,6 @@ class TabularModel:
         return replaced_labels(
             self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
         )
-
-
-def _family(
-    table: Table, marginals: tuple[Marginal, ...], units: Floats, options: TabularOptions
-) -> ProductFamily:
-    empty = np.isnan(table.matrix).all(axis=0)
-    held = np.isin(table.names, options.hold)
-    slopes = table.numeric & ~empty & ~held & (options.bins is None)
-    bandwidth = 0.75 * np.sqrt(len(marginals)) if options.bandwidth is None else options.bandwidth
-    return ProductFamily(
-        marginals,
-        named_weights(options.weights_name, bandwidth),
-        slopes=slopes if slopes.any() else None,
-        scales=units,
-        held=held if held.any() else None,
-    )
 
 
 def _provenance(
@@ -626,8 +612,8 @@ class _Binding:
         return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
 
     def _exact(self, form: Form) -> BoundModel:
-        if self.is_compared:
-            reading, expectation = self.reading, self._moments(form)[0]
+        if self.is_compared:  # rows whose moments cannot be computed are refused one by one
+            reading, expectation = self.reading, exact_expectation(form)
         else:
             reading, expectation = self._verified(form, self.reading.output)
         fallback = None

@@ -12,22 +12,37 @@ suggested, among those that capture something around the rows, and miss the rows
 own: in the median, the mean square, and the share on the other side of the threshold. Beside them stand R²
 under the design's own law, the noise that ``lime``'s 5,000 rows would have, and locality, the share of a
 row's conditions that hold.
+
+A model that cannot be read is asked by each design, and for the law around the rows, once for all rows
+(``shared.py``). What the errors of such fits add to a miss is taken off it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
+from limes._checks import check_count
+from limes._expectations.controls.tables import tree_control
+from limes._explainers.reading import even_positions
+from limes._explainers.tables.laws import fit_laws
+from limes._explainers.tables.shared import SharedAnswers, SharedDraws
 from limes._explanation.drawing import Card, Printable
-from limes._explanation.wording import number
+from limes._explanation.wording import count, number
+from limes._threads import one_blas_thread
+from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
 from limes.exceptions import InputError
+from limes.models._calling.caller import Calls
 from limes.surrogates import LIME_SAMPLES
+
+if TYPE_CHECKING:
+    from limes._explainers.results import RowWarnings
+    from limes._explainers.tables.model import TabularModel
 
 # Designs by name: the option ``bins`` of `limes.TabularExplainer`
 _BINS: Mapping[str, Any] = {"two bins": 2, "quartiles": "quartile", "deciles": "decile", "slopes": None}
@@ -40,6 +55,15 @@ _DRAWS, _AROUND = 2048, 32
 # By how many more rows than are met worse another design must meet rows better, in standard deviations of
 # chance
 _SURELY = 1.0
+# Most rows that an unread model is asked about, in shares of this number: the draws around rows, and those of
+# seven designs; and least draws a coefficient around each row
+_CALLS, _SHARES, _LEAST = 16_384, 8, 4
+# Columns beyond which trees that follow the model take longer than they are worth
+_MOST_CONTROLLED = 128
+# Most rows at which designs of such a model are compared
+_MOST_ROWS = 128
+# Key of the streams of its draws, where those of explained rows have the row's hash
+_KEY = 0x64657367
 # Share of how far predictions are from the model's average around the rows, below which a miss does not count
 _NEGLIGIBLE = 0.01
 
@@ -69,6 +93,10 @@ class DesignSuggestion(Printable):
         ‖standard errors‖ / ‖β‖ of a fit to ``lime``'s 5,000 rows.
     locality
         Mean share of a row's conditions that hold in a weighted row; NaN without bins.
+    judged_rows
+        Rows at which designs were compared: all, where the model was read.
+    model_calls
+        Rows that the model was asked about, 0 where it was read.
     """
 
     name: str
@@ -84,6 +112,8 @@ class DesignSuggestion(Printable):
     own_fidelity: Floats
     noise: Floats
     locality: Floats
+    judged_rows: int
+    model_calls: int
 
     def __repr__(self) -> str:
         return f"<DesignSuggestion: {self.name}; {self.reason}>"
@@ -111,8 +141,14 @@ class DesignSuggestion(Printable):
                 "at rows, around: R² of the surrogates at the rows, and on common draws around them.",
                 "noise: standard error of lime's own fit to 5,000 rows, as a share of the coefficients. "
                 "locality: share of the row's conditions that hold in a perturbed row.",
+                *self._costs(),
             ),
         )
+
+    def _costs(self) -> Iterator[str]:
+        if self.model_calls:
+            rows = count(self.judged_rows, "row")
+            yield f"compared at {rows}; the model was asked about {self.model_calls:,} rows."
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +161,28 @@ class _Judged:
     other_side: float
     spread: float  # mean square of the predictions about the model's average around the rows
     numbers: Floats  # medians of the rest, by _NUMBERS
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        options: Mapping[str, Any],
+        warnings: RowWarnings,
+        both: tuple[Floats, Floats],
+        spread: float,
+        numbers: Floats,
+        noise: Floats | float = 0.0,
+    ) -> _Judged:
+        """Judge by predictions and surrogates (n, ...), ``both``.
+
+        ``noise`` (n,) is what errors of the surrogates add to squares.
+        """
+        misleading = warnings.misleading(*both)
+        sides = [any(w.code == "other side" for w in each) for each in misleading.values()]
+        gaps = (both[0] - both[1]).reshape(len(both[0]), -1)
+        squares = (gaps**2).sum(axis=1) - noise
+        misses = np.sqrt(np.maximum(squares, 0.0) / gaps.shape[1])
+        return cls(name, options, misses, sum(sides) / len(gaps), spread, numbers)
 
     @property
     def miss(self) -> float:
@@ -160,16 +218,18 @@ class _Judged:
 
 # Numbers of a design by rows, by their names
 _NUMBERS = ("fidelity", "fidelity_errors", "own_fidelity", "noise", "locality")
+# What they are computed from, of the fit at a row
+_OF_FITS = ("coef", "own_fidelity", "rest")
 
 
-def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
+@one_blas_thread()
+def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> DesignSuggestion:
     """Suggest bins or slopes, and a bandwidth, for a tabular explainer, which is not changed.
 
     Compared are the explainer's own bins, two bins (cut at the median), quartiles, deciles and slopes at its
     bandwidth, and the best of them at half and twice that. The winner fits best, by the mean of R² at the
     rows and around them, among those that miss the rows no more than the explainer's own design does; another
-    bandwidth must gain 0.01. A model that cannot be read is called: for each design and row as often as the
-    explainer's options say, and 2,048 times for the draws around each of 32 rows.
+    bandwidth must gain 0.01. A model that cannot be read is asked by each design once for all rows.
 
     Parameters
     ----------
@@ -177,11 +237,18 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
         A :class:`limes.TabularExplainer`.
     X
         Rows to compare the designs at: one, or 50 to 500 for a whole table.
+    max_calls
+        Most rows that a model is asked about which cannot be read, beside those of ``X``: 16,384, of wide
+        tables 32 a column. Up to seven designs share them. Designs are then compared at no more than 128
+        rows, evenly spread, or at fewer where the answers are too few for all, as under a narrow bandwidth
+        (``judged_rows``).
 
     Raises
     ------
     InputError
-        If the explainer is not one of tables.
+        If the explainer is not one of independent columns, or ``max_calls`` is less than 32 a column.
+    ModelError
+        If the model fails.
 
     Examples
     --------
@@ -195,32 +262,16 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     """
     if not hasattr(explainer, "with_design"):
         raise InputError("suggest_design needs a TabularExplainer")
+    most = None if max_calls is None else check_count("max_calls", max_calls)
     model, rows = explainer.model_at(X)
-    # the explainer's law around some rows, evenly among all, on which designs are compared
-    around = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _AROUND)).astype(np.int64))
-    designs, predict = model.laws(rows[around])
-    x = [
-        design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
-        for row, design in zip(rows[around], designs, strict=True)
-    ]
-    draws = [(drawn, predict(drawn).reshape(_DRAWS, -1)) for drawn in x]
-    some = model.table.decode(rows[around])
-    at_rows = predict(rows[around]).reshape(len(around), -1)
-    averages = np.stack([f.mean(axis=0) for _, f in draws])
-    spread = float(((at_rows - averages) ** 2).mean())
-    spread = 0.0 if is_constant(spread, np.abs(at_rows).max()) else spread
-
-    def judge(name: str, bins: Any, bandwidth: float | None = None) -> _Judged:
-        # only coefficients are judged
-        candidate = explainer.with_design(bins=bins, bandwidth=bandwidth, contributions=False, is_trial=True)
-        return _judge(name, candidate, X, (around, some), draws, spread)
-
+    is_read = model.bound.expectation.method == "exact"
+    compared = _Read(explainer, X, model, rows) if is_read else _Asked(explainer, model, rows, most)
     present = explainer.design_options
-    as_is = judge(_name(present["bins"]), **present)
+    as_is = compared.judge(_name(present["bins"]), **present)
     others = {name: bins for name, bins in _BINS.items() if name != as_is.name}
     if explainer.has_codes:
         others.pop("slopes", None)
-    every = [as_is, *(judge(name, bins) for name, bins in others.items())]
+    every = [as_is, *(compared.judge(name, bins, present["bandwidth"]) for name, bins in others.items())]
 
     def best_of(candidates: Sequence[_Judged]) -> _Judged:
         # the first of those that are equal, which is the explainer's own if it is one
@@ -231,7 +282,7 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
     bandwidth, bins = float(best.options["bandwidth"]), best.options["bins"]
     if np.isfinite(bandwidth):
         bandwidths = [factor * bandwidth for factor in _BANDWIDTHS]
-        more = [judge(f"{best.name}, ν = {other:.3g}", bins, other) for other in bandwidths]
+        more = [compared.judge(f"{best.name}, ν = {other:.3g}", bins, other) for other in bandwidths]
         every += more
         wider_or_narrower = best_of(more)
         if wider_or_narrower.score > best.score + _WORTH:
@@ -247,6 +298,8 @@ def suggest_design(explainer: Any, X: Any) -> DesignSuggestion:
         miss=np.array([judged.miss for judged in every]),
         other_side=np.array([judged.other_side for judged in every]),
         row_fidelity=np.array([judged.row_fidelity for judged in every]),
+        judged_rows=len(as_is.misses),
+        model_calls=compared.model_calls,
         **dict(zip(_NUMBERS, np.stack([judged.numbers for judged in every], axis=1), strict=True)),
     )
 
@@ -270,53 +323,186 @@ def _reason(best: _Judged, other: _Judged) -> str:
     )
 
 
-def _judge(
-    name: str,
-    explainer: Any,
-    X: Any,
-    around: tuple[Ints, Any],
-    draws: Sequence[tuple[Floats, Floats]],
-    spread: float,
-) -> _Judged:
-    """Judge a design at rows, and around those at some positions, which follow as a table.
+# -- designs of a model that was read ------------------------------------------------------------------------
 
-    ``draws`` are rows x (m, d) of a common law around each of those, and the model's answers f (m, k) there.
+
+class _Read:
+    """Judges designs by exact explanations of all rows, and by the form on draws around some of them."""
+
+    model_calls = 0
+
+    def __init__(self, explainer: Any, X: Any, model: TabularModel, rows: Floats) -> None:
+        self._explainer, self._X, self._model = explainer, X, model
+        # the explainer's law around some rows, evenly among all, on which designs are compared
+        self._places = even_positions(len(rows), _AROUND)
+        some = rows[self._places]
+        designs, predict = model.laws(some)
+        x = [
+            design.sampler(streams(1, fingerprint(row), 1)).draw(_DRAWS)[0]
+            for row, design in zip(some, designs, strict=True)
+        ]
+        self._draws = [(drawn, predict(drawn).reshape(_DRAWS, -1)) for drawn in x]
+        averages = np.stack([f.mean(axis=0) for _, f in self._draws])
+        self._spread = _spread(predict(some).reshape(len(some), -1), averages)
+
+    def judge(self, name: str, bins: Any, bandwidth: float) -> _Judged:
+        # only coefficients are judged
+        explainer = self._explainer.with_design(
+            bins=bins, bandwidth=bandwidth, contributions=False, is_trial=True
+        )
+        explanation, (model, rows) = explainer(self._X, progress=False), explainer.model_at(self._X)
+        n, places = len(self._places), self._places
+        some = explanation[places]
+        values, intercepts = some.values.reshape(n, rows.shape[1], -1), some.intercepts.reshape(n, -1)
+        around = [
+            _r_squared(f, f - intercepts[i] - model.features_at(rows[place], x) @ values[i])
+            for i, (place, (x, f)) in enumerate(zip(places.tolist(), self._draws, strict=True))
+        ]
+        own = some.fidelity.reshape(n, -1)
+        # what is left of the model has the variance explained · (1 - R²) / R²
+        explained = (values**2 * _features(model.family, rows[places]).variance[:, :, None]).sum(axis=1)
+        rest = explained * np.divide(1.0 - own, own, out=np.zeros_like(own), where=own > 0)
+        return _Judged.of(
+            name,
+            explainer.design_options,
+            model.row_warnings,
+            (explanation.predictions, explanation.surrogate_predictions),
+            self._spread,
+            _medians(model.family, rows[places], np.array(around), values, own, rest),
+        )
+
+
+# -- designs of a model that is asked ------------------------------------------------------------------------
+
+
+class _Asked:
+    """Judges designs by fits to answers that all rows share: those of each design, and of common draws."""
+
+    def __init__(self, explainer: Any, model: TabularModel, rows: Floats, most: int | None) -> None:
+        self._explainer, self._model = explainer, model
+        least = _LEAST * (rows.shape[1] + 1)
+        if most is not None and most < _SHARES * least:
+            raise InputError(
+                f"max_calls={most} are too few for {_SHARES} designs of {rows.shape[1]} columns: pass "
+                f"{_SHARES * least} or more"
+            )
+        self._count = max(_CALLS // _SHARES, least) if most is None else most // _SHARES
+        self._seed = model.options.sampling.sampling.seed
+        self._families: dict[tuple[Any, float], ProductFamily] = {}
+        self._designs: dict[tuple[ProductFamily, int], ProductDesign] = {}  # at rows, by their positions
+        self._all_rows = rows
+        present = explainer.design_options
+        bandwidths = [present["bandwidth"] * min(_BANDWIDTHS), present["bandwidth"]]
+        families = [self._family(present["bins"], bandwidth) for bandwidth in bandwidths]
+        if not explainer.has_codes:
+            families.append(self._family(None, present["bandwidth"]))
+        # evenly spread rows around which all designs have draws enough
+        n = min(len(rows), _MOST_ROWS)
+        while True:
+            self._at = even_positions(len(rows), n)
+            if n == 1 or all(self._draws(family, 0, self._at).sizes.min() >= least for family in families):
+                break
+            n //= 2
+        self._rows = rows[self._at]
+        sampling = model.options.sampling
+        self._predict = Calls(
+            model.bound.reading.by_form or model.bound.reading.ask,
+            batch_size=sampling.batch_size,
+            retry=sampling.retry,
+        )
+        self._is_asked = model.bound.asks
+        self._asked_before = len(rows)
+        self._predictions = self._predict(self._rows)
+        self._places = even_positions(n, _AROUND)
+        self._answered: list[tuple[Floats, Floats]] = []  # rows x and answers f
+        self._common = self._answers(self._draws(model.family, 0, self._at[self._places]))
+        averages = np.stack([self._common.mean(i) for i in range(len(self._places))])
+        self._spread = _spread(self._predictions[self._places].reshape(len(averages), -1), averages)
+
+    @property
+    def model_calls(self) -> int:
+        return self._asked_before + (len(self._predict) if self._is_asked else 0)
+
+    def _family(self, bins: Any, bandwidth: float) -> ProductFamily:
+        """The law of a design, for which the model is not asked."""
+        key = (bins if bins is None or isinstance(bins, str | int) else "given"), bandwidth
+        if key not in self._families:
+            model = self._model
+            options = replace(model.options, bins=bins, bandwidth=bandwidth)
+            marginals = fit_laws(model.table, bins, options.target, options.law_in_bin, options.missing)
+            self._families[key] = options.product_family(model.table, marginals, model.units)
+        return self._families[key]
+
+    def _draws(self, family: ProductFamily, number: int, positions: Ints) -> SharedDraws:
+        """The draws of this number for some of all rows."""
+        for i in positions.tolist():
+            if (family, i) not in self._designs:
+                self._designs[family, i] = family.at(self._all_rows[i])
+        designs = [self._designs[family, i] for i in positions.tolist()]
+        stream = streams(self._seed, _KEY, number + 1)[number]
+        return SharedDraws.of(family, self._all_rows[positions], designs, self._count, stream)
+
+    def _answers(self, draws: SharedDraws) -> SharedAnswers:
+        """The model's answers, beside trees that know those to all draws before."""
+        control = None
+        if self._answered and draws.x.shape[1] <= _MOST_CONTROLLED:
+            x, f = (np.concatenate(parts) for parts in zip(*self._answered, strict=True))
+            control = tree_control(draws.family.at(draws.rows[0]), x, f)
+        f = self._predict(draws.x).reshape(len(draws.x), -1)
+        self._answered.append((draws.x, f))
+        return draws.answered(f, control)
+
+    def judge(self, name: str, bins: Any, bandwidth: float) -> _Judged:
+        family = self._family(bins, bandwidth)
+        answers = self._answers(self._draws(family, 1, self._at))
+        fits = [answers.fit(i) for i in range(len(self._rows))]
+        some = [fits[i] for i in self._places.tolist()]
+        values, own, rest = (np.stack([getattr(fit, of) for fit in some]) for of in _OF_FITS)
+        around = np.array([fit.around(self._common, i) for i, fit in enumerate(some)])
+        surrogates = np.stack([fit.surrogate for fit in fits]).reshape(self._predictions.shape)
+        return _Judged.of(
+            name,
+            {"bins": bins, "bandwidth": bandwidth},
+            self._model.row_warnings,
+            (self._predictions, surrogates),
+            self._spread,
+            _medians(family, self._rows[self._places], around, values, own, rest),
+            noise=np.array([fit.noise for fit in fits]),
+        )
+
+
+def _spread(at_rows: Floats, averages: Floats) -> float:
+    """Mean square of predictions at rows about the model's averages around them, (n, k) both."""
+    spread = float(((at_rows - averages) ** 2).mean())
+    return 0.0 if is_constant(spread, np.abs(at_rows).max()) else spread
+
+
+def _features(family: ProductFamily, rows: Floats) -> FeatureNumbers:
+    if family.by_cell:
+        return family.features(family.cells(rows))
+    return FeatureNumbers.stacked([family.at(row) for row in rows])
+
+
+def _medians(
+    family: ProductFamily, rows: Floats, around: Floats, values: Floats, own: Floats, rest: Floats
+) -> Floats:
+    """Medians over rows (n, d) of the numbers of a design, by `_NUMBERS`.
+
+    ``around`` (n, 2) are R² around the rows and its errors, ``values`` (n, d, k) coefficients, ``own`` and
+    ``rest`` (n, k) R² under the design's own law, and what is left of the variance there.
     """
-    explanation, (model, rows) = explainer(X, progress=False), explainer.model_at(X)
-    predictions, surrogates = explanation.predictions, explanation.surrogate_predictions
-    misleading = model.row_warnings.misleading(predictions, surrogates)
-    sides = [any(w.code == "other side" for w in warnings) for warnings in misleading.values()]
-    places, table = around
-    n, d = len(places), rows.shape[1]
-    some, features = explanation[places], explainer.features(table)
-    values, intercepts = some.values.reshape(n, d, -1), some.intercepts.reshape(n, -1)
-    fits = [
-        _r_squared(f, f - intercepts[i] - model.features_at(rows[place], x) @ values[i])
-        for i, (place, (x, f)) in enumerate(zip(places.tolist(), draws, strict=True))
-    ]
-    explained = (values**2 * features.variance[:, :, None]).sum(axis=1)
-    own_fidelity = some.fidelity.reshape(n, -1)
-    # what is left of the model has the variance explained · (1 - R²) / R²
-    rest = explained * np.divide(
-        1.0 - own_fidelity, own_fidelity, out=np.zeros_like(own_fidelity), where=own_fidelity > 0
-    )
-    effective = LIME_SAMPLES * model.effective_share(rows[places])
+    features, n = _features(family, rows), len(rows)
+    # E[π]² / E[π²], the effective share of a weighted sample of the background's law
+    narrower = replace(family.weights, bandwidth=family.weights.bandwidth / np.sqrt(2.0))
+    squared = _features(replace(family, weights=narrower), rows).log_weight
+    effective = LIME_SAMPLES * np.exp(2.0 * features.log_weight - squared)
     safe = np.where(features.variance > 0, features.variance, np.inf)
     errors = np.sqrt((rest[:, None] / (effective[:, None, None] * safe[:, :, None])).sum(axis=(1, 2)))
     size = np.sqrt((values**2).sum(axis=(1, 2)))
-    locality = features.inclusion.mean(axis=1)
-    if explanation.provenance["bins"] is None:
-        locality = np.full(n, np.nan)
+    locality = np.full(n, np.nan) if family.slopes is not None else features.inclusion.mean(axis=1)
     noise = np.divide(errors, size, out=np.zeros(n), where=size > 0)
-    numbers = np.column_stack([fits, own_fidelity.mean(axis=1), noise, locality])
-    return _Judged(
-        name,
-        explainer.design_options,
-        np.sqrt(((predictions - surrogates).reshape(len(rows), -1) ** 2).mean(axis=1)),
-        sum(sides) / len(rows),
-        spread,
-        np.median(numbers, axis=0),
-    )
+    numbers = np.column_stack([around, own.mean(axis=1), noise, locality])
+    return np.asarray(np.median(numbers, axis=0))
 
 
 def _r_squared(f: Floats, rest_of_f: Floats) -> tuple[float, float]:

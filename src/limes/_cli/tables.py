@@ -1,0 +1,172 @@
+"""Tables of which the command line explains a few rows: of large ones the rows that are needed are read.
+
+The background of a table of n rows is every m-th row, the first one included, m being the smallest power of
+two that leaves at most 20,000 of them: as in explain-table, and however the file is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from limes._cli import files
+from limes.exceptions import InputError
+
+# Rows of a background: from this many up to twice as many
+BACKGROUND = 10_000
+# Bytes of a CSV file that is read as a whole, and how many times that a compressed one may hold
+_WHOLE, _RATIO = 32 << 20, 8
+# Rows of a Parquet file that are decoded at once, and bytes of a column that are read
+_BATCH, _BUFFER = 1 << 16, 1 << 18
+
+
+class TableFile(ABC):
+    """A table in a file."""
+
+    columns: Sequence[str]
+
+    @abstractmethod
+    def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
+        """These columns of some rows, and of the background if it is wanted, as native frames."""
+
+
+def open_table(path: Path) -> TableFile:
+    """Open a table, of which a large one is not read yet; InputError if it is none."""
+    files.check_exists(path)
+    if find_spec("pyarrow") is not None:
+        if path.name.endswith(".parquet"):
+            return _Parquet.of(path)
+        size = path.stat().st_size * (_RATIO if path.name.endswith(".gz") else 1)
+        if path.name.endswith((".csv", ".csv.gz")) and size > _WHOLE:
+            return _Csv(path)
+    return _Whole(files.read_table(path))
+
+
+def step_of(rows: int) -> int:
+    """The distance of a background's rows in a table of this length."""
+    step = 1
+    while -(-rows // step) > 2 * BACKGROUND:
+        step *= 2
+    return step
+
+
+def _check(rows: Sequence[int], count: int) -> None:
+    outside = [row for row in rows if not 0 <= row < count]
+    if outside:
+        raise InputError(f"--row {outside[0]}: the table has {count} rows, counted from 0")
+
+
+@dataclass(frozen=True)
+class _Whole(TableFile):
+    frame: Any  # of narwhals
+
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        return list(self.frame.columns)
+
+    def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
+        frame, step = self.frame.select(names), step_of(len(self.frame))
+        _check(rows, len(frame))
+        chosen = frame[list(rows)].to_native()
+        return chosen, (frame if step == 1 else frame[::step]).to_native() if sample else None
+
+
+@dataclass(frozen=True)
+class _Parquet(TableFile):
+    """Read in batches: a row group, which would be read at once, may be the whole table."""
+
+    path: Path
+    columns: Sequence[str]
+    sizes: Sequence[int]  # of the row groups
+
+    @classmethod
+    def of(cls, path: Path) -> TableFile:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, footer = file.schema_arrow, file.metadata
+                sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{path} could not be read with pyarrow: {error}") from error
+        if step_of(sum(sizes)) == 1:
+            return _Whole(files.read_table(path))
+        # pandas keeps an index as a column
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        return cls(path, [name for name in schema.names if name not in index], sizes)
+
+    def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        _check(rows, sum(self.sizes))
+        background = range(0, sum(self.sizes), step_of(sum(self.sizes))) if sample else range(0)
+        wanted = sorted({*rows, *background})
+        parts, first, at = [], 0, 0
+        try:
+            reading = {"pre_buffer": False, "buffer_size": _BUFFER, "page_checksum_verification": True}
+            with pq.ParquetFile(self.path, **reading) as file:
+                for group, size in enumerate(self.sizes):
+                    if at < len(wanted) and wanted[at] < first + size:
+                        start = first
+                        options = {"row_groups": [group], "columns": [*names], "use_threads": False}
+                        for batch in file.iter_batches(_BATCH, **options):
+                            end = at
+                            while end < len(wanted) and wanted[end] < start + batch.num_rows:
+                                end += 1
+                            places = pa.array([row - start for row in wanted[at:end]], pa.int64())
+                            parts.append(pa.Table.from_batches([batch]).take(places))
+                            at, start = end, start + batch.num_rows
+                    first += size
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{self.path} could not be read with pyarrow: {error}") from error
+        table, place = pa.concat_tables(parts), {row: i for i, row in enumerate(wanted)}
+        chosen, learnt = (
+            _native(table.take(pa.array([place[row] for row in some], pa.int64())).select([*names]))
+            for some in (rows, background)
+        )
+        return chosen, learnt if sample else None
+
+
+@dataclass(frozen=True)
+class _Csv(TableFile):
+    """Read from its beginning, with the types of explain-table: those of its first 8 MiB."""
+
+    path: Path
+
+    @cached_property
+    def _source(self) -> Any:
+        from limes.scale._sources import Source
+
+        return Source.of(self.path)
+
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        return list(self._source.schema.names)
+
+    def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
+        from limes.scale._sources import picked
+
+        learnt, found, reasons, count = picked(self._source, names, BACKGROUND, rows)
+        _check(rows, count)
+        for row in rows:
+            if row in reasons:
+                raise InputError(f"--row {row} of {self.path} could not be read: {reasons[row]}")
+        return _native(found), _native(learnt) if sample else None
+
+
+def _native(table: Any) -> Any:
+    """A table of Arrow as the library of most models has it."""
+    if find_spec("pandas") is not None:
+        return table.to_pandas()
+    if find_spec("polars") is not None:
+        import polars
+
+        return polars.from_arrow(table)
+    return table
