@@ -38,7 +38,7 @@ from limes._explanation.row_warning import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.networks import adapted
+from limes.models._calling.hugging_face import adapted
 from limes.models._images import (
     Framing,
     MaskedImage,

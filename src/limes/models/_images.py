@@ -26,6 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
+from limes.models._calling.hugging_face import Estimator, as_bytes
 from limes.models._calling.networks import ONNX_TYPES
 from limes.models._identity import qualified_name
 from limes.models.forms._presence import Switches
@@ -411,6 +412,9 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
             )
         row = flat(image, preprocess)
         return Composer(row.shown, row.fill, row.labels)
+    if isinstance(model, Estimator) and preprocess is None:
+        shown, fill = as_bytes(image.shown, image.fill)
+        return Composer(shown, fill, image.labels)
     return _arrays(image, preprocess, Composer)
 
 
