@@ -21,6 +21,14 @@ import numpy as np
 
 from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
+from limes._explainers.tables.quantities import (
+    Quantity,
+    cells_of,
+    column_of,
+    numbers_of,
+    quantity_of,
+    quantity_of_objects,
+)
 from limes.exceptions import CellError, InputError
 from limes.models._reading import Schema
 
@@ -30,7 +38,8 @@ _LONGEST_WHOLE = 10**30
 
 INFINITE = (
     "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
-    "both the same way), by NaN if it means missing, or drop the row"
+    "both the same way), which is a separate cell as a code of missing=, by NaN if it means missing, or drop "
+    "the row"
 )
 NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
 TOO_LARGE = (
@@ -56,6 +65,12 @@ class TableColumn:
     dtype: np.dtype[Any]  # of the numbers as the user stores them
     missing: bool  # the background has missing values here
     template: Any = field(default=None, repr=False)  # native cells that decoding gathers from
+    quantity: Quantity | None = None  # of numbers that stand for times, durations, periods or decimals
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers stand for themselves."""
+        return not self.categorical and self.quantity is None
 
     @property
     def integer(self) -> bool:
@@ -114,6 +129,10 @@ class TableColumn:
             levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
             return levels[self.places(values)]
         cells = values.astype(object)
+        if self.quantity is not None and self.quantity.has_texts:
+            present = ~np.isnan(values)
+            texts = [self.quantity.texts(np.array([v]), np.array([v]))[0] for v in values[present]]
+            cells[present] = texts
         cells[np.isnan(values)] = None
         if self.integer:
             whole = (values == np.floor(values)) & (np.abs(values) <= EXACT)
@@ -123,9 +142,15 @@ class TableColumn:
 
 def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> TableColumn:
     """Decide whether a column holds numbers or levels, and which."""
-    order, dtype = (None, values.dtype) if series is None else declared(series)
+    quantity = None if series is None else quantity_of(series)
+    order, dtype = (None, values.dtype) if series is None or quantity is not None else declared(series)
     chosen = chosen or order is not None
     distinct, missing = _distinct(values, name)
+    quantity = quantity or quantity_of_objects(distinct or [])
+    if quantity is not None:
+        if chosen:
+            raise unreadable(f"column {name!r}", quantity.dtype or type((distinct or [None])[0]).__name__)
+        return TableColumn(name, False, (), False, np.dtype(np.float64), missing, quantity=quantity)
     if distinct is None and not chosen:
         return TableColumn(name, False, (), False, dtype, missing)
     levels = np.unique(values[~np.isnan(values)]).tolist() if distinct is None else distinct
@@ -157,8 +182,8 @@ def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
 
 def _distinct(values: Objects, name: str) -> tuple[list[Any] | None, bool]:
     """Values other than missing, None for a column of numbers; and whether any is missing."""
-    if values.dtype.kind in "iuf":
-        blank = np.isnan(values)
+    if values.dtype.kind in "iufmM":
+        blank = _blank(values)
         return [] if blank.all() else None, bool(blank.any())
     try:
         seen = dict.fromkeys(values.tolist())
@@ -180,6 +205,8 @@ def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
 
 def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
     """One native cell for every level, or for "a number", and one for a missing value; None if not needed."""
+    if column.quantity is not None:
+        return None
     rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
     if isinstance(cells, np.ndarray):
         return cells[rows].astype(object) if cells.dtype.kind in "OU" else None
@@ -193,6 +220,13 @@ def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
 
 
 def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
+    if column.quantity is not None:
+        blank = _blank(values)
+        numbers, bad = numbers_of(column.quantity, values, blank)
+        _refuse(column, values, where=where, bad=bad, why=column.quantity.why)
+        if not column.missing:
+            _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
+        return numbers
     direct = values.dtype.kind in "biuf" and not column.coded
     floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
     _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
@@ -244,6 +278,14 @@ def _code(column: TableColumn, value: Any) -> float | None:
 def _is_rounded(column: TableColumn, value: Any) -> bool:
     """Whether a value is a float in the place of one of several whole numbers."""
     return isinstance(value, float | np.floating) and abs(float(value)) >= EXACT and column.wide
+
+
+def _blank(values: Objects) -> Bools:
+    if values.dtype.kind in "mM":
+        return np.asarray(np.isnat(values))
+    if values.dtype.kind in "iuf":
+        return np.isnan(values)
+    return np.array([_is_missing(value) for value in values.tolist()], dtype=np.bool_)
 
 
 def _is_missing(value: Any) -> bool:
@@ -321,7 +363,7 @@ class FrameConverter:
         return X.columns is self.labels or bool(X.columns.equals(self.labels))
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
-        usual = all(c.template is None and c.dtype == np.float64 and not c.categorical for c in columns)
+        usual = all(c.is_plain and c.template is None and c.dtype == np.float64 for c in columns)
         if self.backend.is_pandas() and usual:
             frame = self.backend.to_native_namespace().DataFrame
             return frame(matrix, columns=self.labels, copy=True)
@@ -332,6 +374,10 @@ class FrameConverter:
         return frame
 
     def _series(self, column: TableColumn, values: Floats) -> nw.Series[Any]:
+        if column.quantity is not None:
+            native = column_of(column.quantity, values, self.backend)
+            cells: nw.Series[Any] = nw.from_native(native, series_only=True)
+            return cells
         if column.template is None:
             return nw.new_series("", _narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
@@ -378,6 +424,8 @@ class ArrayConverter:
         return cells
 
     def _cells(self, column: TableColumn, values: Floats) -> Objects:
+        if column.quantity is not None:
+            return column.quantity.cells(values)
         template: Objects = column.template
         if column.categorical:
             return template[column.places(values)]
@@ -527,6 +575,8 @@ def _as_array(X: Any) -> Objects:
         raise InputError("X is no table: rows differ in length, or a cell holds a list") from error
     # numpy would turn the numbers beside a text into texts, and whole numbers beside a fraction into floats
     mixed = not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _lost_digits(array, X))
+    if array.dtype.kind in "mM" and array.ndim < 2:
+        return array  # a cell, or a column
     return _readable(np.array(X, dtype=object) if mixed else array, "the array")
 
 
@@ -546,6 +596,9 @@ def _cells(series: nw.Series[Any]) -> Objects:
     if series.dtype in (nw.Int128, nw.UInt128):
         raise unreadable(f"column {series.name!r}", series.dtype)
     of_categories = series.dtype in (nw.Categorical, nw.Enum)
+    quantity = quantity_of(series)
+    if quantity is not None:
+        return cells_of(quantity, series)
     if not nulls or not (of_categories or series.dtype.is_integer()):
         return _readable(series.to_numpy(), f"column {series.name!r}")
     present = series.drop_nulls().to_numpy()
@@ -619,6 +672,13 @@ class Table:
         matrix.setflags(write=False)
         return cls(tuple(columns), matrix, raw.converter)
 
+    def of_numbers(self) -> Table:
+        """The table, refused if it has times, durations, periods or decimals."""
+        for column in self.columns:
+            if column.quantity is not None:
+                raise unreadable(f"column {column.name!r}", column.quantity.dtype)
+        return self
+
     def held(self, hold: Any) -> tuple[str, ...]:
         """Names of the columns that ``hold`` names, in their order."""
         labels = getattr(self.converter, "labels", None)
@@ -683,7 +743,7 @@ class Table:
 
     def _numbers(self, X: Any) -> Reals | None:
         """X, one row or many, as an array if that is its own matrix: floats in columns of numbers."""
-        if not self._all_numeric:
+        if not self.is_plain:
             return None
         if isinstance(self.converter, FrameConverter) and self.converter.is_like(X):
             X = X.to_numpy()
@@ -693,12 +753,13 @@ class Table:
         return X if np.abs(X).max() <= EXACT else None  # not so for infinite and missing values
 
     @cached_property
-    def _all_numeric(self) -> bool:
-        return bool(self.numeric.all())
+    def is_plain(self) -> bool:
+        """Whether the matrix is the table itself: columns of numbers that stand for themselves."""
+        return all(column.is_plain for column in self.columns)
 
     @cached_property
     def _all_floats(self) -> bool:
-        return all(column.dtype == np.float64 for column in self.columns)
+        return self.is_plain and all(column.dtype == np.float64 for column in self.columns)
 
     def decode(self, matrix: Floats) -> Any:
         """Turn a matrix (m, d) into a table of the background's kind, names and dtypes."""
@@ -736,40 +797,3 @@ class Table:
                 f"({listed(self.names)}): pass a row of that length, or an array (rows, columns)"
             )
         return raw.arrays
-
-
-# -- names of rows -------------------------------------------------------------------------------------------
-
-
-class RowNames(NamedTuple):
-    ids: tuple[Any, ...]
-    errors: tuple[tuple[Any, str], ...]
-
-    def at(self, positions: Ints) -> RowNames:
-        return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
-
-    def without(self, reasons: Mapping[int, str]) -> RowNames:
-        errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
-        return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
-
-
-def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
-    n = len(encoded.positions) + len(encoded.errors)
-    if isinstance(ids, str) or not isinstance(ids, Iterable | None):
-        raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
-    names = ids_of(X, n) if ids is None else tuple(ids.tolist() if hasattr(ids, "tolist") else ids)
-    if len(names) != n:
-        raise InputError(f"ids has {len(names)} names for {n} rows: pass one for each row")
-    kept = encoded.positions.tolist()
-    chosen = names if len(kept) == n else tuple(names[i] for i in kept)
-    return RowNames(chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items())))
-
-
-def ids_of(X: Any, rows: int) -> tuple[Any, ...]:
-    """Names of rows: the index of a pandas frame, the name of a row of one, else positions."""
-    index: Any = getattr(X, "index", None)
-    if not hasattr(index, "tolist") or isinstance(X, Mapping):
-        return tuple(range(rows))
-    if np.ndim(X) == 1:
-        return (0 if X.name is None else X.name,)
-    return tuple(index.tolist())
