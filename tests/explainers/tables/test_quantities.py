@@ -283,7 +283,7 @@ def test_infinite_cells_are_refused_and_the_advice_works():
     x[:40] = np.inf
     table = pd.DataFrame({"x": x, "y": rng.normal(size=N)})
     with np.errstate(invalid="ignore"):  # differences of infinite values, inside of scikit-learn
-        model = HistGradientBoostingRegressor(max_iter=20, random_state=0)
+        model = HistGradientBoostingRegressor(max_iter=20, learning_rate=0.5, random_state=0)
         model.fit(table, np.isinf(x) * 3.0 + table["y"])
     with pytest.raises(CellError, match=r"'x': inf is not finite.*number beyond all others.*missing="):
         limes.TabularExplainer(model, table)
@@ -293,7 +293,7 @@ def test_infinite_cells_are_refused_and_the_advice_works():
     explanation = limes.TabularExplainer(model, beyond, missing=[1e9])(beyond.iloc[[3]])
     assert explanation.method == "exact"
     assert explanation.conditions[0][0] == "x is missing (1000000000)"
-    np.testing.assert_allclose(explanation.values[0, 0], 3.0, atol=0.1)
+    np.testing.assert_allclose(explanation.values[0, 0], 3.0, atol=0.2)  # trees are shrunk
     # by NaN, if it means missing
     gone = table.replace(np.inf, np.nan)
     assert limes.TabularExplainer(lambda q: q["x"].isna() * 3.0, gone)(gone.iloc[[3]]).values[0, 0] > 2.9

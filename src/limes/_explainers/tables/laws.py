@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, streams
 from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
-from limes._explainers.tables.table import Table, TableColumn
+from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.table import Table
 from limes.designs._bins import bin_edges
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import LAWS, BinCells, BinStatistics, Marginal, binned, categorical, unbinned

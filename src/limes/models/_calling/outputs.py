@@ -293,7 +293,9 @@ def resolve(model: Any, output: Any = None) -> Output:
     if clusters is not None:
         return _clusters(model, clusters, output)
     classes = getattr(model, "classes_", None)
-    if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
+    # skorch's regressors have a predict_proba, too
+    is_amount = kind_of(model) == "regressor" or not hasattr(model, "predict_proba")
+    if (classes is None or len(classes) == 0) and is_amount:
         if isinstance(output, str) and output == "margin" and prediction_method(model, "decision_function"):
             return Output("decision_function", None, None)
         return _positions("predict", output, getattr(model, "output_names_", ()))
