@@ -306,6 +306,10 @@ def _cells(series: nw.Series[Any]) -> Objects:
 
 
 def _readable(values: Objects, where: str) -> Objects:
+    if values.dtype.names:
+        raise InputError(
+            f"{where} has named fields {list(values.dtype.names)}: pass pandas.DataFrame(...) of it"
+        )
     if values.dtype.kind not in "biufOU":
         raise unreadable(where, values.dtype)
     return values
@@ -446,7 +450,7 @@ class Table:
         plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.size > 0  # masked arrays are not plain
         if not plain or X.ndim not in (1, 2) or X.shape[-1] != len(self.columns):
             return None
-        return X if np.abs(X).max() <= EXACT else None  # not so for infinite and missing values
+        return X if float(np.abs(X).max()) <= EXACT else None  # not so for infinite and missing values
 
     @cached_property
     def is_plain(self) -> bool:

@@ -95,9 +95,10 @@ class ModelCaller:
                 "classes: fit it on rows of several classes, or pass a function"
             )
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
+            turned = predictions.ndim == 2 and predictions.shape[1] == rows
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
-                f"expected ({rows},) or ({rows}, outputs)"
+                f"expected ({rows},) or ({rows}, outputs){': return its transpose, a row each' * turned}"
             )
         columns = self.output.columns
         if columns is not None and (predictions.ndim == 1 or np.max(columns) >= predictions.shape[1]):
