@@ -6,6 +6,7 @@ subset of the parts one at a time.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -413,3 +414,49 @@ def test_inputs_go_to_the_networks_own_device(monkeypatch):
 
     explanation = TextExplainer((Network(), Tokenizer()))("a b")
     np.testing.assert_allclose(explanation.predictions[0], softmax(np.array([3.0, 0.0, 1.0])))
+
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+LONG = "good food and slow bad service " * 2 + "good and bad food"
+
+
+@pytest.mark.parametrize("kind", ["pair", "pipeline", "pipeline with its size"])
+def test_batches_are_small_and_of_like_lengths(transformers, tokenizer, bert, kind):
+    """Memory grows with a batch, and a batch is padded to its longest text."""
+    network, shapes = bert(id2label=LABELS), []
+    network.register_forward_pre_hook(
+        lambda _, args, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    model = (network, tokenizer)
+    if kind != "pair":
+        own = {} if kind == "pipeline" else {"batch_size": 7}
+        model = transformers.pipeline("text-classification", network, tokenizer=tokenizer, **own)
+    explainer = TextExplainer(model, bag=False, max_calls=400, contributions=False)
+    explanation = explainer(LONG)
+    assert max(rows for rows, _ in shapes) == (7 if kind == "pipeline with its size" else 32)
+    assert sum(rows for rows, _ in shapes) >= explanation.model_calls >= 200
+    # the largest call in order of length: within it no batch is shorter than the one before
+    full = [length for rows, length in shapes if rows in (7, 32)]
+    assert sum(a > b for a, b in pairwise(full)) <= len(shapes) / 4
+    assert len(set(full)) > 3
+
+
+@pytest.mark.parametrize("engine", ["limit", "lime"])
+def test_limes_names_of_lime_take_pipelines_and_pairs(transformers, tokenizer, bert, engine):
+    from limes.compat.lime.lime_text import LimeTextExplainer
+
+    network = bert(id2label=LABELS)
+    pipe = transformers.pipeline("text-classification", network, tokenizer=tokenizer)
+    explained = LimeTextExplainer(class_names=[*LABELS.values()], engine=engine, random_state=0)
+
+    def function(texts):
+        return softmax(logits_of(network, tokenizer, [(text,) for text in texts]))
+
+    of_function, of_pipe, of_pair = (
+        dict(explained.explain_instance("good food", model, labels=(0,), num_samples=100).as_list(label=0))
+        for model in (function, pipe, (network, tokenizer))
+    )
+    for other in (of_pipe, of_pair):
+        assert other == pytest.approx(of_function, abs=SINGLE)
+    assert max(map(abs, of_function.values())) > 1e-4

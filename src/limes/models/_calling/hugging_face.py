@@ -10,6 +10,7 @@ texts, of which each pair is one input. A head that gives no number to each labe
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
@@ -141,7 +142,7 @@ def function_of(config: Any, applied: Any) -> str:
     return _SIGMOID if one_by_one else _SOFTMAX
 
 
-class Estimator:
+class Estimator(ABC):
     """A network of ``from_pretrained`` with its labels, and its tokenizer or image processor, or None.
 
     ``scores`` maps (estimator, n inputs) to the numbers of each label, (n, labels), ``function`` applied. An
@@ -161,6 +162,10 @@ class Estimator:
         self._scores, self.texts = scores, texts
         self.beside: tuple[str, ...] = ()  # the longest text that a pipeline puts beside each input
         self.__name__ = type(network).__name__  # for messages
+
+    @abstractmethod
+    def predict(self, inputs: Any) -> Any:
+        """The likeliest label of each of n inputs, or their amounts."""
 
     @property
     def mask_token(self) -> str | None:
