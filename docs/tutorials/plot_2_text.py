@@ -82,7 +82,8 @@ probability = limes.TextExplainer(lambda texts: model.predict_proba(texts)[:, 1]
 print(probability)
 
 # %%
-# Classification pipelines of ``transformers`` are models as they are, and so are pairs ``(network, tokenizer)``:
+# Classification pipelines of ``transformers`` are models as they are, and so are pairs ``(network, tokenizer)``
+# (:doc:`/transformers`):
 #
 # .. code-block:: text
 #

@@ -556,7 +556,7 @@ def with_nan():
         (with_nan(), "nan at row 2, column 5"),
         (np.zeros((0, 8, 3)), "no pixels"),
         (np.zeros(8), r"\(height, width\)"),
-        ("photo.jpg", "an array of numbers, got str"),
+        ("photo.jpg", "is the path .photo.jpg"),
         (IMAGE.astype(object), "an array of numbers, got ndarray of object"),
         (IMAGE.astype(np.complex64), "an array of numbers, got ndarray of complex64"),
         ([IMAGE, with_nan()], "image 1: .*nan"),

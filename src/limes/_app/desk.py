@@ -17,8 +17,8 @@ import numpy as np
 
 from limes._arrays import EXACT, Floats
 from limes._diagnostics.diagnosis import diagnose
+from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.model import TabularModel
-from limes._explainers.tables.table import TableColumn
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.fit import account_at

@@ -21,6 +21,7 @@ from limes._explainers.text import TextPart
 from limes._explanation.wording import is_missing, number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
+from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models.forms._base import Form
 
 
@@ -256,7 +257,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     model
         A callable (or anything with ``predict``) that takes a dict of batches, by the names of the parts, and
         returns (n,) or (n, k). A batch is a list of n texts, an array of n images, an array of n series, or a
-        table of n rows.
+        table of n rows. From ``transformers``, whatever the names of the parts: a text-classification
+        pipeline, or a pair (network, tokenizer), of two texts, as premise and hypothesis are.
     parts
         A mapping from names to :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart`
         or :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with
@@ -314,7 +316,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     ) -> None:
         chosen = complete(CompositeExplainer, options)
         by_name = _parts_by_name(parts)
-        self._model = MaskableModel.of(model, chosen)
+        self._model = MaskableModel.of(adapted(model), chosen)
         super().__init__(
             model,
             partial(CompositeInput.parse, by_name),
@@ -351,6 +353,13 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         """
         several = inputs if isinstance(inputs, list | tuple) else None
         return self._explain(inputs, several, progress=progress, workers=workers)
+
+    def _remarks(self, item: CompositeInput) -> tuple[str, ...]:
+        model = self._model.model
+        if not (isinstance(model, Estimator) and model.texts):
+            return ()
+        (texts,) = model.inputs_of(item.compose(np.ones((1, item.size))))
+        return tuple(filter(None, [model.truncation(*texts)]))
 
 
 def _changes(piece: InputPiece) -> Bools:

@@ -38,8 +38,9 @@ from limes._explanation.row_warning import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._algebra import over_switches
-from limes.models._calling.networks import adapted
+from limes.models._calling.hugging_face import adapted
 from limes.models._images import (
+    PLANES,
     Framing,
     MaskedImage,
     Preprocess,
@@ -48,6 +49,7 @@ from limes.models._images import (
     flat,
     pixels_of,
     preprocess_like,
+    several_of,
 )
 from limes.models.forms._base import Form
 
@@ -222,7 +224,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        return self._explain(images, _as_list(images), progress=progress, workers=workers)
+        return self._explain(images, several_of(images), progress=progress, workers=workers)
 
     def _explain_item(
         self, item: Photograph, *, progress: bool, changes: Bools | None = None, inputs: int = 1
@@ -252,13 +254,6 @@ def _preprocess(preprocess: Any) -> Preprocess | None:
             "a callable on batches of images is passed as the model itself"
         )
     return read
-
-
-def _as_list(images: Any) -> list[Any] | None:
-    """Several images as a list, None if it is one image."""
-    if isinstance(images, list | tuple) and any(np.ndim(image) >= 2 for image in images):
-        return list(images)
-    return list(images) if isinstance(images, np.ndarray) and images.ndim == 4 else None
 
 
 # -- several fills -------------------------------------------------------------------------------------------
@@ -516,7 +511,6 @@ class Photograph(MaskedInput):
 
 # -- pixels --------------------------------------------------------------------------------------------------
 
-_CHANNELS = (1, 3, 4)
 # Shares above 1 that interpolation leaves
 _BRIGHTEST_SHARE = 2.0
 
@@ -525,12 +519,18 @@ def checked_image(image: Any) -> Any:
     """The image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4."""
     pixels = pixels_of(image)
     if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:
-        raise InputError(f"an image is an array of numbers, got {type(image).__name__} of {pixels.dtype}")
+        got = f"{type(image).__name__} of {pixels.dtype}"
+        raise InputError(f"an image is an array of numbers, got {got}: convert it by .astype(float)")
     if pixels.ndim not in (2, 3):
-        raise InputError(f"an image is (height, width) or (height, width, channels), got {pixels.shape}")
-    if pixels.ndim == 3 and pixels.shape[2] not in _CHANNELS:
-        first = pixels.shape[0] in _CHANNELS
-        advice = "move them there: np.moveaxis(image, 0, -1)" if first else "pass several images as a list"
+        expected = "(height, width) or (height, width, channels)"
+        raise InputError(f"an image is {expected}, got {pixels.shape}: reshape it")
+    if pixels.ndim == 3 and pixels.shape[2] not in PLANES:
+        first = pixels.shape[0] in PLANES
+        advice = (
+            "move them there: np.moveaxis(image, 0, -1)"
+            if first
+            else "choose three, or pass several images as a list"
+        )
         raise InputError(
             f"an image has 1, 3 or 4 channels, as its last axis; got shape {pixels.shape}: {advice}"
         )

@@ -20,7 +20,7 @@ from limes._diagnostics.finding import row_outputs
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
-from limes._explainers.tables.laws import number_texts
+from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.fit import MOST_ESTIMATED
 from limes._explanation.row_warning import RowWarning, by_output
@@ -175,7 +175,7 @@ _LISTED = 3
 _BLOCK = 10_000
 
 _ON_EDGE = (
-    "{} = {:.6g} lies on an edge of its bin: an arbitrarily small change of the value gives another "
+    "{} = {} lies on an edge of its bin: an arbitrarily small change of the value gives another "
     "explanation; limes.diagnose shows it"
 )
 _FAR = (
@@ -199,6 +199,7 @@ class RowWarnings:
     method: str  # of the model, that answers
     outputs: Sequence[str]
     threshold: float | None  # of a decision, in the place of the usual one
+    writers: Sequence[Writer]  # (d,) what writes numbers of a column
 
     @classmethod
     def from_background(
@@ -244,6 +245,7 @@ class RowWarnings:
             method=method,
             outputs=outputs,
             threshold=threshold,
+            writers=[*map(writer_of, table.columns)],
         )
 
     def of_rows(
@@ -276,8 +278,8 @@ class RowWarnings:
                 *misleading.get(i, ()),
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
                 *(
-                    RowWarning(_ON_EDGE.format(self.names[j], rows[i, j]), "on an edge")
-                    for j in np.flatnonzero(near[i])
+                    RowWarning(_ON_EDGE.format(self.names[j], self._value(j, rows[i, j])), "on an edge")
+                    for j in np.flatnonzero(near[i]).tolist()
                 ),
                 *by_output([_FAR if missed else "" for missed in far[i].tolist()], self.outputs, "far"),
                 *odd.get(i, ()),
@@ -296,9 +298,13 @@ class RowWarnings:
         down, up = self.crossings.distances(rows, cells)
         return np.asarray(np.fmin(down, up) <= _ON_THE_EDGE)
 
+    def _value(self, column: int, value: float) -> str:
+        write = self.writers[column]
+        return f"{value:.6g}" if write is number_texts else write(np.array([value]), np.array([value]))[0]
+
     def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[RowWarning]:
         for j in columns[:_LISTED]:
-            value, low, high = number_texts([row[j], self.low[j], self.high[j]])
+            value, low, high = self.writers[j](np.array([row[j], self.low[j], self.high[j]]), None)
             yield RowWarning(
                 f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
                 "it is explained as if it lay in the outermost bin",

@@ -267,9 +267,16 @@ class Series:
     @classmethod
     def parse(cls, raw: Any, layout: str | None = None) -> Series:
         """Take an array (T,) or (T, C), a pandas Series or a frame with a column a channel."""
+        if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
+            raise InputError(
+                "the series has masked steps: pass series.filled(...) with what is to stand there"
+            )
         values = np.asarray(raw)
         if values.dtype.kind not in "biuf":
-            raise InputError(f"a series is numbers, (T,) or (T, channels); got {values.dtype}")
+            raise InputError(
+                f"a series is numbers, (T,) or (T, channels); got {values.dtype}: convert them, such as by "
+                "numpy.array(series, dtype=float)"
+            )
         if values.ndim not in (1, 2) or not values.size:
             raise InputError(
                 f"a series is (T,) or (T, channels), got shape {values.shape}; pass several series as a list"
@@ -494,6 +501,8 @@ def checked_labels(labels: Any, steps: int) -> Ints:
     """Whole numbers, one a step, as labels from 0 to d - 1."""
     array = np.asarray(labels)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
+    if array.shape == () and whole:
+        raise InputError(f"segments={labels!r} is a number: pass it as count={labels!r}")
     if array.shape != (steps,) or not whole:
         raise InputError(
             f"segments must be one of {[*_SEGMENTATIONS, FREQUENCY]}, a callable series -> labels, or a "

@@ -125,11 +125,13 @@ def _joins(text: str, kinds: list[str], start: int, i: int) -> bool:
 
 
 def _is_inside(text: str, kinds: list[str], i: int) -> bool:
-    """Whether character i is an apostrophe between letters, or a point or comma between digits."""
+    """Whether character i is an apostrophe or a soft hyphen between letters, or a point between digits."""
     if not 0 < i < len(text) - 1:
         return False
     before, behind = kinds[i - 1], kinds[i + 1]
-    if text[i] in _APOSTROPHES:
+    # marks of format are not seen, and one of them is a space
+    unseen = unicodedata.category(text[i]) == "Cf" and text[i] != "\u200b"
+    if text[i] in _APOSTROPHES or unseen:
         return before in ("letter", "mark") and behind == "letter"
     return text[i] in _POINTS and before == behind == "digit"
 

@@ -29,8 +29,9 @@ from limes._explainers.results import (
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
+from limes._explainers.tables.rows import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
-from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
+from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
@@ -66,7 +67,9 @@ class TabularExplainer(Described):
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
         polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories and
-        dtypes (integer columns become float64 where their perturbed values are not integers).
+        dtypes (integer columns become float64 where their perturbed values are not integers). Times, dates
+        and durations have bins and laws as numbers of days have, periods and decimals as numbers: conditions
+        are written in their own terms, and slopes are per day or per period.
     output
         None: ``predict`` of regressors, ``predict_proba`` of classifiers, membership of clusterers (1 in a
         cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.

@@ -31,7 +31,7 @@ from limes._explanation.wording import number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller, names_of_answers
-from limes.models._calling.networks import Estimator, adapted
+from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import (
     Output,
     add_up_to_one,
@@ -62,9 +62,10 @@ class TextExplainer(MaskedExplainer[Document]):
     model
         A Pipeline of a vectorizer and an estimator; a fitted estimator with its ``vectorizer``; or anything
         with ``predict``, or a callable, that takes a list of texts and returns (n,) or (n, k). From
-        ``transformers``: a text-classification pipeline, or a pair (network, tokenizer), whose logits go
-        through the function that the pipeline applies: none for a regression, the logistic function for one
-        label and for labels that do not exclude each other, else the softmax.
+        ``transformers``: a text-classification pipeline, a zero-shot one made with its ``candidate_labels``,
+        or a pair (network, tokenizer), whose logits go through the function that the pipeline applies: none
+        for a regression, the logistic function for one label and for labels that do not exclude each other,
+        else the softmax. Pairs of texts are explained by :class:`limes.CompositeExplainer`.
     vectorizer
         Turns texts into rows of numbers, if the model does not do it itself.
     split
@@ -346,13 +347,18 @@ def _beside_features(model: TextModel, output: Output, document: Document, whole
     return {"remark": remark}
 
 
+_OF_PAIRS = (
+    "a pair of texts is explained by CompositeExplainer(model, {'text': 'text', 'text_pair': 'text'}), and "
+    "passed as {'text': ..., 'text_pair': ...}"
+)
+
+
 def _as_list(texts: Any) -> list[Any]:
     column = next((name for name in ("to_list", "to_pylist") if hasattr(texts, name)), None)
     texts = texts if column is None else getattr(texts, column)()
     if not isinstance(texts, list | tuple | np.ndarray):
-        raise InputError(
-            f"expected a text or a list of texts, got {type(texts).__name__}; of a table pass one column"
-        )
+        advice = _OF_PAIRS if isinstance(texts, Mapping) else "of a table pass one column"
+        raise InputError(f"expected a text or a list of texts, got {type(texts).__name__}; {advice}")
     for i, text in enumerate(texts):
         if isinstance(text, list | tuple | np.ndarray):
             raise InputError(
@@ -483,7 +489,8 @@ def _check_text(text: Any) -> None:
     if isinstance(text, bytes | bytearray):
         raise InputError("the text is bytes: decode it first, text.decode('utf-8')")
     if not isinstance(text, str):
-        raise InputError(f"expected a text, got {type(text).__name__}: {str(text)[:60]!r}")
+        advice = f"; {_OF_PAIRS}" if isinstance(text, Mapping) else ""
+        raise InputError(f"expected a text, got {type(text).__name__}: {str(text)[:60]!r}{advice}")
     if not text.strip():
         raise InputError("the text is empty: there is nothing to explain")
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._checks import check_choice, did_you_mean
 from limes._explainers.reading import even_positions, shuffled
-from limes._explainers.tables.laws import cell_texts, number_texts
+from limes._explainers.tables.laws import Writer, between_cells, cell_texts, number_texts, writer_of
 from limes._explainers.tables.table import Table
 from limes._explanation.wording import count
 from limes._rules.bounds import Box
@@ -111,11 +111,11 @@ class Literals:
         edges = bin_edges(table.matrix, table.numeric, bins=bins, target=None, names=table.names)
         columns = []
         for j, column in enumerate(table.columns):
-            law = _law(table.matrix[:, j], edges[j])
+            law, write = _law(table.matrix[:, j], between_cells(column, edges[j])), writer_of(column)
             cells = cell_texts(column, law, table.matrix[:, j])
             literals_of = _ENCODINGS[encoding if isinstance(law.cells, BinCells) else "bins"]
-            texts = literals_of(column.name, law, table.matrix[:, j], cells)
-            columns.append(LiteralColumn(column.name, law, table.matrix[:, j], cells, *texts))
+            texts = literals_of(column.name, law, table.matrix[:, j], cells, write)
+            columns.append(LiteralColumn(column.name, law, table.matrix[:, j], cells, *texts, write))
         return cls(table, tuple(columns), encoding)
 
     @cached_property
@@ -213,6 +213,7 @@ class LiteralColumn:
     cells: tuple[str, ...]  # texts
     names: tuple[str, ...]  # texts of the literals
     holds: Bools  # (cells, literals)
+    write: Writer = number_texts  # of edges
 
     @cached_property
     def _owner(self) -> Ints:
@@ -254,7 +255,7 @@ class LiteralColumn:
         edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing
         if cells[-1] >= bins or cells[-1] - cells[0] >= cells.size:
             return None
-        inner = number_texts(edges[1:-1], self.values)
+        inner = self.write(edges[1:-1], self.values)
         low = f"{inner[cells[0] - 1]} < " if cells[0] > 0 else ""
         high = f" <= {inner[cells[-1]]}" if cells[-1] < bins - 1 else ""
         if not high:
@@ -283,14 +284,20 @@ def _law(x: Floats, edges: Floats | None) -> Marginal:
 Texts = tuple[tuple[str, ...], Bools]
 
 
-def _per_cell(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:  # noqa: ARG001 - one signature
+def _per_cell(
+    name: str,  # noqa: ARG001 - one signature
+    law: Marginal,  # noqa: ARG001
+    values: Floats,  # noqa: ARG001
+    cells: tuple[str, ...],
+    write: Writer,  # noqa: ARG001
+) -> Texts:
     return cells, np.eye(len(cells), dtype=np.bool_)
 
 
-def _per_cut(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -> Texts:
+def _per_cut(name: str, law: Marginal, values: Floats, cells: tuple[str, ...], write: Writer) -> Texts:
     """Return one literal per cut, and one for missing values, where no other literal holds."""
     assert isinstance(law.cells, BinCells)  # noqa: S101 - categories have one literal a level
-    cuts = number_texts(law.cells.edges[1:-1], values)
+    cuts = write(law.cells.edges[1:-1], values)
     holds = np.arange(law.cells.count)[:, None] > np.arange(len(cuts))[None, :]
     names = [f"{name} > {cut}" for cut in cuts]
     if law.cells.missing:
@@ -300,7 +307,7 @@ def _per_cut(name: str, law: Marginal, values: Floats, cells: tuple[str, ...]) -
     return tuple(names), holds
 
 
-_ENCODINGS: Mapping[str, Callable[[str, Marginal, Floats, tuple[str, ...]], Texts]] = {
+_ENCODINGS: Mapping[str, Callable[[str, Marginal, Floats, tuple[str, ...], Writer], Texts]] = {
     "bins": _per_cell,
     "thresholds": _per_cut,
 }

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, Ints, Objects
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.networks import is_module
 from limes.models._identity import qualified_name
 
 # Occurrences whose deletions are enumerated, if there are more rows than deletions
@@ -170,6 +171,11 @@ class TextModel:
             raise InputError(
                 f"{type(head).__name__} takes {head.n_features_in_} numbers, not texts: pass the "
                 "vectorizer, TextExplainer(model, vectorizer=vectorizer), or a Pipeline of both"
+            )
+        if not steps and is_module(head):
+            raise InputError(
+                f"{type(head).__name__} takes tokens, not texts: pass it with its tokenizer, "
+                "TextExplainer((network, tokenizer)), or pass a function of a list of texts"
             )
         return cls(steps, head)
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from importlib import import_module
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
+from limes.models._calling.hugging_face import Estimator, as_bytes
 from limes.models._calling.networks import ONNX_TYPES
 from limes.models._identity import qualified_name
 from limes.models.forms._presence import Switches
@@ -37,6 +39,7 @@ _CONVERTED = {
     "1": "L",
     **dict.fromkeys(("RGBX", "CMYK", "YCbCr", "HSV"), "RGB"),
     **dict.fromkeys(("LA", "PA", "RGBa"), "RGBA"),
+    "La": "LA",
 }
 
 
@@ -44,6 +47,10 @@ def pixels_of(image: Any) -> Any:
     """A picture of PIL as an array (H, W) or (H, W, 3 or 4); anything else as numpy reads it."""
     pil = sys.modules.get("PIL.Image")
     if pil is None or not isinstance(image, pil.Image):
+        if isinstance(image, str | PathLike):
+            raise InputError(f"the image is the path {str(image)!r}: open it, PIL.Image.open(path)")
+        if isinstance(image, np.ma.MaskedArray) and np.ma.is_masked(image):
+            raise InputError("the image has masked pixels: pass image.filled(...) with what the model takes")
         return np.asarray(image)
     mode = image.mode
     if mode in _AS_THEY_ARE:
@@ -51,15 +58,33 @@ def pixels_of(image: Any) -> Any:
     if mode == "P":
         return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
     if mode in _CONVERTED:
-        return np.asarray(image.convert(_CONVERTED[mode]))
+        return pixels_of(image.convert(_CONVERTED[mode]))
     if mode.startswith("I;16"):
         return np.asarray(image).astype(np.uint16)
     if mode == "I":
         return _narrowed(np.asarray(image))
     raise InputError(
-        f"the image has mode {mode!r} of PIL, whose colours limes does not know: pass image.convert('RGB'), "
-        "or the array that the model takes"
+        f"the image has mode {mode!r} of PIL, whose colours limes does not know: pass numpy.asarray(image) "
+        "if the model takes its numbers, or convert it with PIL.ImageCms"
     )
+
+
+# Channels of an image
+PLANES = (1, 3, 4)
+
+
+def several_of(images: Any) -> list[Any] | None:
+    """Several images as a list, None if it is one image."""
+    if isinstance(images, list | tuple) and all(isinstance(rows, list | tuple) for rows in images):
+        try:
+            images = np.array(images)
+        except ValueError as error:
+            raise InputError(f"the image is a list whose rows differ in length: {error}") from None
+        # channels come last
+        return [*images] if images.ndim == 3 and images.shape[-1] not in PLANES else several_of(images)
+    if isinstance(images, list | tuple) and any(np.ndim(image) >= 2 for image in images):
+        return list(images)
+    return list(images) if isinstance(images, np.ndarray) and images.ndim == 4 else None
 
 
 def _narrowed(pixels: Any) -> Any:
@@ -411,6 +436,9 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
             )
         row = flat(image, preprocess)
         return Composer(row.shown, row.fill, row.labels)
+    if isinstance(model, Estimator) and preprocess is None:
+        shown, fill = as_bytes(image.shown, image.fill)
+        return Composer(shown, fill, image.labels)
     return _arrays(image, preprocess, Composer)
 
 

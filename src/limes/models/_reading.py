@@ -36,6 +36,8 @@ class Schema:
     names: tuple[str, ...]  # (d,)
     # (d,) values of a column that x holds as codes 0, 1, ..., in the order of the codes; () for numbers
     levels: tuple[tuple[Any, ...], ...]
+    # (d,) all categories of a column's dtype of pandas, in their order; () for other columns
+    categories: tuple[tuple[Any, ...], ...] = ()
 
 
 # The attributes of composed models with their parts

@@ -118,7 +118,7 @@ class Tensor(np.ndarray):
 class Batch(dict):
     """Inputs of a network."""
 
-    def to(self, _):
+    def to(self, *_):
         return self
 
 
@@ -139,7 +139,7 @@ def raw(inputs, labels):
 class Network:
     """A network of transformers; where it is asked for a tokenizer's window, it states none."""
 
-    device = "cpu"
+    device = dtype = "cpu"
 
     def __init__(self, head):
         self.config = SimpleNamespace(**head.config)

@@ -239,5 +239,7 @@ def test_a_small_vision_transformer(kind):
     for k in range(3):
         _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), np.array(answers)[:, k])
         np.testing.assert_allclose(explanation.values[0, :, k], coef, atol=2e-5)
-    with pytest.raises(ModelError, match="uint8"):
-        ImageExplainer(model, **options)(IMAGE / 255.0)
+    scaled = ImageExplainer(model, **options)(IMAGE / 255.0)
+    np.testing.assert_array_equal(scaled.values, explanation.values)
+    with pytest.raises(ModelError, match="leave preprocess out"):
+        ImageExplainer(model, **options, preprocess=limes.Preprocess(mean=127, scale=128))(IMAGE)

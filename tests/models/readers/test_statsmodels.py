@@ -138,6 +138,22 @@ def test_formulas_of_columns_and_levels(formula):
         assert np.count_nonzero(np.abs(explanation.values).max(axis=0) > 1e-12) == FORMULAS[formula]
 
 
+def test_mixed_models_are_their_fixed_effects():
+    """A row belongs to no group: predict leaves the effects of groups out."""
+    table, _ = people(np.random.default_rng(0))
+    shift = np.random.default_rng(1).normal(size=3)
+    y = table["a"] * 2 + (table["g"] == "mid") + shift[table["k"]]
+    by_formula = smf.mixedlm("y ~ a + g", table.assign(y=y), groups=table["k"]).fit()
+    matrix = sm.add_constant(table[["a", "b"]].to_numpy())
+    by_matrix = sm.MixedLM(y.to_numpy(), matrix, groups=table["k"].to_numpy(), exog_re=matrix[:, :2]).fit()
+    for model, rows in ((by_formula, table), (by_matrix, matrix)):
+        explanation = limes.TabularExplainer(model, rows, method="exact")(rows[:3])
+        np.testing.assert_allclose(explanation.predictions, model.predict(rows[:3]), rtol=1e-12)
+        drawn = limes.TabularExplainer(model.predict, rows, method="sampled", max_calls=2048)(rows[:3])
+        assert (np.abs(explanation.values - drawn.values) < 5 * drawn.standard_errors + 1e-6).all()
+        assert np.abs(explanation.values).max() > 0.5
+
+
 @pytest.mark.parametrize(
     "formula", ["y ~ a + np.log(b ** 2)", "y ~ a * b", "y ~ a + C(g):b", "y ~ cr(a, df=3)"]
 )

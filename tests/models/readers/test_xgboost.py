@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -277,6 +278,23 @@ def test_a_background_with_fewer_categories_than_training():
 
 
 @names_kept
+@names_kept
+@pytest.mark.parametrize("part", [slice(0, 5), slice(None, None, 2)])
+@pytest.mark.parametrize("fewer", [False, True])
+def test_slices_of_a_booster_take_the_codes_of_the_table(part, fewer):
+    """A slice stores no names of categories: the codes of the background's own dtype are its categories."""
+    frame, y = boosters.mixed()
+    booster = fitted(frame, y).get_booster()[part]
+    if fewer:  # a level of the middle that no row has keeps its code
+        name = frame.select_dtypes("category").columns[0]
+        frame = frame[frame[name] != frame[name].cat.categories[1]]
+    explained = limes.TabularExplainer(booster, frame, method="exact")(frame[:20])
+    answers = booster.predict(xgboost.DMatrix(frame[:20], enable_categorical=True))
+    np.testing.assert_allclose(explained.predictions, answers, rtol=1e-5)
+    form, table = boosters.read_frame(booster, frame)
+    np.testing.assert_allclose(form.predict(table.encode(frame[:20])), answers, rtol=1e-5)
+
+
 def test_categories_unseen_in_training():
     frame, y = boosters.mixed(missing=False)
     some = frame[frame["color"] != "red"]
@@ -334,7 +352,7 @@ def test_texts_behind_a_model_that_keeps_no_names():
     model = fitted(frame, y)
     stored = json.loads(bytes(model.get_booster().save_raw("json")))
     del stored["learner"]["gradient_booster"]["model"]["cats"]  # as before XGBoost 3.1
-    schema = boosters.read_frame(model, frame)[1].schema
+    schema = replace(boosters.read_frame(model, frame)[1].schema, categories=())
     with pytest.raises(CannotRead, match=r"'color' holds texts.*XGBoost 3.1 or later"):
         reader.booster(Dump(stored), "predict", schema)
 

@@ -56,7 +56,7 @@ from limes._expectations.weighted_rows import (
     exact_pair,
     pair_estimate,
 )
-from limes._explainers.tables.laws import bin_texts
+from limes._explainers.tables.laws import Writer, bin_texts
 from limes._explanation.fit import RowEffects
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
@@ -335,6 +335,7 @@ class TableFits(_Accounts):
 
     family: ProductFamily
     texts: Sequence[Objects]  # the columns' cells in words
+    writers: Sequence[Writer]  # what writes numbers of a column
     x: Floats  # (n, d)
     cells: Ints  # (n, d)
     fitted: Fitted
@@ -426,7 +427,7 @@ class TableFits(_Accounts):
         missing = texts[len(texts) - cells.missing :]
         if cells.edges.size == 2:
             return (f"{texts[0]} is not missing", *missing)
-        return (*bin_texts(texts[0], cells.edges), *missing)
+        return (*bin_texts(texts[0], cells.edges, write=self.writers[column]), *missing)
 
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form

@@ -6,8 +6,9 @@ missing".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -17,7 +18,8 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, streams
 from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
-from limes._explainers.tables.table import Table, TableColumn
+from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.table import Table
 from limes.designs._bins import bin_edges
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import LAWS, BinCells, BinStatistics, Marginal, binned, categorical, unbinned
@@ -26,6 +28,8 @@ from limes.designs._weights import WEIGHTS, named_weights
 from limes.exceptions import InputError
 
 Family: TypeAlias = ProductFamily | JointFamily
+# (numbers, values) -> texts of the numbers that leave the values on their sides
+Writer: TypeAlias = Callable[[Any, Floats | None], list[str]]
 
 # Laws of perturbed rows: of independent columns, by their law inside a bin, and of the background's own rows,
 # weighted by the cells that they change
@@ -160,6 +164,7 @@ def fit_laws(
         codes = np.isin(table.matrix, missing) & np.array(learnt)
         values = np.where(codes, np.nan, table.matrix)
         edges = bin_edges(values, learnt, bins=cut, target=target, names=table.names)
+    edges = [*map(between_cells, table.columns, edges)]
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
     columns = zip(table.columns, table.matrix.T, sources, strict=True)
     return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
@@ -223,7 +228,7 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
     if isinstance(cells, BinCells):
         texts = [f"{column.name} is missing"] * cells.missing
         if not cells.of_codes:
-            return (*bin_texts(column.name, cells.edges, values), *texts)
+            return (*bin_texts(column.name, cells.edges, values, writer_of(column)), *texts)
         first, last = cells.coded
         inner = cells.edges[first : cells.edges.size - last]
         located = cells.locate(values)
@@ -240,25 +245,42 @@ def _codes_text(name: str, codes: Floats) -> str:
 def value_texts(column: TableColumn, values: Floats) -> tuple[str, ...]:
     """Texts of values that a column is equal to."""
     originals = column.originals(values).tolist() if column.categorical else values.tolist()
-    write = str if column.categorical else _equal_text
+    write = str if column.categorical else partial(_equal_text, write=writer_of(column))
     return tuple(
         f"{column.name} is missing" if np.isnan(value) else f"{column.name} = {write(original)}"
         for value, original in zip(values.tolist(), originals, strict=True)
     )
 
 
-def _equal_text(value: float) -> str:
+def _equal_text(value: float, write: Writer | None = None) -> str:
     """A number that a column is equal to: whole numbers in full, others with six digits."""
+    if write is not None and write is not number_texts:
+        return write(np.array([value]), np.array([value]))[0]
     if value.is_integer() and abs(value) < _LARGEST_WHOLE:
         return str(int(value))
     return _written(value, _DIGITS_OF_ONE, plain=_is_plain(np.array([value])))
 
 
-def bin_texts(name: str, edges: Floats, values: Floats | None = None) -> list[str]:
+def between_cells(column: TableColumn, edges: Floats | None) -> Floats | None:
+    """Edges between whole numbers of dates and periods: no number of a bin is rounded into the next one."""
+    if edges is None or column.quantity is None or not column.quantity.whole:
+        return edges
+    return np.concatenate([edges[:1], np.floor(edges[1:-1]) + 0.5, edges[-1:]])
+
+
+def writer_of(column: TableColumn) -> Writer:
+    """What writes numbers of a column, such as dates, so that they leave values on their sides."""
+    quantity = column.quantity
+    return quantity.texts if quantity is not None and quantity.has_texts else number_texts
+
+
+def bin_texts(
+    name: str, edges: Floats, values: Floats | None = None, write: Writer | None = None
+) -> list[str]:
     """One text per bin between edges (p + 1,), which are true of these values (n,)."""
     if edges.size == 2:
-        return [f"{name} = {_equal_text(float(edges[0]))}" if edges[0] == edges[1] else name]
-    inner = number_texts(edges[1:-1], values)
+        return [f"{name} = {_equal_text(float(edges[0]), write)}" if edges[0] == edges[1] else name]
+    inner = (write or number_texts)(edges[1:-1], values)
     between = [f"{low} < {name} <= {high}" for low, high in pairwise(inner)]
     return [f"{name} <= {inner[0]}", *between, f"{name} > {inner[-1]}"]
 

@@ -43,7 +43,7 @@ from limes._explainers.reading import (
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
-from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts
+from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts, writer_of
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.row_warning import RowWarning
@@ -173,16 +173,14 @@ class TabularModel:
             names=table.names,
             fallback=bound.fallback,
         )
+        columns = zip(table.columns, marginals, table.matrix.T, strict=True)
         return cls(
             model,
             options,
             table,
             family,
             law,
-            [
-                np.array(cell_texts(column, law, values), dtype=object)
-                for column, law, values in zip(table.columns, marginals, table.matrix.T, strict=True)
-            ],
+            [np.array(cell_texts(*each), dtype=object) for each in columns],
             bound,
             pipeline,
             units,
@@ -306,7 +304,8 @@ class TabularModel:
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             walks = Walks(form.form.predict, its.sampling, asks=False) if expectation else None
-        return TableFits(self.family, self.texts, rows, cells, fitted, form, expectation, predictions, walks)
+        inputs = rows, cells, fitted, form, expectation, predictions, walks
+        return TableFits(self.family, self.texts, [*map(writer_of, self.table.columns)], *inputs)
 
     def _asked_later(self, rows: Floats) -> Floats:
         """The answers of the model that explained rows; an InputError if it was fitted again since."""
@@ -680,7 +679,7 @@ class _Binding:
     def _quickest(self, reading: Reading) -> Predict:
         """What answers as the model does, without what an estimator adds to the time of a booster."""
         output, ask = reading.output, reading.ask
-        direct = direct_question(reading.model, output.method) if self.table.numeric.all() else None
+        direct = direct_question(reading.model, output.method) if self.table.is_plain else None
         if direct is None:
             return ask
 

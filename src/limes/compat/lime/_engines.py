@@ -53,6 +53,7 @@ from limes.designs._exchangeable import LARGEST_ENUMERATION
 from limes.designs._product import Features
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import clusters_of, prediction_method
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class PredictFunction:
     one_label: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(adapted(self.predict_fn), Estimator):
+            return
         if not callable(self.predict_fn) and prediction_method(self.predict_fn, "") is None:
             method = "predict" if self.mode == "regression" else "predict_proba"
             raise InputError(
@@ -204,6 +207,10 @@ class PredictFunction:
 
     @cached_property
     def _function(self) -> Callable[[Any], Any]:
+        network = adapted(self.predict_fn)
+        if isinstance(network, Estimator):  # a pipeline or a pair of transformers
+            answer: Callable[[Any], Any] = getattr(network, "predict_proba", network.predict)
+            return answer
         # networks and boosters take something else for a table than numbers
         model = _owner(self.predict_fn)
         method = None if model is None else prediction_method(model, getattr(self.predict_fn, "__name__", ""))

@@ -141,7 +141,7 @@ class TableAdapter(_ColumnsAdapter):
         if isinstance(cut, BaseDiscretizer) and not stats:
             # a discretizer cuts the columns that it was made for
             chosen = [j for j in range(np.shape(training_data)[1]) if j not in cut.to_discretize]
-        table = Table.fit(training_data, categorical=chosen or None)
+        table = Table.fit(training_data, categorical=chosen or None).of_numbers()
         if names is None and hasattr(training_data, "columns"):
             names = table.names
         checked = column_names(names, len(table.names), fill=cut is None)

@@ -7,7 +7,8 @@ a data frame. Labels of rows are sorted, as classes are, since two rows may list
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -28,6 +29,9 @@ def answers_of(raw: Any, rows: int, name: str) -> tuple[Floats, tuple[str, ...]]
     """
     if raw is None:
         raise ModelError(f"{name} returned None: is a return missing?")
+    if isinstance(raw, Iterator):
+        raise ModelError(f"{name} returned a {type(raw).__name__}: return a list of its numbers, list(...)")
+    raw = raw._asdict() if hasattr(raw, "_asdict") else raw  # a named tuple
     if isinstance(raw, Mapping):
         by_label = rows == 1 and all(map(_is_number, raw.values()))
         return _by_label([raw], name) if by_label else _by_output(raw, rows, name)
@@ -86,7 +90,7 @@ def _by_output(answers: Mapping[Any, Any], rows: int, name: str) -> tuple[Floats
 
 def _columns_of(raw: Any) -> tuple[str, ...]:
     """Names of a data frame's columns that somebody chose."""
-    columns: Any = getattr(raw, "columns", None)
+    columns: Any = getattr(raw, "column_names", getattr(raw, "columns", None))  # pyarrow's columns are cells
     if columns is None or callable(columns) or len(getattr(raw, "shape", ())) != 2:
         return ()
     named = list(columns)
@@ -94,20 +98,34 @@ def _columns_of(raw: Any) -> tuple[str, ...]:
 
 
 def _numbers(raw: Any, name: str) -> Floats:
-    for step in ("detach", "cpu"):  # of torch's tensors
+    for step in ("detach", "cpu", "toarray"):  # of torch's tensors and scipy's sparse matrices
         raw = getattr(raw, step)() if callable(getattr(raw, step, None)) else raw
+    if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
+        raise ModelError(f"{name} returned masked numbers: return .filled(...) with what stands for them")
     try:
         array = np.asarray(raw)
+        if array.dtype.kind in "mM":
+            raise ModelError(f"{name} returned {array.dtype}: return numbers, such as of days or seconds")
         values = [] if array.dtype.kind in "biuf" else array.ravel().tolist()
         strange = [value for value in values if isinstance(value, str | complex)]
         if not strange:
             return array.astype(np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ModelError(f"{name} did not return numbers: {error}") from error
-    raise ModelError(
-        f"{name} did not return numbers, but {strange[0]!r}: pass the model itself, or its predict_proba, to "
-        "explain probabilities"
-    )
+    if isinstance(strange[0], complex):
+        advice = "return their sizes, numpy.abs(...), or parts"
+    elif all(map(_is_written, strange)):
+        advice = "convert the texts by float"
+    else:
+        advice = "pass the model itself, or its predict_proba, to explain probabilities"
+    raise ModelError(f"{name} did not return numbers, but {strange[0]!r}: {advice}")
+
+
+def _is_written(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def _shaped(answers: Floats, rows: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ class ModelCaller:
     advice: Callable[[Floats], str] = lambda _: ""
     # names of the answers' columns, once they were seen
     seen: list[tuple[str, ...]] = field(default_factory=list)
+    # not empty once the model has refused float64 and taken float32
+    single: list[bool] = field(default_factory=list)
 
     def __call__(self, x: Floats) -> Floats:
         name = self._name
@@ -46,9 +49,10 @@ class ModelCaller:
         if call is None:
             raise ModelError(f"there is no {name}")
         table = self.decode(x)
+        table = in_single_precision(table) if self.single else table
         try:
             with user_blas_threads():
-                raw = call(table)
+                raw = self._ask(call, table)
         except FAILURES as error:
             failure = failure_text(error, f"on a batch of {len(x)} rows")
             advice = _other_columns(self.model, table) or self.advice(x)
@@ -58,6 +62,18 @@ class ModelCaller:
         except ModelError as error:
             error.batch = table
             raise
+
+    def _ask(self, call: Predict, table: Any) -> Any:
+        """Call the model, again in float32 where that is what its network asks for."""
+        try:
+            return call(table)
+        except (RuntimeError, ValueError) as error:
+            rows = None if self.single else in_single_precision(table)
+            if rows is None or not _ASKS_FOR_SINGLE.search(str(error)):
+                raise
+            raw = call(rows)
+            self.single.append(True)
+            return raw
 
     @property
     def _name(self) -> str:
@@ -79,9 +95,10 @@ class ModelCaller:
                 "classes: fit it on rows of several classes, or pass a function"
             )
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
+            turned = predictions.ndim == 2 and predictions.shape[1] == rows
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
-                f"expected ({rows},) or ({rows}, outputs)"
+                f"expected ({rows},) or ({rows}, outputs){': return its transpose, a row each' * turned}"
             )
         columns = self.output.columns
         if columns is not None and (predictions.ndim == 1 or np.max(columns) >= predictions.shape[1]):
@@ -111,6 +128,18 @@ class ModelCaller:
             )
         if names and not self.seen:
             self.seen.append(names)
+
+
+# What torch says of weights in float32 and rows in float64
+_ASKS_FOR_SINGLE = re.compile(r"\b(double\b.*\bfloat|float\b.*\bdouble)\b", re.IGNORECASE | re.DOTALL)
+
+
+def in_single_precision(table: Any) -> Any:
+    """A table of float64, numpy's or pandas', as float32; None of any other."""
+    kinds = (
+        [getattr(table, "dtype", None)] if isinstance(table, np.ndarray) else [*getattr(table, "dtypes", ())]
+    )
+    return table.astype(np.float32) if kinds and all(kind == np.float64 for kind in kinds) else None
 
 
 def _other_columns(model: Any, table: Any) -> str:

@@ -1,216 +1,24 @@
-"""Networks: modules of torch, ONNX sessions, and Hugging Face's transformers as estimators.
-
-Nothing of transformers is imported. A pipeline returns dicts of labels and scores, a network logits: both
-become (n, labels), in the order of ``config.id2label``. What is put on the logits follows transformers
-(`function_of`). Heads of probabilities have ``predict_proba``, heads of amounts, as regressions are,
-``predict`` alone.
-"""
+"""Networks: modules of torch, and ONNX sessions."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from importlib import import_module
 from threading import RLock, get_ident
 from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
 from limes.models._identity import qualified_name
 
-# Inputs in one pass of a network: memory grows with them
-_BATCH = 32
-# Larger numbers are not lengths: tokenizers without a limit report 10^30
-_LONGEST = 10**9
-# What transformers calls the functions that it puts on logits
-_NONE, _SIGMOID, _SOFTMAX = "none", "sigmoid", "softmax"
-# Labels that transformers makes up
-_NO_NAME = re.compile(r"LABEL_\d+")
 
-
-def adapted(model: Any) -> Any:
-    """A pipeline, or a pair (network, tokenizer or image processor), as an estimator; others as they are."""
-    if isinstance(model, tuple) and len(model) == 2 and hasattr(model[0], "config"):
-        network, tokenizer = model
-        if not callable(tokenizer):
-            raise InputError(
-                f"a pair is (network, tokenizer), got {type(tokenizer).__name__} for the tokenizer"
-            )
-        scores, applied = network_scores, getattr(network.config, "function_to_apply", None)
-    elif any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
-        network, tokenizer = model.model, getattr(model, "tokenizer", None)
-        scores = partial(pipeline_scores, model)
-        applied = getattr(model, "_postprocess_params", {}).get("function_to_apply")
-    else:
-        return model
-    labels = getattr(network.config, "id2label", None)
-    if not isinstance(labels, Mapping) or not labels:
-        raise InputError(f"{type(network).__name__} has no labels (config.id2label): pass a classifier")
-    function = function_of(network.config, applied)
-    names = tuple(str(labels[k]) for k in sorted(labels))
-    return (Amounts if function == _NONE else Classifier)(network, tokenizer, names, function, scores)
-
-
-def function_of(config: Any, applied: Any) -> str:
-    """What is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does."""
-    problem = getattr(config, "problem_type", None)
-    if applied is not None:
-        name = str(getattr(applied, "value", applied)).lower()  # pipelines hold a member of an enumeration
-        if name not in (_NONE, _SIGMOID, _SOFTMAX):
-            raise InputError(f"function_to_apply={name!r}: use 'none', 'sigmoid' or 'softmax'")
-        return name
-    if problem == "regression":
-        return _NONE
-    # the softmax of one logit is 1 whatever the network answers
-    one_by_one = problem == "multi_label_classification" or len(config.id2label) == 1
-    return _SIGMOID if one_by_one else _SOFTMAX
-
-
-class Estimator:
-    """A network of ``from_pretrained`` with its labels, and its tokenizer or image processor, or None.
-
-    ``scores`` maps (estimator, n inputs) to the numbers of each label, (n, labels), ``function`` applied.
-    """
-
-    def __init__(
-        self,
-        network: Any,
-        tokenizer: Any,
-        labels: tuple[str, ...],
-        function: str,
-        scores: Callable[[Estimator, Any], Floats],
-    ) -> None:
-        self.network, self.tokenizer, self.labels, self.function = network, tokenizer, labels, function
-        self._scores = scores
-        self.__name__ = type(network).__name__  # for messages
-
-    @property
-    def mask_token(self) -> str | None:
-        return getattr(self.tokenizer, "mask_token", None)
-
-    @cached_property
-    def longest(self) -> int | None:
-        """Largest number of tokens that the network reads; None if it states none."""
-        lengths = (
-            getattr(self.tokenizer, "model_max_length", None),
-            getattr(self.network.config, "max_position_embeddings", None),
-        )
-        return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
-
-    @property
-    def cut(self) -> dict[str, Any]:
-        return {} if self.longest is None else {"truncation": True, "max_length": self.longest}
-
-    def truncation(self, text: str) -> str:
-        if self.longest is None or (count := len(self.tokenizer(text)["input_ids"])) <= self.longest:
-            return ""
-        return (
-            f"the model reads the first {self.longest} of {count} tokens alone: words behind them count only "
-            "where earlier ones are deleted, and not at all behind a mask; explain a part of the text"
-        )
-
-
-class Classifier(Estimator):
-    """Probabilities of labels, which are ``multilabel_`` if they do not exclude each other."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.classes_ = np.array(self.labels)
-        self.multilabel_ = self.function == _SIGMOID
-
-    def predict(self, inputs: Any) -> Any:
-        return self.classes_[np.argmax(self.predict_proba(inputs), axis=1)]
-
-    def predict_proba(self, inputs: Any) -> Floats:
-        return self._scores(self, inputs)
-
-
-class Amounts(Estimator):
-    """Numbers that are no probabilities: of regressions, and logits where a user wants these."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        anonymous = len(self.labels) == 1 and _NO_NAME.fullmatch(self.labels[0])
-        self.output_names_ = ("output",) if anonymous else self.labels
-
-    def predict(self, inputs: Any) -> Floats:
-        return self._scores(self, inputs)
-
-
-def pipeline_scores(pipeline: Any, estimator: Estimator, inputs: Any) -> Floats:
-    of_texts = estimator.tokenizer is not None
-    items = list(inputs) if of_texts else [_picture(image) for image in inputs]
-    # None means all labels of a text, and five of an image
-    options = {"top_k": None, **estimator.cut} if of_texts else {"top_k": len(estimator.labels)}
-    can_pad = not of_texts or getattr(estimator.tokenizer, "pad_token", None) is not None
-    # None is one input at a time; a pipeline that was made with another size keeps it
-    if can_pad and getattr(pipeline, "_batch_size", 1) is None:
-        options["batch_size"] = _BATCH
-    order = _by_length(items) if of_texts else range(len(items))
-    with evaluating(estimator.network):
-        answers = list(pipeline([items[i] for i in order], **options))  # it may answer as it is read
-    column = {label: k for k, label in enumerate(estimator.labels)}
-    scores = np.full((len(items), len(column)), np.nan)
-    for i, answer in zip(order, answers, strict=True):
-        row = scores[i]
-        for one in answer:
-            if one["label"] not in column:
-                raise InputError(f"the pipeline answers {one['label']!r}, which is no label of its network")
-            row[column[one["label"]]] = one["score"]
-    return scores
-
-
-def _by_length(texts: Sequence[str]) -> list[int]:
-    """Positions of texts by their length: those of a batch are padded to the longest."""
-    return sorted(range(len(texts)), key=lambda i: len(texts[i]))
-
-
-def network_scores(estimator: Estimator, inputs: Any) -> Floats:
-    """The scores of a network with its tokenizer, or with its image processor."""
-    torch = import_module("torch")
-    network, tokenizer, labels = estimator.network, estimator.tokenizer, len(estimator.labels)
-    of_texts = hasattr(tokenizer, "convert_tokens_to_ids")
-    items = list(inputs) if of_texts else [_picture(image) for image in inputs]
-    order, parts = _by_length(items) if of_texts else [*range(len(items))], []
-    for start in range(0, len(items), _BATCH):
-        some = [items[i] for i in order[start : start + _BATCH]]
-        if of_texts:
-            batch = tokenizer(some, padding=True, return_tensors="pt", **estimator.cut)
-        else:
-            batch = tokenizer(images=some, return_tensors="pt")
-        with evaluating(network), torch.inference_mode():
-            parts.append(network(**batch.to(network.device)).logits.double().cpu().numpy())
-    logits: Floats = np.concatenate(parts)[np.argsort(order)]
-    if logits.shape[1:] != (labels,):
-        raise ModelError(
-            f"{type(network).__name__} returned logits of shape {logits.shape} for {len(logits)} "
-            f"inputs and {labels} labels: pass a network that classifies whole inputs"
-        )
-    if estimator.function == _NONE:
-        return logits
-    from scipy.special import expit, softmax
-
-    return np.asarray(expit(logits) if estimator.function == _SIGMOID else softmax(logits, axis=1))
-
-
-def _picture(image: Any) -> Any:
-    """An array as the image that processors take: bytes of RGB."""
-    from PIL import Image
-
-    pixels = np.asarray(image)
-    if pixels.dtype != np.uint8:
-        raise InputError(f"networks of transformers take images of uint8, 0 to 255; got {pixels.dtype}")
-    return Image.fromarray(pixels).convert("RGB")
-
-
-# -- modules of torch and ONNX sessions --------------------------------------------------------------------
+def is_module(model: Any) -> bool:
+    return any(qualified_name(kind) == "torch.Module" for kind in type(model).__mro__)
 
 
 def torch_module(model: Any) -> Callable[[Any], Any]:
@@ -269,6 +77,32 @@ def onnx_session(model: Any) -> Callable[[Any], Any]:
     return predict
 
 
+def probabilities(model: Any) -> Callable[[Any], Any]:
+    """Probabilities of a network of logits: the logistic function of one, the softmax of several."""
+    is_torch = is_module(model)
+    predict = torch_module(model) if is_torch else onnx_session(model)
+    already = InputError(
+        f"{type(model).__name__} answers probabilities already: leave output='probability' out"
+    )
+    if is_torch and type([*model.modules()][-1]).__name__ == "Sigmoid":
+        raise already
+
+    def probable(table: Any) -> Any:
+        from scipy.special import expit, softmax
+
+        logits = predict(table)
+        if isinstance(logits, Mapping):
+            raise InputError(f"the network has the heads {[*logits]}: pass a function of one of them")
+        adds_up = np.ndim(logits) == 2 and np.min(logits) >= 0 and np.ptp(np.sum(logits, axis=1)) < _SUM
+        if isinstance(logits, list) or (adds_up and abs(np.sum(logits[0]) - 1) < _SUM):
+            raise already
+        return expit(logits) if np.ndim(logits) == 1 else softmax(logits, axis=1)
+
+    return probable
+
+
+# Rounding of single precision in a sum of probabilities
+_SUM = 1e-4
 ONNX_TYPES: Mapping[str, Any] = {
     "tensor(double)": np.float64,
     "tensor(float16)": np.float16,
@@ -375,7 +209,7 @@ def evaluating(network: Any) -> Iterator[None]:
 
     Threads may overlap, and contexts may be nested. Objects that are no modules of torch are left alone.
     """
-    if not any(qualified_name(kind) == "torch.Module" for kind in type(network).__mro__):
+    if not is_module(network):
         yield
         return
     modules = _modes.enter(network)

@@ -25,7 +25,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._checks import did_you_mean
 from limes.exceptions import InputError
-from limes.models._calling.networks import one_column, onnx_session, torch_module
+from limes.models._calling.networks import one_column, onnx_session, probabilities, torch_module
 from limes.models._identity import qualified_name
 from limes.models.readers import LIBRARIES
 
@@ -131,7 +131,9 @@ _MARGINS: Mapping[str, Callable[[Any], Predict | None]] = {
 _METHODS: Methods = {
     **{(f"sklearn.{name}", "decision_function"): margin for name, margin in _MARGINS.items()},
     ("torch.Module", ""): torch_module,
+    ("torch.Module", "predict_proba"): probabilities,
     ("onnxruntime.InferenceSession", ""): onnx_session,
+    ("onnxruntime.InferenceSession", "predict_proba"): probabilities,
 }
 
 
@@ -215,7 +217,14 @@ def positions_of_names(model: Any, output: Any, names: Callable[[], Sequence[str
 def named_by_answers(model: Any, output: Any) -> bool:
     """Whether the option ``output`` of a function has texts alone."""
     entries = output if isinstance(output, list) else [output]
-    return not _has_methods(model) and bool(entries) and all(isinstance(one, str) for one in entries)
+    if _has_methods(model) or _is_probability_of_logits(model, output):
+        return False
+    return bool(entries) and all(isinstance(one, str) for one in entries)
+
+
+def _is_probability_of_logits(model: Any, output: Any) -> bool:
+    wanted = isinstance(output, str) and output == "probability"
+    return wanted and not _has_methods(model) and prediction_method(model, "predict_proba") is not None
 
 
 def _has_methods(model: Any) -> bool:
@@ -259,6 +268,9 @@ def resolve(model: Any, output: Any = None) -> Output:
     0, or its name "target: label", or a list of these. Clusterers: membership of each cluster, or of
     those that are named.
 
+    Of a network of torch or ONNX, "probability" is the logistic function of its logit, or the softmax of
+    several.
+
     "margin" is the ``decision_function``. Other models of scikit-learn have a margin where a known link is
     applied to a sum: the logarithm of the prediction, log odds or joint log-likelihoods of naive Bayes.
 
@@ -274,12 +286,16 @@ def resolve(model: Any, output: Any = None) -> Output:
             raise InputError(
                 f"model must have predict_proba, a predict method or be callable, got {type(model).__name__}"
             )
+        if _is_probability_of_logits(model, output):
+            return Output("predict_proba", None, None)
         return _positions("", output)
     clusters = clusters_of(model)
     if clusters is not None:
         return _clusters(model, clusters, output)
     classes = getattr(model, "classes_", None)
-    if (classes is None or len(classes) == 0) and not hasattr(model, "predict_proba"):
+    # skorch's regressors have a predict_proba, too
+    is_amount = kind_of(model) == "regressor" or not hasattr(model, "predict_proba")
+    if (classes is None or len(classes) == 0) and is_amount:
         if isinstance(output, str) and output == "margin" and prediction_method(model, "decision_function"):
             return Output("decision_function", None, None)
         return _positions("predict", output, getattr(model, "output_names_", ()))

@@ -92,7 +92,7 @@ _ENSEMBLES = {
 _BOOSTER = "Booster XGBRegressor XGBClassifier XGBRFRegressor XGBRFClassifier XGBRanker"
 _RESULT = (
     "BinaryResultsWrapper GLMResultsWrapper GeneralizedPoissonResultsWrapper L1BinaryResultsWrapper "
-    "L1PoissonResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
+    "L1PoissonResultsWrapper MixedLMResultsWrapper MultinomialResultsWrapper NegativeBinomialResultsWrapper "
     "PoissonResultsWrapper RLMResultsWrapper RegressionResultsWrapper RegularizedResultsWrapper"
 )
 READERS: Mapping[str, Entry] = {

@@ -16,9 +16,11 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._functions import Function, Lookup, Step
+from limes.exceptions import InputError
 from limes.models._algebra import combine
 from limes.models._reading import CannotRead, Schema
 from limes.models.forms._base import Form, Reduced, Sum, SumOfProducts
+from limes.models.forms._linked import Linked
 from limes.models.readers.links import with_probabilities
 
 # Interpret writes larger numbers sometimes with an exponent, sometimes in full.
@@ -30,13 +32,15 @@ _SCORED = ("logit", "mlogit", "vlogit")
 
 @with_probabilities("effects", scale=lambda model: float(model.link_ == "mlogit"))
 def machine(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
-    """Predictions of the regressor with identity link, margin of the classifier."""
+    """Predictions of the regressor with identity or log link, margin of the classifier."""
     name, link = type(model).__name__, model.link_
     if hasattr(model, "classes_"):
         if link not in _SCORED:
             raise CannotRead(f"{name} with link {link!r} has no margin that is a sum of effects")
-    elif link != "identity":
-        raise CannotRead(f"{name} with link {link!r} predicts a curve of its score; only 'identity' is a sum")
+    elif link not in ("identity", "log"):
+        raise CannotRead(
+            f"{name} with link {link!r} predicts a curve of its score; 'identity' and 'log' are read"
+        )
     intercept = np.asarray(model.intercept_, dtype=np.float64)
     intercept = intercept.reshape(()) if intercept.size == 1 else intercept
     size = len(model.feature_names_in_) if schema is None else len(schema.names)
@@ -53,7 +57,13 @@ def machine(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
     loadings = tuple(units if function else np.zeros((1, *intercept.shape)) for function in single)
     effects = Reduced(Sum(tuple(single), loadings, np.zeros_like(intercept)))
     products = [_product(block, intercept, size) for block in _blocks(several)]
-    return combine([effects, *products], intercept=intercept)
+    score = combine([effects, *products], intercept=intercept)
+    if link != "log":
+        return score
+    try:
+        return Linked(score, "exp")
+    except InputError as error:
+        raise CannotRead(f"{name} with link 'log' predicts the exponential of its score ({error})") from error
 
 
 def _terms(model: Any, axes_of_output: int, schema: Schema | None) -> Iterator[tuple[list[_Axis], Floats]]:

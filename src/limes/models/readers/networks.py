@@ -19,7 +19,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, Schema
-from limes.models.forms._base import Form, Linear
+from limes.models.forms._base import Form, Linear, outputs_of
 from limes.models.forms._linked import Linked, Ridges
 from limes.models.readers.links import with_probabilities
 
@@ -98,11 +98,20 @@ _TORCH_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+def _behind_logits(logits: Form, method: str) -> Form:
+    if method != "predict_proba":
+        return logits
+    if outputs_of(logits):
+        raise CannotRead("the softmax of its logits is no sum; the logits themselves may be read")
+    return Linked(logits, "logistic")
+
+
 def sequential(module: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
     """Sequential(Linear, activation, Linear) of torch, with dropout anywhere."""
     if any(step._forward_hooks or step._forward_pre_hooks for step in (module, *module)):  # noqa: SLF001 - no other way
         raise CannotRead("the network has forward hooks, which may return anything")
-    return _form_of_steps([step for each in module if (step := _torch_step(each)) is not None])
+    steps = [step for each in module if (step := _torch_step(each)) is not None]
+    return _behind_logits(_form_of_steps(steps), method)
 
 
 def _torch_step(step: Any) -> NetworkStep | None:
@@ -139,7 +148,7 @@ _RESHAPING = ("Reshape", "Squeeze")
 _FLOATS = (1, 11)
 
 
-def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: ARG001
+def session(model: Any, method: str, schema: Schema | None) -> Form:
     """A session whose graph is rows → layer → activation → layer, or ends before."""
     if schema is not None and any(schema.levels):
         raise CannotRead("an ONNX network on columns of texts is not read")
@@ -152,7 +161,7 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:  # noqa: AR
             data = Path(str(getattr(model, "_model_path", None))).read_bytes()
         except OSError as error:
             raise CannotRead(f"the session's ONNX file is not there to be read: {error}") from error
-    return _form_of_steps(_chain(_graph_of(data), inputs[0].shape[1]))
+    return _behind_logits(_form_of_steps(_chain(_graph_of(data), inputs[0].shape[1])), method)
 
 
 def _chain(graph: _Graph, width: int) -> list[NetworkStep]:

@@ -26,7 +26,7 @@ from limes.models.forms._linked import Linked
 _CURVES: Mapping[str, str] = {
     f"statsmodels.{name}": curve
     for curve, names in {
-        "identity": "GLS GLSAR OLS QuantReg RLM WLS Identity",
+        "identity": "GLS GLSAR MixedLM OLS QuantReg RLM WLS Identity",
         "exp": "GeneralizedPoisson NegativeBinomial NegativeBinomialP Poisson Log",
         "logistic": "Logit",
         "probit": "Probit",
@@ -55,7 +55,8 @@ def result(model: Any, method: str, schema: Schema | None) -> Form:
     params = np.asarray(model.params, dtype=np.float64)
     if params.ndim > 1:
         raise CannotRead(f"{kind.__name__} has several linear predictors, of which softmax is taken")
-    params = params[: fitted.exog.shape[1]]  # a dispersion may follow the coefficients
+    # a dispersion may follow the coefficients, or variances of groups, whose own effects predict ignores
+    params = params[: fitted.exog.shape[1]]
     margin = _of_formula(fitted, params, schema) if hasattr(fitted, "formula") else Linear(params)
     return margin if method == "decision_function" or curve == "identity" else Linked(margin, curve)
 

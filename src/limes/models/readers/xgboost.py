@@ -183,13 +183,17 @@ def _values(stored: Description, leaf: Any, condition: Any, group: int, outputs:
 
 
 def _codes(learner: Description, model: Description, schema: Schema | None) -> dict[int, Floats]:
-    """XGBoost before 3.1 stores no names of categories."""
-    columns = model.get("cats", {}).get("enc", [])
+    """XGBoost before 3.1 stores no names of categories, nor do slices."""
+    columns, kinds = model.get("cats", {}).get("enc", []), learner.get("feature_types", [])
     stored = [_names(column, column_name(schema, j)) for j, column in enumerate(columns)]
+    if schema is not None and schema.categories and not stored:
+        # slices and older versions take the codes of the table's own dtype
+        pairs = zip(kinds, schema.categories, strict=False)
+        stored = [list(names) if kind == "c" else [] for kind, names in pairs]
     codes_by_column = {j: codes_of(names, schema, j) for j, names in enumerate(stored) if names}
     if schema is None:
         return codes_by_column
-    for j, kind in enumerate(learner.get("feature_types", [])):
+    for j, kind in enumerate(kinds):
         if kind == "c" and schema.levels[j] and j not in codes_by_column:
             raise CannotRead(
                 f"{column_name(schema, j)} holds texts, and the model stores only numbers for its "

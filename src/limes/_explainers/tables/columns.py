@@ -1,0 +1,321 @@
+"""One column of a table: numbers, categories or quantities, how cells are encoded, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from limes._arrays import EXACT, Bools, Floats, Ints, Objects, is_wide
+from limes._checks import did_you_mean, listed
+from limes._explainers.tables.quantities import Quantity, numbers_of, quantity_of, quantity_of_objects
+from limes.exceptions import CellError, InputError
+
+NUMBERS = (numbers.Real, np.bool_)
+# A message writes a whole number up to here in full
+_LONGEST_WHOLE = 10**30
+
+INFINITE = (
+    "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
+    "both the same way), which is a separate cell as a code of missing=, by NaN if it means missing, or drop "
+    "the row"
+)
+NO_NUMBER = "is not a number, as the background's values of this column are: convert it"
+TOO_LARGE = (
+    "is beyond 2**53, where numbers lose their last digits: drop the column, or rescale it; if its numbers "
+    "are names, such as of orders, name it in categorical="
+)
+ROUNDED = (
+    "is a float, which may have been any of several whole numbers beyond 2**53, as the background's are: "
+    "pass the whole number itself, such as in a frame of one row (X.iloc[[i]], not X.iloc[i])"
+)
+NEWLY_MISSING = (
+    "is missing, but the background has no missing values in this column: impute it, or add rows with "
+    "missing values to the background"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    name: str
+    categorical: bool
+    levels: tuple[Any, ...]  # the user's own values; empty for numbers
+    coded: bool  # the matrix holds positions in `levels`, because float64 does not hold these themselves
+    dtype: np.dtype[Any]  # of the numbers as the user stores them
+    missing: bool  # the background has missing values here
+    template: Any = field(default=None, repr=False)  # native cells that decoding gathers from
+    quantity: Quantity | None = None  # of numbers that stand for times, durations, periods or decimals
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers stand for themselves."""
+        return not self.categorical and self.quantity is None
+
+    @property
+    def integer(self) -> bool:
+        return not self.categorical and self.dtype.kind in "iu"
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a level is a whole number that float64 cannot tell from its neighbours."""
+        return any(map(is_wide, self.levels))
+
+    @cached_property
+    def codes(self) -> dict[Any, float]:
+        return {v: float(i if self.coded else v) for i, v in enumerate(self.levels)}
+
+    @property
+    def declared(self) -> tuple[Any, ...]:
+        """All categories of pandas' dtype, whose positions are its codes; () without such a dtype."""
+        categories: Any = getattr(getattr(self.template, "dtype", None), "categories", None)
+        return tuple(categories.tolist()) if hasattr(categories, "get_indexer") else ()
+
+    @cached_property
+    def points(self) -> Floats:
+        """Every value of a categorical column in the matrix, increasing; NaN last."""
+        return np.array([*self.codes.values()] + [np.nan] * self.missing)
+
+    def with_levels(self, new: Sequence[str]) -> TableColumn:
+        first, size = len(self.levels), len(new)
+        # the cell of missing values comes last
+        order = np.array([*range(first), *[0] * size, *range(first, first + self.missing)])
+        at = np.arange(first, first + size)
+        if isinstance(self.template, np.ndarray):
+            template = self.template[order]
+            template[at] = new
+        else:
+            cells = nw.from_native(self.template, series_only=True)[order]
+            template = nw.maybe_reset_index(cells).scatter(at, list(new)).to_native()
+        return replace(self, levels=(*self.levels, *new), template=template)
+
+    def new_levels(self, values: Objects) -> list[str]:
+        """Texts that are no levels, if the column's dtype lists none."""
+        if not self.coded or not any(isinstance(level, str) for level in self.levels):
+            return []
+        if not isinstance(self.template, np.ndarray):
+            dtype = nw.from_native(self.template, series_only=True).dtype
+            if dtype in (nw.Categorical, nw.Enum):
+                return []
+        return [
+            value
+            for value in dict.fromkeys(values.tolist())
+            if isinstance(value, str) and value not in self.codes
+        ]
+
+    def places(self, values: Floats) -> Ints:
+        """Positions of encoded values among `points`."""
+        at = np.minimum(np.searchsorted(self.points, values), self.points.size - 1)
+        if not np.array_equal(self.points[at], values, equal_nan=True):
+            raise InputError(f"column {self.name!r}: the matrix holds a value that is no level")
+        return at
+
+    def originals(self, values: Floats) -> Objects:
+        if self.categorical:
+            levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
+            return levels[self.places(values)]
+        cells = values.astype(object)
+        if self.quantity is not None and self.quantity.has_texts:
+            present = ~np.isnan(values)
+            texts = [self.quantity.texts(np.array([v]), np.array([v]))[0] for v in values[present]]
+            cells[present] = texts
+        cells[np.isnan(values)] = None
+        if self.integer:
+            whole = (values == np.floor(values)) & (np.abs(values) <= EXACT)
+            cells[whole] = values[whole].astype(np.int64)
+        return cells
+
+
+def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> TableColumn:
+    """Decide whether a column holds numbers or levels, and which."""
+    quantity = None if series is None else quantity_of(series)
+    order, dtype = (None, values.dtype) if series is None or quantity is not None else declared(series)
+    chosen = chosen or order is not None
+    distinct, missing = _distinct(values, name)
+    quantity = quantity or quantity_of_objects(distinct or [])
+    if quantity is not None:
+        if chosen:
+            raise unreadable(f"column {name!r}", quantity.dtype or type((distinct or [None])[0]).__name__)
+        return TableColumn(name, False, (), False, np.dtype(np.float64), missing, quantity=quantity)
+    if distinct is None and not chosen:
+        return TableColumn(name, False, (), False, dtype, missing)
+    levels = np.unique(values[~np.isnan(values)]).tolist() if distinct is None else distinct
+    numeric = all(isinstance(level, NUMBERS) for level in levels)
+    boolean = all(isinstance(level, bool | np.bool_) for level in levels)
+    if numeric and not boolean and not chosen:  # numbers in cells of objects
+        whole = all(isinstance(level, numbers.Integral) for level in levels)
+        return TableColumn(name, False, (), False, np.dtype(np.int64 if whole else np.float64), missing)
+    levels = _sorted(levels, name, [] if numeric else order or [])
+    coded = not numeric or any(map(is_wide, levels))
+    shown = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+    return TableColumn(name, True, shown, coded, dtype, missing)
+
+
+def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
+    """Categories in their order, if the column has any, and the dtype of its numbers."""
+    native, kind = series.to_native(), series.dtype
+    if kind in (nw.Categorical, nw.Enum):
+        if series.implementation.is_pandas_like():
+            return native.cat.categories.tolist(), np.dtype(object)
+        return list(getattr(kind, "categories", ())), np.dtype(object)
+    if kind in (nw.String, nw.Boolean, nw.Object) or series.null_count() == len(series):
+        return None, np.dtype(object)
+    try:
+        return None, np.dtype(type(kind).__name__.lower())
+    except TypeError as error:  # decimals among them: float64 does not hold them exactly
+        raise unreadable(f"column {series.name!r}", kind) from error
+
+
+def _distinct(values: Objects, name: str) -> tuple[list[Any] | None, bool]:
+    """Values other than missing, None for a column of numbers; and whether any is missing."""
+    if values.dtype.kind in "iufmM":
+        blank = _blank(values)
+        return [] if blank.all() else None, bool(blank.any())
+    try:
+        seen = dict.fromkeys(values.tolist())
+    except TypeError as error:
+        raise unreadable(f"column {name!r}", "object with lists in its cells") from error
+    present = [value for value in seen if not _is_missing(value)]
+    return present, len(present) < len(seen)
+
+
+def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
+    if order:
+        present = set(levels)
+        return [level for level in order if level in present]
+    for level in levels:
+        if not isinstance(level, (str, *NUMBERS)):
+            raise unreadable(f"column {name!r}", f"object, with {level!r} in it")
+    return sorted(levels, key=lambda level: (isinstance(level, str), level))
+
+
+def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
+    """One native cell for every level, or for "a number", and one for a missing value; None if not needed."""
+    if column.quantity is not None:
+        return None
+    rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
+    if isinstance(cells, np.ndarray):
+        return cells[rows].astype(object) if cells.dtype.kind in "OU" else None
+    native = cells.to_native()
+    numpy_backed = isinstance(getattr(native, "dtype", None), np.dtype)
+    if numpy_backed:
+        plain = native.dtype.kind in "iuf"
+    else:
+        plain = not cells.implementation.is_pandas_like() and cells.null_count() == 0
+    return None if plain and not column.categorical else cells[rows].to_native()
+
+
+def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
+    if column.quantity is not None:
+        blank = _blank(values)
+        numbers, bad = numbers_of(column.quantity, values, blank)
+        _refuse(column, values, where=where, bad=bad, why=column.quantity.why)
+        if not column.missing:
+            _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
+        return numbers
+    direct = values.dtype.kind in "biuf" and not column.coded
+    floats = values.astype(np.float64) if direct else _looked_up(column, values, where)
+    _refuse(column, values, where=where, bad=np.isinf(floats), why=INFINITE)
+    if column.integer:
+        _refuse(column, values, where=where, bad=_beyond(values, floats), why=TOO_LARGE)
+    blank = np.isnan(floats)
+    if not column.missing:
+        _refuse(column, values, where=where, bad=blank, why=NEWLY_MISSING)
+    if column.categorical and not column.coded:
+        unseen = ~np.isin(floats, column.points) & ~blank
+        _refuse(column, values, where=where, bad=unseen, why=_unseen(column))
+    return floats
+
+
+def _beyond(values: Objects, floats: Floats) -> Bools:
+    beyond = np.abs(floats) > EXACT
+    # rounded to a float the first beyond it is 2**53 itself
+    for i in np.flatnonzero(np.abs(floats) == EXACT).tolist():
+        beyond[i] = abs(values[i]) > int(EXACT)
+    return beyond
+
+
+def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
+    cells = values.tolist()
+    try:
+        distinct = dict.fromkeys(cells)
+    except TypeError as error:
+        raise unreadable(f"column {column.name!r}", "object with lists in its cells") from error
+    codes = {value: _code(column, value) for value in distinct}
+    wrong = [value for value, code in codes.items() if code is None]
+    if wrong:
+        bad = np.array([codes[value] is None for value in cells])
+        why = cache(partial(_unseen, column)) if column.categorical else NO_NUMBER
+        _refuse(column, values, where=where, bad=bad, why=why)
+    return np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
+
+
+def _code(column: TableColumn, value: Any) -> float | None:
+    if _is_missing(value):
+        return np.nan
+    if column.coded:
+        return None if _is_rounded(column, value) else column.codes.get(value)
+    try:
+        return float(value) if isinstance(value, NUMBERS) else None
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _is_rounded(column: TableColumn, value: Any) -> bool:
+    """Whether a value is a float in the place of one of several whole numbers."""
+    return isinstance(value, float | np.floating) and abs(float(value)) >= EXACT and column.wide
+
+
+def _blank(values: Objects) -> Bools:
+    if values.dtype.kind in "mM":
+        return np.asarray(np.isnat(values))
+    if values.dtype.kind in "iuf":
+        return np.isnan(values)
+    return np.array([_is_missing(value) for value in values.tolist()], dtype=np.bool_)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _refuse(
+    column: TableColumn, values: Objects, *, where: str, bad: Bools, why: str | Callable[[Any], str]
+) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        errors = {}
+        for row, value in zip(rows.tolist(), values[rows].tolist(), strict=True):
+            reason = why if isinstance(why, str) else why(value)
+            errors[row] = f"column {column.name!r}: {_shown(value)} {reason}"
+        first = int(rows[0])
+        raise CellError(f"{where} {first}, {errors[first]}", errors)
+
+
+def _shown(cell: Any) -> str:
+    # a whole number may have thousands of digits
+    whole = isinstance(cell, int) and abs(cell) > _LONGEST_WHOLE
+    return f"a whole number of {cell.bit_length()} bits" if whole else repr(cell)
+
+
+def _unseen(column: TableColumn, value: Any = None) -> str:
+    if not column.levels:
+        return "does not occur in the background, which has no value in this column: drop the column"
+    if _is_rounded(column, value):
+        return ROUNDED
+    close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])
+    return (
+        f"does not occur in the background{close}, which has {listed(column.levels)}. Use one of "
+        "these, or add rows with the new value to the background"
+    )
+
+
+def unreadable(where: str, dtype: object) -> InputError:
+    return InputError(
+        f"{where} has dtype {dtype}; numbers, booleans, text and categories can be explained: turn "
+        "it into one of these (such as a date into a number of days), or drop it"
+    )
