@@ -62,7 +62,7 @@ NAMES = {
     "limes._expectations.word_effects": "WordEffects has_word_effects",
     "limes._expectations.walks": "Others Walks",
     "limes._expectations.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
-    "limes._explainers.image": "filled filler _FILLS _SEGMENTATIONS",
+    "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.masked": "_LINKS",
     "limes._explainers.options": "METHODS",
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",

@@ -55,7 +55,7 @@ _MOST_NUMBERS = 8  # superpixels with their numbers
 _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
 # facts that are drawn: the coloured text, image or series
 _DRAWN = (
-    *("text", "spans", "image", "labels", "superpixels", "photo", "series", "stretches"),
+    *("text", "spans", "image", "labels", "superpixels", "photo", "photo_labels", "series", "stretches"),
     *("by_fill", "fill_spread"),
 )
 

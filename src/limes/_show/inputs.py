@@ -462,8 +462,14 @@ def _labels_on(explanation: Explanation, view: ImageView, of: str) -> Ints:
     """Return the superpixel of each pixel, of the explained image or of the one that was passed."""
     if check_choice("of", of, ("explained", "image")) == "explained" or "photo" not in explanation.provenance:
         return view.labels
-    framing = framing_of(explanation.provenance)
-    return framing.labels_on(view.labels, framing.photo, -1)
+    facts, framing = explanation.provenance, framing_of(explanation.provenance)
+    labels = framing.labels_on(view.labels, framing.photo, -1)
+    if "photo_labels" not in facts:
+        return labels
+    whole = labels_from_data_url(facts["photo_labels"])
+    if whole.shape != labels.shape:
+        raise InputError("the segments of this explanation are damaged: they are not of its photograph")
+    return np.where((labels >= 0) & (whole < view.values.size), whole, -1)
 
 
 def draw_image(

@@ -26,7 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
-from limes.models._calling.networks import ONNX_TYPES
+from limes.models._calling.networks import ONNX_TYPES, Estimator
 from limes.models._identity import qualified_name
 from limes.models.forms._presence import Switches
 
@@ -125,6 +125,15 @@ class Framing:
         margins = [(before, tall - before - len(part)), (beside, wide - beside - part.shape[1])]
         part = np.pad(part, margins + [(0, 0)] * (image.ndim - 2))
         return _resized(part, self.size, self.resample)
+
+    def seen_of(self, labels: Ints) -> tuple[Ints, Bools]:
+        """Labels (H, W) of the photograph at the pixels of what is seen, and which of these are inside."""
+        places = []
+        for first, length, size, whole in zip(self.box[:2], self.box[2:], self.size, self.photo, strict=True):
+            middles = np.floor(first + (np.arange(size) + 0.5) * length / size).astype(np.int64)
+            places.append((np.clip(middles, 0, whole - 1), (middles >= 0) & (middles < whole)))
+        (down, is_down), (across, is_across) = places
+        return labels[down[:, None], across], is_down[:, None] & is_across
 
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
         """Labels (h, w) at the places of the photograph, which is shown in a shape of its proportions."""
@@ -414,6 +423,22 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
     return _arrays(image, preprocess, Composer)
 
 
+def channels_of(model: Any, preprocess: Preprocess | None) -> int | None:
+    """Number of channels of the images that a network takes; None where neither it nor mean and scale say."""
+    if isinstance(model, Estimator):
+        return 3  # image processors of transformers get RGB
+    if hasattr(model, "get_inputs"):
+        shape = model.get_inputs()[0].shape
+        if len(shape) == 4 and isinstance(count := shape[1 if layout(shape) == "first" else 3], int):
+            return count
+    if is_network(model) and hasattr(model, "modules"):
+        counts = (getattr(part, "in_channels", None) for part in model.modules())
+        if (count := next((n for n in counts if isinstance(n, int) and n > 0), None)) is not None:
+            return count
+    entries = 1 if preprocess is None else max(np.size(preprocess.mean), np.size(preprocess.scale))
+    return entries if entries > 1 else None
+
+
 def is_network(model: Any) -> bool:
     return _composer_maker(model) is not None
 
@@ -467,8 +492,7 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
         return
     raise InputError(
         f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
-        "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...); an image "
-        "with transparency loses it by image[..., :3]"
+        "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...)"
     )
 
 
