@@ -99,8 +99,9 @@ NAMES = {
     ),
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
-    "limes._show.axes": "LOWERS RAISES UNKNOWN ranks",
-    "limes._show.inputs": "KINDS Outlines SIGNS drawn_lanes gallery image_view pieces",
+    "limes._show.axes": "LOWERS RAISES UNKNOWN even_ticks ranks",
+    "limes._show.inputs": "KINDS Outlines SIGNS gallery image_view pieces",
+    "limes._show.series": "drawn_lanes",
     "limes._show.effects": "draw_effect draw_effects",
     "limes._show.plots": "Plots",
     "limes._threads": (

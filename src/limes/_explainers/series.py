@@ -6,6 +6,7 @@ A segmentation is a function (values (T, C), count) -> labels (T,) that do not d
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -262,6 +263,7 @@ class Series:
     values: Floats  # (T, C)
     single: bool  # whether the user's series has no axis of channels
     ticks: tuple[str, ...]  # names of the steps; their positions where the user has none
+    axis: str  # what they are named by
     channels: tuple[str, ...]  # names of the channels; () where there is one without a name
 
     @classmethod
@@ -282,16 +284,34 @@ class Series:
             raise InputError(
                 f"the series has {table[step, channel]} at step {step}, channel {channel}: fill gaps first"
             )
-        index = getattr(raw, "index", None)
-        names = range(len(table)) if index is None or callable(index) else index
+        ticks, axis = _steps_of(raw, len(table))
         labels = getattr(raw, "columns", None)
         channels = range(table.shape[1]) if labels is None else labels
         return cls(
             table,
             single=values.ndim == 1,
-            ticks=tuple(str(name) for name in names),
+            ticks=ticks,
+            axis=axis,
             channels=() if values.ndim == 1 else tuple(str(name) for name in channels),
         )
+
+
+def _steps_of(raw: Any, count: int) -> tuple[tuple[str, ...], str]:
+    """Names of the steps, and of their axis: those of the index of pandas, or positions."""
+    index = getattr(raw, "index", None)
+    if index is None or callable(index):
+        return tuple(map(str, range(count))), "step"
+    names = [str(name) for name in index]
+    for end in (" 00:00:00", ":00"):  # days have no time of the day, nor minutes seconds
+        if all(_TIME.fullmatch(name) and name.endswith(end) for name in names):
+            names = [name.removesuffix(end) for name in names]
+            break
+    axis = getattr(index, "name", None)
+    return tuple(names), "" if axis is None else str(axis)
+
+
+# A point in time as pandas writes it
+_TIME = re.compile(r"\d+-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def _turned(steps: int, channels: int, layout: str | None) -> str:
@@ -345,6 +365,7 @@ class SplitSeries(MaskedInput):
                 "values": self.series.values.T.tolist(),
                 "ticks": list(self.series.ticks),
                 "channels": list(self.series.channels),
+                "axis": self.series.axis,
             },
             "stretches": dict(
                 zip(self.conditions, [[list(s) for s in part] for part in self.spans], strict=True)

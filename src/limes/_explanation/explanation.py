@@ -312,7 +312,7 @@ class Explanation(Page):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.ascii_only:
-            yield from drawer("terminal").coloured_text(self)
+            yield from drawer("terminal").coloured_input(self, options.max_width)
         yield from super().__rich_console__(console, options)
 
     def __len__(self) -> int:

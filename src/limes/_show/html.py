@@ -28,7 +28,8 @@ from limes._explanation.view import (
 )
 from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
 from limes._show.axes import Scale
-from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
+from limes._show.inputs import ImageView, Outlines, framing_of, largest_size, pieces, shortened
+from limes._show.series import drawn_lanes
 from limes.exceptions import InputError
 from limes.models._images import Framing
 

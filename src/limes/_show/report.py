@@ -62,7 +62,8 @@ from limes._explanation.view import (
 from limes._explanation.wording import cell, is_missing, one_line
 from limes._show.diagnostics import by_kind
 from limes._show.html import facts_of, photo_of, render, template_text, tinted_image, title_of
-from limes._show.inputs import drawn_lanes, pieces
+from limes._show.inputs import pieces
+from limes._show.series import drawn_lanes
 from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
 
