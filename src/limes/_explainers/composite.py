@@ -230,17 +230,19 @@ class CompositeInput(MaskedInput):
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        """The features of each part, and the picture of the first part of each kind."""
-        picture: dict[str, Any] = {"parts": {name: list(ends) for name, ends in self.ends.items()}}
-        for name, piece in self.pieces.items():
-            if not picture.keys() & piece.picture.keys():
-                picture |= {
-                    key: {f"{name}: {condition}": place for condition, place in entry.items()}
-                    if key in _BY_CONDITION
-                    else entry
-                    for key, entry in piece.picture.items()
-                }
-        return picture
+        """The features of each part, and the pictures of the parts that have one."""
+        pictures = {
+            name: {
+                key: {f"{name}: {condition}": place for condition, place in entry.items()}
+                if key in _BY_CONDITION
+                else entry
+                for key, entry in piece.picture.items()
+            }
+            for name, piece in self.pieces.items()
+            if getattr(piece, "picture", {})
+        }
+        parts = {name: list(ends) for name, ends in self.ends.items()}
+        return {"parts": parts} | ({"pictures": pictures} if pictures else {})
 
 
 @takes(MaskedKeywords, max_calls=1024, batch_size=64)

@@ -9,14 +9,14 @@ are made here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._checks import check_choice, is_count
+from limes._checks import check_choice, did_you_mean, is_count
 from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
 from limes._explanation.selection import by_size
 from limes._explanation.view import output_position, with_outputs
@@ -51,6 +51,34 @@ def of_output(explanation: Explanation, row: int, output: int) -> tuple[list[flo
         for numbers in (explanation.values, explanation.standard_errors)
     )
     return values, errors
+
+
+def drawn_parts(explanation: Explanation) -> list[tuple[str, Explanation]]:
+    """Return the explanation once for each of its inputs that has a picture, with that picture alone.
+
+    They go by the names of the parts; one input has the name "".
+    """
+    facts = explanation.provenance
+    pictures = facts.get("pictures")
+    if pictures is None:
+        return [("", explanation)]
+    if not (isinstance(pictures, dict) and all(isinstance(one, dict) for one in pictures.values())):
+        raise InputError("the pictures of this explanation are damaged: they are no texts, series or images")
+    rest = {name: fact for name, fact in facts.items() if name != "pictures"}
+    return [(str(name), replace(explanation, provenance=rest | one)) for name, one in pictures.items()]
+
+
+def part_of(explanation: Explanation, part: str | None, fact: str) -> Explanation:
+    """Return the explanation with the picture of a part, by name; of the first that has the fact if None."""
+    parts = drawn_parts(explanation)
+    if part is None:
+        return next((one for _, one in parts if fact in one.provenance), explanation)
+    names = [name for name, _ in parts if name]
+    if part not in names:
+        raise InputError(
+            f"part={part!r} is not one of the parts with a picture, {names}{did_you_mean(part, names)}"
+        )
+    return parts[names.index(part)][1]
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -326,12 +354,16 @@ def framing_of(facts: Mapping[str, Any]) -> Framing:
     return Framing((photo[0], photo[1]), (box[0], box[1], box[2], box[3]), (size[0], size[1]))
 
 
-def mask(explanation: Explanation, output: str | int | None, top: int, sign: str, of: str) -> Bools:
+def mask(
+    explanation: Explanation, output: str | int | None, top: int, sign: str, of: str, part: str | None
+) -> Bools:
+    explanation = part_of(explanation, part, "image")
     view = image_view(explanation, output_position(explanation, output))
     return np.asarray(np.isin(_labels_on(explanation, view, of), view.top(top, sign)))
 
 
-def heatmap(explanation: Explanation, output: str | int | None, of: str) -> Floats:
+def heatmap(explanation: Explanation, output: str | int | None, of: str, part: str | None) -> Floats:
+    explanation = part_of(explanation, part, "image")
     view = image_view(explanation, output_position(explanation, output))
     labels = _labels_on(explanation, view, of)
     return np.where(labels >= 0, view.values[labels], np.nan)

@@ -65,7 +65,7 @@ from limes._show.axes import (
     write_below,
 )
 from limes._show.effects import draw_effect, draw_effects, quantity_of
-from limes._show.inputs import draw_image, draw_text, pieces, side_by_side
+from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
 from limes._show.series import draw_series
 from limes._show.waterfall import account_steps, account_to_draw, draw_steps, surrogate_steps
 from limes.exceptions import InputError
@@ -91,6 +91,8 @@ class Plots:
         LIME's coefficients, or shares of the predictions; see ``explanation.contributions``.
     max_features : int
         Most features that are drawn, those with the largest coefficients.
+    part : name
+        The text, series or image that is drawn, of several inputs; the first unless given.
     ax : matplotlib Axes
         Axes to draw on; a new figure unless given.
     names : mapping from features to texts
@@ -430,6 +432,7 @@ class Plots:
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Axes:
@@ -444,7 +447,7 @@ class Plots:
             If the explanation is not of a text.
         """
         one = _measured(_one_output(self.explanation, output, row=0), of)
-        coloured = pieces(one, 0, 0)
+        coloured = pieces(part_of(one, part, "text"), 0, 0)
         if not coloured:
             raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
         return _titled_input(draw_text(ax, coloured), one, title, of)
@@ -454,6 +457,7 @@ class Plots:
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         channel: str | int | None = None,
         ax: Axes | None = None,
         title: str | None = None,
@@ -464,7 +468,7 @@ class Plots:
 
         Parameters
         ----------
-        output, of, ax, title
+        output, of, part, ax, title
             See `Plots`.
         channel : name or position
             The first unless given.
@@ -474,7 +478,7 @@ class Plots:
         InputError
             If the explanation is not of a series by segments, or there is no such channel.
         """
-        whole = _measured(self.explanation, of)
+        whole = part_of(_measured(self.explanation, of), part, "series")
         one = _one_output(whole, output, row=0)
         position = output_position(whole, output, 0)
         return _titled_input(draw_series(whole, position, channel, ax, _WORDS[of]), one, title, of)
@@ -484,6 +488,7 @@ class Plots:
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -493,7 +498,7 @@ class Plots:
 
         Parameters
         ----------
-        output, of, ax
+        output, of, part, ax
             See `Plots`.
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their numbers; the top ones alone; outlines; the image.
@@ -508,13 +513,15 @@ class Plots:
         _refuse_empty(self.explanation)
         position = output_position(self.explanation, output)
         axes = axes_or_new(ax, (4.2, 4.6))
-        return draw_image(axes, _measured(self.explanation, of), position, kind=kind, top=top, sign=sign)
+        measured = part_of(_measured(self.explanation, of), part, "image")
+        return draw_image(axes, measured, position, kind=kind, top=top, sign=sign)
 
     def images(
         self,
         outputs: list[str | int] | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -523,7 +530,7 @@ class Plots:
         _refuse_empty(self.explanation)
         chosen = slice(None) if outputs is None else outputs
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
-        measured = _measured(self.explanation, of)
+        measured = part_of(_measured(self.explanation, of), part, "image")
         return side_by_side(measured, positions, of=of, kind=kind, top=top, sign=sign)
 
     def _canvas(self, options: Options) -> Canvas:

@@ -39,7 +39,7 @@ from limes._explanation.wording import (
     shorten_condition,
     signed_column,
 )
-from limes._show.inputs import largest_size, pieces, shortened
+from limes._show.inputs import drawn_parts, largest_size, pieces, shortened
 from limes._show.series import columns, lanes
 
 if TYPE_CHECKING:
@@ -118,7 +118,10 @@ def coloured_input(explanation: Explanation, width: int) -> Iterator[Text]:
         return
     output = main_output(explanation, 0)
     one = coloured(explanation, 0, view_row(explanation, 0, 1, account=account_at(explanation, [0])))
-    drawn = [*_coloured_text(one, output), *_coloured_series(one, output, width)]
+    drawn: list[Text] = []
+    for part, its in drawn_parts(one):
+        lines = [*_coloured_text(its, output), *_coloured_series(its, output, width)]
+        drawn += [Text(f"{shorten(part, 60)}:", style="dim")] * bool(part and lines) + lines
     if drawn and len(explanation.output_names) > 1:
         yield Text(f"coloured for {shorten(output_title(explanation, output), 40)}:", style="dim")
     yield from drawn

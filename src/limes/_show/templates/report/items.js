@@ -3,14 +3,13 @@
 const FAINTEST = 0.04; // smaller shares of the largest coefficient are not coloured
 
 function itemView(model, i, k) {
-  if (!model.item) return null;
-  const { text, photo, tints, lanes } = model.item;
-  return [
+  return (model.item?.drawings ?? []).map(({ part, text, photo, tints, lanes }) => [
+    part ? el('h4', { class: 'part' }, part) : null,
     text.length ? textView(model, i, k, text) : null,
     photo.url ? imageView(photo, tints[k]) : null,
     ...lanes[k].map(laneView),
     lanes[k].length ? el('p', { class: 'soft' }, `Full colour: ±${lanes[k][0].largest}.`) : null,
-  ];
+  ]);
 }
 
 function textView(model, i, k, pieces) {
