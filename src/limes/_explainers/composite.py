@@ -6,12 +6,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
+from math import prod
 from typing import Any, Unpack, cast
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects, fingerprint
 from limes._checks import check_choice, did_you_mean
+from limes._explainers.backgrounds import check_items, split_rows
 from limes._explainers.image import ImagePart
 from limes._explainers.masked import InputPart, InputPiece, MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
@@ -34,7 +36,12 @@ class TablePart:
     Parameters
     ----------
     background
-        Any table; typical values are learnt from it.
+        Any table; typical values are learnt from it, or rows drawn.
+    hide
+        "typical", or "background": all hidden columns of a perturbed row take the values of one row of the
+        background, drawn at random, as in interventional Shapley values. What is explained is then the mean
+        over the background, exactly where 2^d subsets of all its rows are no more than ``max_calls``; else
+        errors contain the draw. Parts of one input draw independently of each other.
     categorical
         As for :class:`limes.TabularExplainer`.
 
@@ -55,9 +62,11 @@ class TablePart:
 
     background: Any
     categorical: Any = None
+    hide: str = "typical"
     _table: Table = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_choice("hide", self.hide, ("typical", "background"))
         object.__setattr__(self, "_table", Table.fit(self.background, categorical=self.categorical))
 
     @cached_property
@@ -95,8 +104,10 @@ class TablePart:
         rows = self._table.encode(raw)
         if len(rows) != 1:
             raise InputError(f"a part is one row of a table, got {len(rows)}")
+        if self.hide == "background":
+            return TableRow(self._table, rows[0], self._table.matrix)
         hidden = np.where(_same(rows[0], self.typical), self.others, self.typical)
-        return TableRow(self._table, rows[0], hidden)
+        return TableRow(self._table, rows[0], hidden[None])
 
 
 def _same(values: Floats, other: Any) -> Bools:
@@ -105,11 +116,11 @@ def _same(values: Floats, other: Any) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class TableRow(InputPiece):
-    """A row, encoded, and what it shows where columns are hidden."""
+    """A row, encoded, and one row or several that it shows where columns are hidden."""
 
     table: Table
-    row: Floats
-    hidden: Floats
+    row: Floats  # (d,)
+    hidden: Floats  # (m, d)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,10 +128,11 @@ class TableRow(InputPiece):
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        values = self.table.originals(np.stack([self.row, self.hidden])).T
+        values = self.table.originals(np.stack([self.row, self.hidden[0]])).T
+        names_hidden = (self.changes & (self.draws == 1)).tolist()
         return tuple(
-            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if changes else "")
-            for name, (value, hidden), changes in zip(self.names, values, self.changes.tolist(), strict=True)
+            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if is_named else "")
+            for name, (value, hidden), is_named in zip(self.names, values, names_hidden, strict=True)
         )
 
     @property
@@ -133,10 +145,15 @@ class TableRow(InputPiece):
 
     @property
     def changes(self) -> Bools:
-        return ~_same(self.row, self.hidden)
+        return np.asarray((~_same(self.row, self.hidden)).any(axis=0))
+
+    @property
+    def draws(self) -> int:
+        return len(self.hidden)
 
     def compose(self, z: Floats) -> Any:
-        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.hidden))
+        z, items = split_rows(z, self.draws)
+        return self.table.decode(np.where(z > 0, self.row, self.hidden[items]))
 
 
 def _short(value: Any) -> str:
@@ -216,11 +233,22 @@ class CompositeInput(MaskedInput):
     def only(self, kept: Bools) -> CompositeInput:
         return replace(self, kept=kept)
 
+    @cached_property
+    def draws(self) -> int:
+        return check_items(prod(_draws(piece) for piece in self.pieces.values()))
+
     def compose(self, z: Floats) -> dict[str, Any]:
+        z, items = split_rows(z, self.draws)
         if self.kept is not None:
             shown, z = z, np.ones((len(z), self.kept.size))
             z[:, self.kept] = shown
-        return {name: piece.compose(z[:, slice(*self.ends[name])]) for name, piece in self.pieces.items()}
+        batch = {}
+        for name, piece in self.pieces.items():
+            rows, draws = z[:, slice(*self.ends[name])], _draws(piece)
+            if draws > 1:  # the parts' items are the digits of the whole's
+                rows, items = np.column_stack([rows, items % draws]), items // draws
+            batch[name] = piece.compose(rows)
+        return batch
 
     def composer(self, model: Any) -> Callable[[Floats], Any]:  # noqa: ARG002 - no model is an estimator
         return self.compose
@@ -353,6 +381,10 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         """
         several = inputs if isinstance(inputs, list | tuple) else None
         return self._explain(inputs, several, progress=progress, workers=workers)
+
+
+def _draws(piece: InputPiece) -> int:
+    return getattr(piece, "draws", 1)
 
 
 def _changes(piece: InputPiece) -> Bools:

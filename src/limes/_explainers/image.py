@@ -25,6 +25,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Objects, r_squared
 from limes._checks import check_count
+from limes._explainers.backgrounds import check_hide, mean_over, several
 from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.photographs import as_bytes, checked_image, is_path, range_remark, with_channels
@@ -37,7 +38,6 @@ from limes._explanation.json import labels_to_data_url, to_data_url
 from limes._explanation.row_warning import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._algebra import over_switches
 from limes.models._calling.networks import adapted
 from limes.models._images import (
     Framing,
@@ -102,6 +102,14 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
         the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
+    hide
+        "fill": a superpixel that is off shows its fill. "background": each perturbed image shows there, and
+        where else superpixels are off, the same place of a photograph of the ``background``, drawn at random.
+        What is explained is then the mean over the background, exactly where 2^d subsets of all its
+        photographs are no more than ``max_calls``; else errors contain the draw.
+    background
+        Several photographs, as ``images`` of a call, with the pixels of the explained one after
+        ``preprocess``.
     bandwidth
         ν > 0, infinity allowed; ``lime`` uses 0.25.
     output
@@ -176,6 +184,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         segments: Any = "quickshift",
         segment_options: Mapping[str, Any] | None = None,
         fill: Any = "mean",
+        hide: str = "fill",
+        background: Any = None,
         bandwidth: float = BANDWIDTH,
         preprocess: Any = None,
         ridge: float = 0.0,
@@ -183,6 +193,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     ) -> None:
         chosen = complete(ImageExplainer, options)
         segment, self._fills = segmenter(segments, segment_options), _fills(fill)
+        photos = background_photos(hide, background, fill)
         calls = check_count("max_calls", chosen["max_calls"])
         if calls < len(self._fills):
             raise InputError(f"max_calls={calls} is less than a call for each of {len(self._fills)} fills")
@@ -192,13 +203,18 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         super().__init__(
             model,
             partial(
-                Photograph.parse, segment=segment, fill=first, preprocess=preprocess, model=self._model.model
+                Photograph.parse,
+                segment=segment,
+                fill=first,
+                preprocess=preprocess,
+                model=self._model.model,
+                background=photos,
             ),
             chosen,
             bandwidth,
             ridge,
             segments=segments,
-            fill=fill if len(self._fills) == 1 else ", ".join(self._fills),
+            fill=f"drawn from {len(photos)} photographs" if photos else _told(fill, self._fills),
         )
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
@@ -280,6 +296,10 @@ def _fills(fill: Any) -> dict[str, Fill]:
     if len(named) < len(fill):
         raise InputError(f"fill={fill!r} has the same fill twice: pass each once")
     return named
+
+
+def _told(fill: Any, fills: Mapping[str, Fill]) -> Any:
+    return fill if len(fills) == 1 else ", ".join(fills)
 
 
 def _name(fill: Any, place: int) -> str:
@@ -393,7 +413,7 @@ class ImagePart:
 
     Parameters
     ----------
-    segments, segment_options, fill
+    segments, segment_options, fill, hide, background
         As for :class:`limes.ImageExplainer`.
 
     Raises
@@ -413,14 +433,22 @@ class ImagePart:
     segments: Any = "quickshift"
     segment_options: Mapping[str, Any] | None = None
     fill: Any = "mean"
+    hide: str = "fill"
+    background: Any = None
 
     def __post_init__(self) -> None:
         segmenter(self.segments, self.segment_options)
         filler(self.fill)
+        self._photos  # noqa: B018 - refuses what is no background
+
+    @cached_property
+    def _photos(self) -> list[Any]:
+        return background_photos(self.hide, self.background, self.fill)
 
     def parse(self, raw: Any) -> Photograph:
         """Segment an image, ``raw``."""
-        return Photograph.parse(raw, segmenter(self.segments, self.segment_options), filler(self.fill))
+        segment = segmenter(self.segments, self.segment_options)
+        return Photograph.parse(raw, segment, filler(self.fill), background=self._photos)
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,14 +470,23 @@ class Photograph(MaskedInput):
         fill: Fill,
         preprocess: Preprocess | None = None,
         model: Any = None,
+        background: Sequence[Any] = (),
     ) -> Photograph:
-        """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
-        photo, remark = with_channels(checked_image(raw), channels_of(model, preprocess))
+        """Take an image apart; without ``preprocess`` all of it is explained, at its size.
+
+        What is off shows a photograph of the ``background``, if there are any.
+        """
+        channels = channels_of(model, preprocess)
+        photo, remark = with_channels(checked_image(raw), channels)
         range_remark(photo, preprocess)  # refuses before the model is asked
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         superpixels = Superpixels.of(segment, photo, pixels, framing)
-        image = _masked(pixels, superpixels, fill)
+        fills = [
+            _constant(_like(pixels, with_channels(one, channels)[0], preprocess, i))
+            for i, one in enumerate(background)
+        ]
+        image = _masked(pixels, superpixels, *(fills or [fill]))
         return cls(photo, framing, superpixels, image, preprocess, remark)
 
     def filled_by(self, fill: Fill) -> Photograph:
@@ -514,6 +551,10 @@ class Photograph(MaskedInput):
     def changes(self) -> Bools:
         return self.image.changes
 
+    @property
+    def draws(self) -> int:
+        return self.image.draws
+
     def only(self, kept: Bools) -> Photograph:
         return replace(self, image=self.image.only(kept))  # pictures and names are those of all
 
@@ -524,10 +565,42 @@ class Photograph(MaskedInput):
         return composer_of(model, self.image, self.preprocess)
 
     def over(self, form: Form) -> Form:
-        return over_switches(form, flat(self.image, self.preprocess))  # an estimator takes rows of numbers
+        # an estimator takes rows of numbers
+        return mean_over(form, [flat(self.image, self.preprocess, fill) for fill in self.image.fills])
 
 
-def _masked(pixels: Any, superpixels: Superpixels, fill: Fill) -> MaskedImage:
-    image = MaskedImage(pixels, filled(fill, pixels, superpixels.labels), superpixels.labels)
+def _masked(pixels: Any, superpixels: Superpixels, *fills: Fill) -> MaskedImage:
+    hidden = [filled(fill, pixels, superpixels.labels) for fill in fills]
+    image = MaskedImage(pixels, hidden[0] if len(fills) == 1 else np.stack(hidden), superpixels.labels)
     inside = np.arange(image.size) < superpixels.size
     return image if inside.all() else image.only(inside)  # a border is always shown
+
+
+def _constant(pixels: Any) -> Fill:
+    return lambda image, labels: pixels  # noqa: ARG005 - the same for every superpixel
+
+
+def _like(pixels: Any, photo: Any, preprocess: Preprocess | None, place: int) -> Any:
+    """A photograph of the background at the size of what is explained; refused if it is not alike."""
+    seen = (preprocess or Preprocess()).framing(photo).apply(photo)
+    if seen.shape != pixels.shape or seen.dtype != pixels.dtype:
+        raise InputError(
+            f"photograph {place} of the background is {seen.dtype} of shape {seen.shape}, and the image "
+            f"{pixels.dtype} of shape {pixels.shape}: pass photographs alike, or Preprocess(size=...)"
+        )
+    return seen
+
+
+def background_photos(hide: str, background: Any, fill: Any) -> list[Any]:
+    """The photographs that what is off is drawn from, [] if it is not."""
+    check_hide(hide, background, fill, usual="mean")
+    if background is None:
+        return []
+    is_one = isinstance(background, np.ndarray) and background.ndim == 3 and background.shape[2] in (1, 3, 4)
+    photos = []
+    for i, one in enumerate(several(background, () if is_one else (3, 4), "photographs")):
+        try:
+            photos.append(checked_image(one))
+        except InputError as error:
+            raise InputError(f"background, photograph {i}: {error}") from None
+    return photos

@@ -145,8 +145,8 @@ def _coloured_series(one: Explanation, output: int, width: int) -> Iterator[Text
             label = {0: ends[0], len(rows) - 1: ends[1]}.get(i, "")
             line = Text.assemble((label.rjust(margin) + " ", "dim"))
             for block, stretch in zip(row, stretches, strict=True):
-                weak = stretch is None or stretch.strength < _WEAK
-                line.append(block, "bright_black" if weak else _colour(stretch.value))
+                is_seen = stretch is not None and stretch.strength >= _WEAK
+                line.append(block, _colour(stretch.value) if stretch and is_seen else "bright_black")
             yield line
         yield Text(" " * (margin + 1) + below, style="dim")
         yield Text()

@@ -192,11 +192,23 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
 
 
 class Switched(Switches):
-    """An array of d parts, each of which is shown or filled; pixels have channels as their last axis."""
+    """An array of d parts, each of which is shown or filled; pixels have channels as their last axis.
+
+    The fill has the array's shape, or is several of these, of which a perturbed array has one.
+    """
+
+    @property
+    def draws(self) -> int:
+        return len(self.fill) if self.fill.ndim > self.shown.ndim else 1
+
+    @property
+    def fills(self) -> Any:
+        return self.fill if self.fill.ndim > self.shown.ndim else self.fill[None]
 
     @cached_property
     def changes(self) -> Bools:
-        return changed(self.shown, self.fill, self.labels)
+        each = [changed(self.shown, fill, self.labels) for fill in self.fills]
+        return np.asarray(np.any(each, axis=0))
 
     def only(self, kept: Bools) -> Self:
         """The array with these parts; the others are always shown."""
@@ -212,7 +224,9 @@ class MaskedImage(Switched):
     @cached_property
     def changes(self) -> Bools:
         pixels = (self.labels.size, -1)
-        return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
+        shown, labels = self.shown.reshape(pixels), self.labels.ravel()
+        each = [changed(shown, fill.reshape(pixels), labels) for fill in self.fills]
+        return np.asarray(np.any(each, axis=0))
 
     def images(self, z: Floats) -> Any:
         return Composer(self.shown, self.fill, self.labels)(z)
@@ -221,7 +235,8 @@ class MaskedImage(Switched):
 class Composer:
     """Batches of images in one buffer: each call overwrites the previous result.
 
-    The model's input is (H, W), (H, W, C), or (C, H, W) if ``channels_first``; ``labels`` are (H, W).
+    The model's input is (H, W), (H, W, C), or (C, H, W) if ``channels_first``; ``labels`` are (H, W). Of
+    several fills, (m, ...), the last column of z says which.
     """
 
     def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool = False) -> None:
@@ -233,21 +248,24 @@ class Composer:
         # stretches of pixels of one superpixel, in numbers where channels come last
         starts = np.flatnonzero(np.diff(labels.ravel(), prepend=-1))
         self._runs, self._lengths = labels.ravel()[starts], inner * np.diff(starts, append=labels.size)
-        planes = (-1, inner * labels.size)
-        self._fill = np.ascontiguousarray(fill).view(self._bits).reshape(planes)
-        self._difference = self._fill ^ np.ascontiguousarray(shown).view(self._bits).reshape(planes)
+        self._several = fill.ndim > shown.ndim
+        planes = (len(fill) if self._several else 1, -1, inner * labels.size)
+        self._fills = np.ascontiguousarray(fill).view(self._bits).reshape(planes)
+        self._differences = self._fills ^ np.ascontiguousarray(shown).view(self._bits).reshape(planes[1:])
         self._batch = np.empty((0, *self._shape), self._dtype)
 
     def __call__(self, z: Floats) -> Any:
         if len(z) > len(self._batch):
             self._batch = np.empty((len(z), *self._shape), self._dtype)
         batch = self._batch[: len(z)]
+        items = z[:, -1].astype(np.int64).tolist() if self._several else [0] * len(z)
         masks = np.where(z > 0, ~self._bits.type(0), self._bits.type(0))
+        images = batch.view(self._bits).reshape(len(z), *self._fills.shape[1:])
         # image by image: the arrays of one stay in the processor's cache
-        for row, image in zip(masks, batch.view(self._bits).reshape(len(z), *self._fill.shape), strict=True):
+        for row, image, item in zip(masks, images, items, strict=True):
             mask = np.repeat(row[self._runs], self._lengths)
-            np.bitwise_and(mask, self._difference, out=image)
-            np.bitwise_xor(image, self._fill, out=image)
+            np.bitwise_and(mask, self._differences[item], out=image)
+            np.bitwise_xor(image, self._fills[item], out=image)
         return batch
 
 
@@ -260,6 +278,7 @@ class TensorComposer:
             torch.as_tensor(a).to(device=like.device, dtype=like.dtype) for a in (shown, fill)
         )
         self._labels = torch.as_tensor(labels).to(like.device)
+        self._several = fill.ndim > shown.ndim
         self._axis = 1 if channels_first else -1
         self._batch = self._shown.new_empty((0, *shown.shape))
 
@@ -268,7 +287,8 @@ class TensorComposer:
         if len(z) > len(self._batch):
             self._batch = self._shown.new_empty((len(z), *self._shown.shape))
         on = torch.as_tensor(z > 0).to(self._labels.device)[:, self._labels].unsqueeze(self._axis)
-        return torch.where(on, self._shown, self._fill, out=self._batch[: len(z)])
+        fill = self._fill[torch.as_tensor(z[:, -1].astype(np.int64))] if self._several else self._fill
+        return torch.where(on, self._shown, fill, out=self._batch[: len(z)])
 
 
 # Mean or scale of a network for pixels of 0 to 255; CT windows and 16 bits have larger ones
@@ -418,8 +438,9 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
                 f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size "
                 "and channels that it was fitted on"
             )
-        row = flat(image, preprocess)
-        return Composer(row.shown, row.fill, row.labels)
+        rows = [flat(image, preprocess, fill) for fill in image.fills]
+        fills = rows[0].fill if image.draws == 1 else np.stack([row.fill for row in rows])
+        return Composer(rows[0].shown, fills, rows[0].labels)
     return _arrays(image, preprocess, Composer)
 
 
@@ -452,13 +473,14 @@ def columns(model: Any) -> int | None:
 def _arrays(image: MaskedImage, preprocess: Preprocess | None, make: Callable[..., Compose]) -> Compose:
     if preprocess is None:
         return make(image.shown, image.fill, image.labels)
-    shown, fill = preprocess(image.shown), preprocess(image.fill)
-    return make(shown, fill, image.labels, channels_first=preprocess.channels == "first")
+    fills = [preprocess(fill) for fill in image.fills]
+    fill = fills[0] if image.draws == 1 else np.stack(fills)
+    return make(preprocess(image.shown), fill, image.labels, channels_first=preprocess.channels == "first")
 
 
-def flat(image: MaskedImage, preprocess: Preprocess | None) -> Switches:
-    """An image as a row of numbers for an estimator, with the superpixel of each number."""
-    shown, fill = image.shown, image.fill
+def flat(image: MaskedImage, preprocess: Preprocess | None, fill: Any) -> Switches:
+    """An image and its fill as rows of numbers for an estimator, with the superpixel of each number."""
+    shown = image.shown
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
     if preprocess is not None:
         shown, fill = preprocess(shown), preprocess(fill)
