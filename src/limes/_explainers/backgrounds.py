@@ -45,8 +45,8 @@ def check_hide(hide: Any, background: Any, fill: Any, *, usual: Any, also: Any =
     check_choice("hide", hide, HIDES)
     uses = isinstance(fill, str) and fill in also
     if background is None and (hide == "background" or uses):
-        asked = "hide='background'" if hide == "background" else f"fill={fill!r}"
-        raise InputError(f"{asked} needs a background: pass several, as background=[...]")
+        option = "hide='background'" if hide == "background" else f"fill={fill!r}"
+        raise InputError(f"{option} needs a background: pass several, as background=[...]")
     if background is not None and hide != "background" and not uses:
         raise InputError("background= is not used: pass hide='background', which draws from it")
     if hide == "background" and not (isinstance(fill, str) and fill == usual):
@@ -67,7 +67,7 @@ def split_rows(rows: Floats, draws: int) -> tuple[Floats, Ints]:
     return rows[:, :-1], rows[:, -1].astype(np.int64)
 
 
-# Items of a background, each with a form of its own: a forest of 100 trees becomes one of thousands
+# Most items of a background that have a form each: a forest of 100 trees becomes one of thousands
 _MOST_FORMS = 32
 
 
@@ -145,10 +145,10 @@ def several(background: Any, axes: Sequence[int], what: str) -> list[Any]:
         array = np.asarray(background)
         items = list(array) if array.ndim in axes else []
     if not items:
-        raise InputError(f"background must be several {what}: a list of them; got {_told(background)}")
+        raise InputError(f"background must be several {what}: a list of them; got {_described(background)}")
     return items
 
 
-def _told(background: Any) -> str:
+def _described(background: Any) -> str:
     shape = np.shape(background) if hasattr(background, "shape") else None
     return f"{type(background).__name__} of shape {shape}" if shape is not None else repr(background)

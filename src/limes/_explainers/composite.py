@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from math import prod
@@ -11,156 +11,25 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Objects, fingerprint
+from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, did_you_mean
 from limes._explainers.backgrounds import check_items, split_rows
+from limes._explainers.frames import (
+    as_table,
+    by_part,
+    check_columns,
+    columns_of_frame,
+    parts_of_table,
+    rows_of,
+)
 from limes._explainers.image import ImagePart
 from limes._explainers.masked import InputPart, InputPiece, MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
-from limes._explainers.tables.table import Table
 from limes._explainers.text import TextPart
-from limes._explanation.wording import is_missing, number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models.forms._base import Form
-
-
-@dataclass(frozen=True, kw_only=True)
-class TablePart:
-    """A row of a table, whose columns are features; the model gets a table like the background.
-
-    A hidden column takes its typical value: the median of numbers, the most frequent of all others. Where the
-    row has this value itself, it takes the typical one of the background's other values.
-
-    Parameters
-    ----------
-    background
-        Any table; typical values are learnt from it, or rows drawn.
-    hide
-        "typical", or "background": all hidden columns of a perturbed row take the values of one row of the
-        background, drawn at random, as in interventional Shapley values. What is explained is then the mean
-        over the background, exactly where 2^d subsets of all its rows are no more than ``max_calls``; else
-        errors contain the draw. Parts of one input draw independently of each other.
-    categorical
-        As for :class:`limes.TabularExplainer`.
-
-    Raises
-    ------
-    InputError
-        If the background is no table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import limes
-    >>> part = limes.TablePart(background=pd.DataFrame({"age": [30, 40, 50], "city": ["x", "x", "y"]}))
-    >>> part.parse({"age": 60, "city": "y"}).compose([[1, 0]])
-       age city
-    0   60    x
-    """
-
-    background: Any
-    categorical: Any = None
-    hide: str = "typical"
-    _table: Table = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_choice("hide", self.hide, ("typical", "background"))
-        object.__setattr__(self, "_table", Table.fit(self.background, categorical=self.categorical))
-
-    @cached_property
-    def typical(self) -> Floats:
-        return np.array([self._typical(column, j) for j, column in enumerate(self._table.matrix.T)])
-
-    @cached_property
-    def others(self) -> Floats:
-        """What they show where the row has the typical value; that value itself where there is no other."""
-        others = [
-            column[~_same(column, typical)]
-            for column, typical in zip(self._table.matrix.T, self.typical, strict=True)
-        ]
-        return np.array(
-            [self._typical(c, j) if c.size else self.typical[j] for j, c in enumerate(others)],
-            dtype=np.float64,
-        )
-
-    def _typical(self, values: Floats, column: int) -> float:
-        if self._table.numeric[column]:
-            present = values[~np.isnan(values)]
-            # a middle value that occurs: whole numbers stay whole
-            return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
-        levels, counts = np.unique(values, return_counts=True, equal_nan=True)
-        return float(levels[np.argmax(counts)])
-
-    def parse(self, raw: Any) -> TableRow:
-        """Take one row, ``raw``, apart into its columns.
-
-        Raises
-        ------
-        InputError
-            If it is not one row of such a table.
-        """
-        rows = self._table.encode(raw)
-        if len(rows) != 1:
-            raise InputError(f"a part is one row of a table, got {len(rows)}")
-        if self.hide == "background":
-            return TableRow(self._table, rows[0], self._table.matrix)
-        hidden = np.where(_same(rows[0], self.typical), self.others, self.typical)
-        return TableRow(self._table, rows[0], hidden[None])
-
-
-def _same(values: Floats, other: Any) -> Bools:
-    return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
-
-
-@dataclass(frozen=True, eq=False)
-class TableRow(InputPiece):
-    """A row, encoded, and one row or several that it shows where columns are hidden."""
-
-    table: Table
-    row: Floats  # (d,)
-    hidden: Floats  # (m, d)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.table.names
-
-    @cached_property
-    def conditions(self) -> tuple[str, ...]:
-        values = self.table.originals(np.stack([self.row, self.hidden[0]])).T
-        names_hidden = (self.changes & (self.draws == 1)).tolist()
-        return tuple(
-            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if is_named else "")
-            for name, (value, hidden), is_named in zip(self.names, values, names_hidden, strict=True)
-        )
-
-    @property
-    def data(self) -> Objects:
-        return np.asarray(self.table.originals(self.row[None])[0])
-
-    @property
-    def key(self) -> Hashable:
-        return fingerprint(self.row)
-
-    @property
-    def changes(self) -> Bools:
-        return np.asarray((~_same(self.row, self.hidden)).any(axis=0))
-
-    @property
-    def draws(self) -> int:
-        return len(self.hidden)
-
-    def compose(self, z: Floats) -> Any:
-        z, items = split_rows(z, self.draws)
-        return self.table.decode(np.where(z > 0, self.row, self.hidden[items]))
-
-
-def _short(value: Any) -> str:
-    if is_missing(value):
-        return "missing"
-    return number(value) if isinstance(value, float) else str(value)
-
 
 # Kinds that need no options
 _BY_NAME: Mapping[str, type[TextPart] | type[ImagePart] | type[SeriesPart]] = {
@@ -181,6 +50,7 @@ class CompositeInput(MaskedInput):
 
     @classmethod
     def parse(cls, parts: Mapping[str, InputPart], raw: Any) -> CompositeInput:
+        raw = by_part(parts, raw)
         if not isinstance(raw, Mapping):
             raise InputError(f"pass a mapping with the parts {list(parts)}, got {type(raw).__name__}")
         for name in raw:
@@ -250,8 +120,12 @@ class CompositeInput(MaskedInput):
             batch[name] = piece.compose(rows)
         return batch
 
-    def composer(self, model: Any) -> Callable[[Floats], Any]:  # noqa: ARG002 - no model is an estimator
-        return self.compose
+    def composer(self, model: Any) -> Callable[[Floats], Any]:
+        names = columns_of_frame(model)
+        if names is None:
+            return self.compose
+        check_columns(model, self.compose(np.ones((1, self.size + (self.draws > 1)))))
+        return lambda z: as_table(self.compose(z), names)
 
     def over(self, form: Form) -> Form:
         raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
@@ -286,11 +160,15 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     model
         A callable (or anything with ``predict``) that takes a dict of batches, by the names of the parts, and
         returns (n,) or (n, k). A batch is a list of n texts, an array of n images, an array of n series, or a
-        table of n rows.
+        table of n rows. An estimator that was fitted on a table with names, as a Pipeline of a
+        ColumnTransformer with columns of texts, gets such a table: a text part is named by its column, and
+        the columns of row parts are the others.
     parts
-        A mapping from names to :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart`
-        or :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with
-        such a ``parse`` is a part, too.
+        For such a Pipeline a table, the background: columns that a vectorizer takes are texts, by their
+        names, and all others that are used are the part "row". Else a mapping from names to
+        :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart` or
+        :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with such a
+        ``parse`` is a part, too.
     bandwidth
         ν > 0, infinity allowed.
     output, top, labels, link
@@ -336,14 +214,15 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     def __init__(
         self,
         model: Any,
-        parts: Mapping[str, Any],
+        parts: Any,
         *,
         bandwidth: float = BANDWIDTH,
         ridge: float = 0.0,
         **options: Unpack[MaskedKeywords],
     ) -> None:
         chosen = complete(CompositeExplainer, options)
-        by_name = _parts_by_name(parts)
+        by_name = parts_of_table(model, parts) if hasattr(parts, "columns") else _parts_by_name(parts)
+        self._parts = by_name
         self._model = MaskableModel.of(model, chosen)
         super().__init__(
             model,
@@ -360,8 +239,9 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Parameters
         ----------
         inputs
-            A mapping from the names of the parts to one input each gives an explanation of one row; a list of
-            mappings a list of explanations. ``explanation.provenance["parts"]`` says which features belong to
+            A mapping from the names of the parts to one input each, or a row of a table with the columns of
+            all texts and row parts, gives an explanation of one row; a list of them, or a table, a list of
+            explanations. ``explanation.provenance["parts"]`` says which features belong to
             a part: the first, and the one behind the last.
         progress
             Show a progress bar when it takes more than a second or two.
@@ -379,7 +259,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = inputs if isinstance(inputs, list | tuple) else None
+        several = inputs if isinstance(inputs, list | tuple) else rows_of(inputs, self._parts)
         return self._explain(inputs, several, progress=progress, workers=workers)
 
 

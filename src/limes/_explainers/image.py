@@ -214,7 +214,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
             bandwidth,
             ridge,
             segments=segments,
-            fill=f"drawn from {len(photos)} photographs" if photos else _told(fill, self._fills),
+            fill=f"drawn from {len(photos)} photographs" if photos else _named(fill, self._fills),
         )
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
@@ -298,7 +298,7 @@ def _fills(fill: Any) -> dict[str, Fill]:
     return named
 
 
-def _told(fill: Any, fills: Mapping[str, Fill]) -> Any:
+def _named(fill: Any, fills: Mapping[str, Fill]) -> Any:
     return fill if len(fills) == 1 else ", ".join(fills)
 
 

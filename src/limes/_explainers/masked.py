@@ -208,9 +208,9 @@ class MaskedModel(Reading):
     def is_function(self) -> bool:
         return self.spread == 0.0 and not self.drawn
 
-    def inputs(self, asked: Ints) -> Ints:
+    def inputs(self, calls: Ints) -> Ints:
         """Number of inputs behind some answers, of which that to the whole input is one."""
-        return np.where(asked > 0, 1 + self.items * (asked - 1), 0)
+        return np.where(calls > 0, 1 + self.items * (calls - 1), 0)
 
     def verified(self, design: ExchangeableDesign) -> MaskedModel:
         """Leave out a form whose exact moments disagree with the form itself."""

@@ -24,7 +24,7 @@ _REST = "#a8842c"  # the step that no coefficient explains
 
 
 @dataclass(frozen=True)
-class Step:
+class WaterfallStep:
     """A line of a waterfall: from one value to another, or a level where both are the same."""
 
     name: str
@@ -51,43 +51,47 @@ def account_to_draw(one: Explanation) -> Contributions | None:
         return None
 
 
-def account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[Step]:
+def account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[WaterfallStep]:
     shown = view.lines[:max_features]
     texts, (base, prediction, _) = view.account_texts(shown)
     at = view.base or 0.0
-    steps = [Step(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
+    steps = [WaterfallStep(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
     names = [canvas.condition(replace(line, condition=line.holds)) for line in shown]
     shares = [line.share for line in shown]
     for i, size in enumerate(view.shares(shown)):
         share = shares[i] if i < len(shares) else None
         marks, reach = ((), 0.0) if share is None else (share.ends, share.reach)
         name = names[i] if i < len(names) else view.others(shown)
-        steps.append(Step(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
+        steps.append(WaterfallStep(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
         at += size
-    return [*steps, Step("prediction", view.prediction, view.prediction, text=prediction)]
+    return [*steps, WaterfallStep("prediction", view.prediction, view.prediction, text=prediction)]
 
 
-def surrogate_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[Step]:
+def surrogate_steps(
+    one: Explanation, view: OutputView, max_features: int, canvas: Canvas
+) -> list[WaterfallStep]:
     (sizes,), (at,) = (numbers.tolist() for numbers in contributions(one))
     lacking = {line.feature for line in view.lines if line.data == "missing"}
-    steps = [Step("surrogate at the means" if slope_facts(one).keys() - lacking else "intercept", at, at)]
+    steps = [
+        WaterfallStep("surrogate at the means" if slope_facts(one).keys() - lacking else "intercept", at, at)
+    ]
     parts = [(sizes[line.position], line) for line in view.lines if not np.isnan(line.value)]
     parts.sort(key=lambda pair: -abs(pair[0]))
     for size, line in parts[:max_features]:
-        steps.append(Step(canvas.condition(line), at, at + size, sign_colour(size)))
+        steps.append(WaterfallStep(canvas.condition(line), at, at + size, sign_colour(size)))
         at += size
     if len(parts) > max_features:
         rest = count(len(parts) - max_features, "smaller one")
-        steps.append(Step(rest, at, view.surrogate, sign_colour(view.surrogate - at)))
+        steps.append(WaterfallStep(rest, at, view.surrogate, sign_colour(view.surrogate - at)))
     return [
         *steps,
-        Step("surrogate", view.surrogate, view.surrogate),
-        Step("not captured", view.surrogate, view.prediction, _REST),
-        Step("prediction", view.prediction, view.prediction),
+        WaterfallStep("surrogate", view.surrogate, view.surrogate),
+        WaterfallStep("not captured", view.surrogate, view.prediction, _REST),
+        WaterfallStep("prediction", view.prediction, view.prediction),
     ]
 
 
-def draw_steps(axes: Axes, steps: list[Step]) -> None:
+def draw_steps(axes: Axes, steps: list[WaterfallStep]) -> None:
     ends = [step.start + size for step in steps for size in (0.0, step.size, *step.marks)]
     ends += [step.end + side * step.reach for step in steps for side in (-1, 1)]
     low, high = min(ends), max(ends)
