@@ -137,6 +137,18 @@ def test_estimators_are_read(name):
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-12)
 
 
+def test_a_forest_is_read_for_a_background_of_some_size():
+    X = RNG.normal(size=(80, 12))
+    forest = READABLE["forest"](X, X[:, 0] * X[:, 5])
+    options = {"count": 6, "hide": "background", "max_calls": 200}
+    read = SeriesExplainer(forest, background=MANY[:128], **options)(SERIES)
+    sampled = SeriesExplainer(forest, background=MANY[:129], **options)(SERIES)
+    assert (read.method, sampled.method) == ("exact", "sampled")
+    assert "up to 128 items of a background, and there are 129" in sampled.reason
+    _, coef, _ = oracle(forest.predict, SERIES, MANY[:128], equal(12, 6))
+    np.testing.assert_allclose(read.values[0], coef, rtol=1e-9, atol=1e-12)
+
+
 def test_probabilities_are_averaged_and_not_margins():
     X = RNG.normal(size=(80, 12))
     classifier = LogisticRegression().fit(X, X[:, 0] + X[:, 5] > 0)

@@ -68,7 +68,7 @@ def split_rows(rows: Floats, draws: int) -> tuple[Floats, Ints]:
 
 
 # Most items of a background that have a form each: a forest of 100 trees becomes one of thousands
-_MOST_FORMS = 32
+_MOST_FORMS = 128
 
 
 def mean_over(form: Form, switches: Sequence[Switches]) -> Form:
