@@ -490,6 +490,20 @@ def test_every_part_is_drawn_and_series_have_axes(opened):
     assert abs(middle - expected) < 2.0
 
 
+def test_values_of_a_page_stay_on_one_line_on_a_narrow_screen(browser, tmp_path):
+    path = tmp_path / "page.html"
+    explanation(1, sampled=True, data=[["256 px"] * 10]).to_html(path)
+    context = browser.new_context(viewport={"width": 500, "height": 900})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    heights = page.locator("table.lx-lines td:nth-child(2)").evaluate_all(
+        "cells => cells.map(c => c.clientHeight)"
+    )
+    context.close()
+    assert len(heights) == 10
+    assert max(heights) < 30
+
+
 def test_a_browser_that_cannot_inflate_says_so(browser, tmp_path):
     path = tmp_path / "report.html"
     explanation(2).to_report(path)
