@@ -6,6 +6,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -464,6 +465,43 @@ def test_texts_and_images_have_their_colours(opened):
     assert page.locator(".tinted svg path").count() == 2
     title = page.locator(".tinted svg path.raises title").first.text_content()
     assert title.startswith("superpixel 0: +")
+
+
+def test_every_part_is_drawn_and_series_have_axes(opened):
+    def model(parts):
+        pairs = zip(parts["question"], parts["answer"], parts["pulse"], strict=True)
+        return np.array([("good" in q) - 2.0 * ("good" in a) + x[20:].mean() / 20 for q, a, x in pairs])
+
+    parts = {"question": "text", "answer": "text", "pulse": limes.SeriesPart(count=2, fill=0.0)}
+    pulse = pd.Series(np.arange(40.0), index=pd.date_range("2024-03-01", periods=40, name="day"))
+    made = limes.CompositeExplainer(model, parts)({"question": "good", "answer": "no good", "pulse": pulse})
+    page = opened(made)
+    assert page.locator("h4.part").all_inner_texts() == ["question", "answer", "pulse"]
+    assert page.locator("mark.raises").all_inner_texts() == ["good"]
+    assert page.locator("mark.lowers").all_inner_texts() == ["good"]
+    assert page.locator(".lane .across span").all_inner_texts()[:2] == ["2024-03-01", "2024-03-11"]
+    assert page.locator(".lane .up span").all_inner_texts() == ["0", "10", "20", "30"]
+    assert page.locator(".lane p").inner_text() == "day"
+    # names of values stand beside the picture, at its height
+    picture, highest = (page.locator(f".lane {part}").last.bounding_box() for part in ("svg", ".up span"))
+    assert highest["x"] + highest["width"] <= picture["x"]
+    middle = highest["y"] + highest["height"] / 2
+    expected = picture["y"] + picture["height"] * (0.94 - 0.88 * 30 / 39)
+    assert abs(middle - expected) < 2.0
+
+
+def test_values_of_a_page_stay_on_one_line_on_a_narrow_screen(browser, tmp_path):
+    path = tmp_path / "page.html"
+    explanation(1, sampled=True, data=[["256 px"] * 10]).to_html(path)
+    context = browser.new_context(viewport={"width": 500, "height": 900})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    heights = page.locator("table.lx-lines td:nth-child(2)").evaluate_all(
+        "cells => cells.map(c => c.clientHeight)"
+    )
+    context.close()
+    assert len(heights) == 10
+    assert max(heights) < 30
 
 
 def test_a_browser_that_cannot_inflate_says_so(browser, tmp_path):

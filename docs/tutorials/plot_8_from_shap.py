@@ -72,7 +72,7 @@ print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {expla
 # ``shap.plots.scatter``               ``explanation.plot.dependence("bmi", color="s5")``
 # ``shap.plots.heatmap``               ``explanation.plot.heatmap()``
 # ``shap.plots.text``                  ``explanation.plot.text()``
-# ``shap.maskers``                     ``law=``, ``fill=``, ``mask=``
+# ``shap.maskers``                     ``law=``, ``fill=``, ``hide=``, ``mask=``
 # ==================================== ==================================================
 #
 # shap's own plots

@@ -22,7 +22,7 @@ _HOME = {
     "SeriesPart": "limes._explainers.series",
     "SparseExplainer": "limes._rules.explainer",
     "Surrogate": "limes.surrogates",
-    "TablePart": "limes._explainers.composite",
+    "TablePart": "limes._explainers.tables.part",
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
     "TextPart": "limes._explainers.text",
@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
-    from limes._explainers.composite import CompositeExplainer, TablePart
+    from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer, ImagePart
     from limes._explainers.series import SeriesExplainer, SeriesPart
+    from limes._explainers.tables.part import TablePart
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer
     from limes._explainers.text import TextExplainer, TextPart

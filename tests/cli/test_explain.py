@@ -26,7 +26,6 @@ from typer.testing import CliRunner
 import limes
 from internals import (
     _FILLS,
-    _LINKS,
     _MODULES,
     _SEGMENTATIONS,
     METHODS,
@@ -35,6 +34,7 @@ from internals import (
     WEIGHTS,
     app,
     features_of,
+    network_links,
     output_of,
 )
 from limes import Explanation
@@ -376,7 +376,7 @@ def words_of_help(option):
         ("method", METHODS),
         ("segments", _SEGMENTATIONS),
         ("fill", _FILLS),
-        ("link", _LINKS),
+        ("link", network_links),
         ("engine", _MODULES),
     ],
 )

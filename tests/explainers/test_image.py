@@ -486,8 +486,8 @@ def test_an_onnx_session_says_its_own_layout_and_size():
     answers = perturbed(IMAGE, LABELS).reshape(16, -1) @ weights[:, 0]
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
-    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and gets \(6, 8, 4\)"):
-        ImageExplainer(session, segments=LABELS)(np.zeros((6, 8, 4), np.uint8))
+    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and gets \(7, 8, 3\)"):
+        ImageExplainer(session)(np.zeros((7, 8, 3), np.uint8))
     larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)
     result = ImageExplainer(
         session, segments="grid", preprocess=Preprocess(channels="last", size=(6, 8)), output=0, top=1
@@ -556,7 +556,7 @@ def with_nan():
         (with_nan(), "nan at row 2, column 5"),
         (np.zeros((0, 8, 3)), "no pixels"),
         (np.zeros(8), r"\(height, width\)"),
-        ("photo.jpg", "is the path .photo.jpg"),
+        ("photo.jpg", "photo.jpg could not be read as an image: there is no such file"),
         (IMAGE.astype(object), "an array of numbers, got ndarray of object"),
         (IMAGE.astype(np.complex64), "an array of numbers, got ndarray of complex64"),
         ([IMAGE, with_nan()], "image 1: .*nan"),

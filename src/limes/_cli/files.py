@@ -246,16 +246,12 @@ def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> 
 def read_image(path: Path) -> Any:
     """Return an image file as an array: grey (H, W), or RGB (H, W, 3), upright."""
     import numpy as np
-    from PIL import Image, ImageOps
 
+    from limes._explainers.photographs import read_photograph
     from limes.models._images import pixels_of
 
-    try:
-        with Image.open(path) as opened:
-            turned = ImageOps.exif_transpose(opened)
-            pixels = pixels_of(turned)
-            if pixels.ndim == 2 and turned.mode != "L":
-                return np.repeat(pixels[..., None], 3, axis=2)
-            return pixels[..., :3] if pixels.ndim == 3 else pixels  # without transparency
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} could not be read as an image: {error}") from error
+    picture = read_photograph(path)
+    pixels = pixels_of(picture)
+    if pixels.ndim == 2 and picture.mode != "L":
+        return np.repeat(pixels[..., None], 3, axis=2)
+    return pixels[..., :3] if pixels.ndim == 3 else pixels  # without transparency

@@ -92,6 +92,7 @@ class SampledAccount:
     alone: bool
     is_function: bool
     asks: bool  # the model, and no form, whose calls are not counted
+    times: int  # how often the empty set is asked about
 
     @classmethod
     def of(
@@ -101,11 +102,17 @@ class SampledAccount:
         prediction: Floats,
         d: int,
         max_calls: int,
-        **facts: bool,
+        *,
+        is_function: bool,
+        asks: bool,
+        share: float = 0.0,
     ) -> SampledAccount:
-        """Leave to ``sampler`` the calls that are not for single sets; InputError if these are too few."""
-        is_function = facts["is_function"]
-        ends = 1 if is_function else 2 * _REPETITIONS
+        """Leave to ``sampler`` the calls that are not for single sets; InputError if these are too few.
+
+        Of random answers a ``share`` of the calls, and a few at least, is for the empty set.
+        """
+        times = 1 if is_function else max(_REPETITIONS, int(share * max_calls))
+        ends = times + (0 if is_function else _REPETITIONS)
         alone = max_calls >= 2 * d + ends + least_calls(d)
         single = ends + (2 * d if alone else 0)
         if max_calls < single + FEWEST:
@@ -114,16 +121,16 @@ class SampledAccount:
                 f"{single + FEWEST}"
             )
         design = _drawn(d, 2 if alone and is_function else 1)
-        return cls(sampler(design, max_calls - single), design, calls, prediction, alone, **facts)
+        sampled = sampler(design, max_calls - single)
+        return cls(sampled, design, calls, prediction, alone, is_function, asks, times)
 
     def compute(self) -> RowContributions:
         design, ask = self.design, self.calls.one_pass(self.calls)
         d = design.size
         moments = self.expectation.moments(design, design.at_instance, prediction=self.prediction)
-        times = 1 if self.is_function else _REPETITIONS
-        none, whole = ask(np.zeros((times, d))).reshape(times, -1), self.prediction[None]
+        none, whole = ask(np.zeros((self.times, d))).reshape(self.times, -1), self.prediction[None]
         if not self.is_function:
-            whole = ask(np.ones((times, d))).reshape(times, -1)
+            whole = ask(np.ones((_REPETITIONS, d))).reshape(_REPETITIONS, -1)
         base, top = none.mean(axis=0), whole.mean(axis=0)
         drawn, errors = (
             numbers.reshape(d, -1) for numbers in (design.solve(moments.gamma), moments.coef_errors)
@@ -134,7 +141,7 @@ class SampledAccount:
         if self.alone and self.is_function:
             drawn, errors = (alone + last + (d - 3.0) * drawn) / (d - 1.0), (d - 3.0) / (d - 1.0) * errors
         if not self.is_function:
-            noise = sum(answers.var(axis=0, ddof=1) / _REPETITIONS for answers in (none, whole))
+            noise = sum(answers.var(axis=0, ddof=1) / len(answers) for answers in (none, whole))
             errors = np.sqrt(errors**2 + noise / d**2)
         values = (top - base) / d + drawn - drawn.mean(axis=0)
         spent = int(moments.calls) + len(self.calls) if self.asks else 0

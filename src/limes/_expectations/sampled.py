@@ -136,6 +136,8 @@ class Sampling:
     # Largest difference of the model's answers to one input; 0 if it is a function, so that an input is asked
     # once, and all inputs are enough
     spread: float = 0.0
+    # How often random answers to each of few states are asked at least, where the budget allows it
+    repetitions: int = _REPETITIONS
 
     @property
     def is_function(self) -> bool:
@@ -519,9 +521,9 @@ def enumerate_states(
 # -- random answers ------------------------------------------------------------------------------------------
 
 
-def repetitions(states: int, max_calls: int) -> int:
+def repetitions(states: int, max_calls: int, least: int = _REPETITIONS) -> int:
     """Return how often each state is asked; below 2 the budget does not allow repetitions."""
-    return min(max(_REPETITIONS, 1 + -(-_FREEDOM // states)), max_calls // states)
+    return min(max(least, 1 + -(-_FREEDOM // states)), max_calls // states)
 
 
 def repeats_states(design: SampledDesign, max_calls: int) -> bool:
@@ -544,7 +546,7 @@ class RepeatedExpectation(SampledExpectation):
         z, probability, weights = self._states(design)
         ask, rng = calls.one_pass(calls), np.random.default_rng(streams(self._sampling.seed, key, 1)[0])
         repeated = []
-        for i in range(repetitions(len(z), self.max_calls)):
+        for i in range(repetitions(len(z), self.max_calls, self._sampling.repetitions)):
             order = rng.permutation(len(z))
             parts = [ask(z[part]) for part in np.array_split(order, 1 + i % 2)]
             repeated.append(np.concatenate(parts)[np.argsort(order)])

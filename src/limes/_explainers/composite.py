@@ -3,148 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
+from math import prod
 from typing import Any, Unpack, cast
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Objects, fingerprint
+from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, did_you_mean
+from limes._explainers.backgrounds import check_items, split_rows
+from limes._explainers.frames import (
+    as_table,
+    by_part,
+    check_columns,
+    columns_of_frame,
+    parts_of_table,
+    rows_of,
+)
 from limes._explainers.image import ImagePart
 from limes._explainers.masked import InputPart, InputPiece, MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
-from limes._explainers.tables.table import Table
 from limes._explainers.text import TextPart
-from limes._explanation.wording import is_missing, number
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models.forms._base import Form
-
-
-@dataclass(frozen=True, kw_only=True)
-class TablePart:
-    """A row of a table, whose columns are features; the model gets a table like the background.
-
-    A hidden column takes its typical value: the median of numbers, the most frequent of all others. Where the
-    row has this value itself, it takes the typical one of the background's other values.
-
-    Parameters
-    ----------
-    background
-        Any table; typical values are learnt from it.
-    categorical
-        As for :class:`limes.TabularExplainer`.
-
-    Raises
-    ------
-    InputError
-        If the background is no table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import limes
-    >>> part = limes.TablePart(background=pd.DataFrame({"age": [30, 40, 50], "city": ["x", "x", "y"]}))
-    >>> part.parse({"age": 60, "city": "y"}).compose([[1, 0]])
-       age city
-    0   60    x
-    """
-
-    background: Any
-    categorical: Any = None
-    _table: Table = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_table", Table.fit(self.background, categorical=self.categorical))
-
-    @cached_property
-    def typical(self) -> Floats:
-        return np.array([self._typical(column, j) for j, column in enumerate(self._table.matrix.T)])
-
-    @cached_property
-    def others(self) -> Floats:
-        """What they show where the row has the typical value; that value itself where there is no other."""
-        others = [
-            column[~_same(column, typical)]
-            for column, typical in zip(self._table.matrix.T, self.typical, strict=True)
-        ]
-        return np.array(
-            [self._typical(c, j) if c.size else self.typical[j] for j, c in enumerate(others)],
-            dtype=np.float64,
-        )
-
-    def _typical(self, values: Floats, column: int) -> float:
-        if self._table.numeric[column]:
-            present = values[~np.isnan(values)]
-            # a middle value that occurs: whole numbers stay whole
-            return float(np.quantile(present, 0.5, method="lower")) if present.size else float("nan")
-        levels, counts = np.unique(values, return_counts=True, equal_nan=True)
-        return float(levels[np.argmax(counts)])
-
-    def parse(self, raw: Any) -> TableRow:
-        """Take one row, ``raw``, apart into its columns.
-
-        Raises
-        ------
-        InputError
-            If it is not one row of such a table.
-        """
-        rows = self._table.encode(raw)
-        if len(rows) != 1:
-            raise InputError(f"a part is one row of a table, got {len(rows)}")
-        hidden = np.where(_same(rows[0], self.typical), self.others, self.typical)
-        return TableRow(self._table, rows[0], hidden)
-
-
-def _same(values: Floats, other: Any) -> Bools:
-    return np.asarray((values == other) | (np.isnan(values) & np.isnan(other)))
-
-
-@dataclass(frozen=True, eq=False)
-class TableRow(InputPiece):
-    """A row, encoded, and what it shows where columns are hidden."""
-
-    table: Table
-    row: Floats
-    hidden: Floats
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.table.names
-
-    @cached_property
-    def conditions(self) -> tuple[str, ...]:
-        values = self.table.originals(np.stack([self.row, self.hidden])).T
-        return tuple(
-            f"{name} = {_short(value)}" + (f", not {_short(hidden)}" if changes else "")
-            for name, (value, hidden), changes in zip(self.names, values, self.changes.tolist(), strict=True)
-        )
-
-    @property
-    def data(self) -> Objects:
-        return np.asarray(self.table.originals(self.row[None])[0])
-
-    @property
-    def key(self) -> Hashable:
-        return fingerprint(self.row)
-
-    @property
-    def changes(self) -> Bools:
-        return ~_same(self.row, self.hidden)
-
-    def compose(self, z: Floats) -> Any:
-        return self.table.decode(np.where(np.asarray(z) > 0, self.row, self.hidden))
-
-
-def _short(value: Any) -> str:
-    if is_missing(value):
-        return "missing"
-    return number(value) if isinstance(value, float) else str(value)
-
 
 # Kinds that need no options
 _BY_NAME: Mapping[str, type[TextPart] | type[ImagePart] | type[SeriesPart]] = {
@@ -165,6 +51,7 @@ class CompositeInput(MaskedInput):
 
     @classmethod
     def parse(cls, parts: Mapping[str, InputPart], raw: Any) -> CompositeInput:
+        raw = by_part(parts, raw)
         if not isinstance(raw, Mapping):
             raise InputError(f"pass a mapping with the parts {list(parts)}, got {type(raw).__name__}")
         for name in raw:
@@ -217,31 +104,48 @@ class CompositeInput(MaskedInput):
     def only(self, kept: Bools) -> CompositeInput:
         return replace(self, kept=kept)
 
+    @cached_property
+    def draws(self) -> int:
+        return check_items(prod(_draws(piece) for piece in self.pieces.values()))
+
     def compose(self, z: Floats) -> dict[str, Any]:
+        z, items = split_rows(z, self.draws)
         if self.kept is not None:
             shown, z = z, np.ones((len(z), self.kept.size))
             z[:, self.kept] = shown
-        return {name: piece.compose(z[:, slice(*self.ends[name])]) for name, piece in self.pieces.items()}
+        batch = {}
+        for name, piece in self.pieces.items():
+            rows, draws = z[:, slice(*self.ends[name])], _draws(piece)
+            if draws > 1:  # the parts' items are the digits of the whole's
+                rows, items = np.column_stack([rows, items % draws]), items // draws
+            batch[name] = piece.compose(rows)
+        return batch
 
-    def composer(self, model: Any) -> Callable[[Floats], Any]:  # noqa: ARG002 - no model is an estimator
-        return self.compose
+    def composer(self, model: Any) -> Callable[[Floats], Any]:
+        names = columns_of_frame(model)
+        if names is None:
+            return self.compose
+        check_columns(model, self.compose(np.ones((1, self.size + (self.draws > 1)))))
+        return lambda z: as_table(self.compose(z), names)
 
     def over(self, form: Form) -> Form:
         raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        """The features of each part, and the picture of the first part of each kind."""
-        picture: dict[str, Any] = {"parts": {name: list(ends) for name, ends in self.ends.items()}}
-        for name, piece in self.pieces.items():
-            if not picture.keys() & piece.picture.keys():
-                picture |= {
-                    key: {f"{name}: {condition}": place for condition, place in entry.items()}
-                    if key in _BY_CONDITION
-                    else entry
-                    for key, entry in piece.picture.items()
-                }
-        return picture
+        """The features of each part, and the pictures of the parts that have one."""
+        pictures = {
+            name: {
+                key: {f"{name}: {condition}": place for condition, place in entry.items()}
+                if key in _BY_CONDITION
+                else entry
+                for key, entry in piece.picture.items()
+            }
+            for name, piece in self.pieces.items()
+            if getattr(piece, "picture", {})
+        }
+        parts = {name: list(ends) for name, ends in self.ends.items()}
+        return {"parts": parts} | ({"pictures": pictures} if pictures else {})
 
 
 @takes(MaskedKeywords, max_calls=1024, batch_size=64)
@@ -257,12 +161,17 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     model
         A callable (or anything with ``predict``) that takes a dict of batches, by the names of the parts, and
         returns (n,) or (n, k). A batch is a list of n texts, an array of n images, an array of n series, or a
-        table of n rows. From ``transformers``, whatever the names of the parts: a text-classification
-        pipeline, or a pair (network, tokenizer), of two texts, as premise and hypothesis are.
+        table of n rows. An estimator that was fitted on a table with names, as a Pipeline of a
+        ColumnTransformer with columns of texts, gets such a table: a text part is named by its column, and
+        the columns of row parts are the others. From ``transformers``, whatever the names of the parts: a
+        text-classification pipeline, or a pair (network, tokenizer), of two texts, as premise and hypothesis
+        are.
     parts
-        A mapping from names to :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart`
-        or :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with
-        such a ``parse`` is a part, too.
+        For such a Pipeline a table, the background: columns that a vectorizer takes are texts, by their
+        names, and all others that are used are the part "row". Else a mapping from names to
+        :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart` or
+        :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with such a
+        ``parse`` is a part, too.
     bandwidth
         ν > 0, infinity allowed.
     output, top, labels, link
@@ -308,14 +217,15 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     def __init__(
         self,
         model: Any,
-        parts: Mapping[str, Any],
+        parts: Any,
         *,
         bandwidth: float = BANDWIDTH,
         ridge: float = 0.0,
         **options: Unpack[MaskedKeywords],
     ) -> None:
         chosen = complete(CompositeExplainer, options)
-        by_name = _parts_by_name(parts)
+        by_name = parts_of_table(model, parts) if hasattr(parts, "columns") else _parts_by_name(parts)
+        self._parts = by_name
         self._model = MaskableModel.of(adapted(model), chosen)
         super().__init__(
             model,
@@ -332,8 +242,9 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Parameters
         ----------
         inputs
-            A mapping from the names of the parts to one input each gives an explanation of one row; a list of
-            mappings a list of explanations. ``explanation.provenance["parts"]`` says which features belong to
+            A mapping from the names of the parts to one input each, or a row of a table with the columns of
+            all texts and row parts, gives an explanation of one row; a list of them, or a table, a list of
+            explanations. ``explanation.provenance["parts"]`` says which features belong to
             a part: the first, and the one behind the last.
         progress
             Show a progress bar when it takes more than a second or two.
@@ -351,7 +262,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        several = inputs if isinstance(inputs, list | tuple) else None
+        several = inputs if isinstance(inputs, list | tuple) else rows_of(inputs, self._parts)
         return self._explain(inputs, several, progress=progress, workers=workers)
 
     def _remarks(self, item: CompositeInput) -> tuple[str, ...]:
@@ -360,6 +271,10 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             return ()
         (texts,) = model.inputs_of(item.compose(np.ones((1, item.size))))
         return tuple(filter(None, [model.truncation(*texts)]))
+
+
+def _draws(piece: InputPiece) -> int:
+    return getattr(piece, "draws", 1)
 
 
 def _changes(piece: InputPiece) -> Bools:

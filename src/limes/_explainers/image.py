@@ -1,7 +1,6 @@
 """Explain images, whose superpixels are shown or filled, with one fill or several.
 
-An image is grey, RGB or RGBA, of whole numbers or fractions. A segmentation by name is a function of an RGB
-image (H, W, 3) of numbers between 0 and 1.
+An image is grey, RGB or RGBA, of whole numbers or fractions.
 
 The surrogate of several fills is that of images of which each shows one of m fills, drawn at random. f_i is
 the model over z with fill i, and β_i, ρ_i its surrogate and R². As z and the fill are independent, Cov(z, f)
@@ -16,20 +15,22 @@ The spread is no error: it says how much depends on what a superpixel is replace
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, first_of_each, r_squared
-from limes._checks import check_choice, check_count, require, unknown_option
+from limes._arrays import ROUNDING, Bools, Floats, Objects, r_squared
+from limes._checks import check_count
+from limes._explainers.backgrounds import check_hide, mean_over, several
 from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
+from limes._explainers.photographs import as_bytes, checked_image, range_remark, with_channels
 from limes._explainers.subset_fits import identified
+from limes._explainers.superpixels import Fill, Segmentation, Superpixels, filled, filler, segmenter
 from limes._explanation import Explanation
 from limes._explanation.contributions import Contributions
 from limes._explanation.fit import account_at
@@ -37,17 +38,14 @@ from limes._explanation.json import labels_to_data_url, to_data_url
 from limes._explanation.row_warning import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._algebra import over_switches
 from limes.models._calling.hugging_face import adapted
 from limes.models._images import (
-    PLANES,
     Framing,
     MaskedImage,
     Preprocess,
-    changed,
+    channels_of,
     composer_of,
     flat,
-    pixels_of,
     preprocess_like,
     several_of,
 )
@@ -88,8 +86,12 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         callable (or anything with ``predict``) that takes a batch of images and returns (n,) or (n, k). The
         next call overwrites the batch: copy what you keep.
     segments
-        "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; an array of integers (H, W); or a
-        callable image -> labels. All names but "grid" need scikit-image.
+        "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; whole numbers (H, W) that name the
+        superpixels; a mask (H, W) of booleans; a list of masks, as Segment Anything returns them (or its
+        dicts), of which the smaller lie on the larger: mask j is superpixel j, and what is in none is the
+        last; or a callable photograph -> one of these. (H, W) is the size of the photograph, or of what the
+        network sees; segments that no pixel of this is left of are no features, with a warning. All names
+        but "grid" need scikit-image.
     segment_options
         Options of a segmentation by name, such as ``{"n_segments": 50}``; the patches of a vision transformer
         are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
@@ -101,6 +103,14 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
         the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
+    hide
+        "fill": a superpixel that is off shows its fill. "background": each perturbed image shows there, and
+        where else superpixels are off, the same place of a photograph of the ``background``, drawn at random.
+        What is explained is then the mean over the background, exactly where 2^d subsets of all its
+        photographs are no more than ``max_calls``; else errors contain the draw.
+    background
+        Several photographs, as ``images`` of a call, with the pixels of the explained one after
+        ``preprocess``.
     bandwidth
         ν > 0, infinity allowed; ``lime`` uses 0.25.
     output
@@ -175,6 +185,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         segments: Any = "quickshift",
         segment_options: Mapping[str, Any] | None = None,
         fill: Any = "mean",
+        hide: str = "fill",
+        background: Any = None,
         bandwidth: float = BANDWIDTH,
         preprocess: Any = None,
         ridge: float = 0.0,
@@ -182,6 +194,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     ) -> None:
         chosen = complete(ImageExplainer, options)
         segment, self._fills = segmenter(segments, segment_options), _fills(fill)
+        photos = background_photos(hide, background, fill)
         calls = check_count("max_calls", chosen["max_calls"])
         if calls < len(self._fills):
             raise InputError(f"max_calls={calls} is less than a call for each of {len(self._fills)} fills")
@@ -190,12 +203,19 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         self._model = MaskableModel.of(adapted(model), chosen)
         super().__init__(
             model,
-            partial(Photograph.parse, segment=segment, fill=first, preprocess=preprocess),
+            partial(
+                Photograph.parse,
+                segment=segment,
+                fill=first,
+                preprocess=preprocess,
+                model=self._model.model,
+                background=photos,
+            ),
             chosen,
             bandwidth,
             ridge,
             segments=segments,
-            fill=fill if len(self._fills) == 1 else ", ".join(self._fills),
+            fill=f"drawn from {len(photos)} photographs" if photos else _named(fill, self._fills),
         )
 
     def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
@@ -204,8 +224,9 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Parameters
         ----------
         images
-            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, or a picture of PIL, read by its mode, gives
-            an explanation of one row; a list of them, or (n, H, W, C), a list of explanations.
+            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, a picture of PIL, read by its mode, or the path
+            of an image file gives an explanation of one row; a list of them, or (n, H, W, C), a list of
+            explanations. A network of three channels gets grey repeated, and transparency on white.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -232,9 +253,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         explain = partial(super()._explain_item, progress=progress, inputs=inputs)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
-        shown, labels = item.image.shown, item.image.labels
-        fills = {name: filled(fill, shown, labels) for name, fill in self._fills.items()}
-        items = {name: replace(item, image=replace(item.image, fill=fill)) for name, fill in fills.items()}
+        items = {name: item.filled_by(fill) for name, fill in self._fills.items()}
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
@@ -242,7 +261,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
-        return tuple(filter(None, (range_remark(item.photo, item.preprocess), one)))
+        remarks = range_remark(item.photo, item.preprocess), item.remark, item.superpixels.remark, one
+        return tuple(filter(None, remarks))
 
 
 def _preprocess(preprocess: Any) -> Preprocess | None:
@@ -270,6 +290,10 @@ def _fills(fill: Any) -> dict[str, Fill]:
     if len(named) < len(fill):
         raise InputError(f"fill={fill!r} has the same fill twice: pass each once")
     return named
+
+
+def _named(fill: Any, fills: Mapping[str, Fill]) -> Any:
+    return fill if len(fills) == 1 else ", ".join(fills)
 
 
 def _name(fill: Any, place: int) -> str:
@@ -383,7 +407,7 @@ class ImagePart:
 
     Parameters
     ----------
-    segments, segment_options, fill
+    segments, segment_options, fill, hide, background
         As for :class:`limes.ImageExplainer`.
 
     Raises
@@ -403,14 +427,22 @@ class ImagePart:
     segments: Any = "quickshift"
     segment_options: Mapping[str, Any] | None = None
     fill: Any = "mean"
+    hide: str = "fill"
+    background: Any = None
 
     def __post_init__(self) -> None:
         segmenter(self.segments, self.segment_options)
         filler(self.fill)
+        self._photos  # noqa: B018 - refuses what is no background
+
+    @cached_property
+    def _photos(self) -> list[Any]:
+        return background_photos(self.hide, self.background, self.fill)
 
     def parse(self, raw: Any) -> Photograph:
         """Segment an image, ``raw``."""
-        return Photograph.parse(raw, segmenter(self.segments, self.segment_options), filler(self.fill))
+        segment = segmenter(self.segments, self.segment_options)
+        return Photograph.parse(raw, segment, filler(self.fill), background=self._photos)
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,25 +451,41 @@ class Photograph(MaskedInput):
 
     photo: Any
     framing: Framing
+    superpixels: Superpixels
     image: MaskedImage
     preprocess: Preprocess | None
+    remark: str = ""  # on what the network does not take
 
     @classmethod
     def parse(
         cls,
         raw: Any,
-        segment: Segment,
+        segment: Segmentation,
         fill: Fill,
         preprocess: Preprocess | None = None,
+        model: Any = None,
+        background: Sequence[Any] = (),
         check: Callable[[Any], Any] | None = None,
     ) -> Photograph:
-        """Take an image apart; without ``preprocess`` all of it is explained, at its size."""
-        photo = (check or checked_image)(raw)
+        """Take an image apart; without ``preprocess`` all of it is explained, at its size.
+
+        What is off shows a photograph of the ``background``, if there are any.
+        """
+        channels = channels_of(model, preprocess)
+        photo, remark = with_channels((check or checked_image)(raw), channels)
         range_remark(photo, preprocess)  # refuses before the model is asked
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
-        labels = superpixels(segment, pixels)
-        return cls(photo, framing, MaskedImage(pixels, filled(fill, pixels, labels), labels), preprocess)
+        superpixels = Superpixels.of(segment, photo, pixels, framing)
+        fills = [
+            _constant(_like(pixels, with_channels(one, channels)[0], preprocess, i))
+            for i, one in enumerate(background)
+        ]
+        image = _masked(pixels, superpixels, *(fills or [fill]))
+        return cls(photo, framing, superpixels, image, preprocess, remark)
+
+    def filled_by(self, fill: Fill) -> Photograph:
+        return replace(self, image=_masked(self.image.shown, self.superpixels, fill))
 
     @property
     def size(self) -> int:
@@ -445,22 +493,23 @@ class Photograph(MaskedInput):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"superpixel {j}" for j in range(self.size))
+        return tuple(f"superpixel {j}" for j in self.superpixels.numbers.tolist())
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         """The condition of each superpixel, with the pixel in its middle, (row, column)."""
-        place = self.image.labels.ravel()
-        axes = (np.bincount(place, axis.ravel()) for axis in np.indices(self.image.labels.shape))
-        rows, columns = (total / np.bincount(place) for total in axes)
+        places = self.superpixels.labels
+        sums = (np.bincount(places.ravel(), axis.ravel()) for axis in np.indices(places.shape))
+        rows, columns = (total / np.bincount(places.ravel()) for total in sums)
         return tuple(
             f"{name} at ({row:.0f}, {column:.0f}) shown"
-            for name, row, column in zip(self.names, rows, columns, strict=True)
+            for name, row, column in zip(self.names, rows, columns, strict=False)
         )
 
     @property
     def data(self) -> Objects:
-        return np.array([f"{count} px" for count in np.bincount(self.image.labels.ravel())], dtype=object)
+        counts = np.bincount(self.superpixels.labels.ravel())[: self.superpixels.size]
+        return np.array([f"{count} px" for count in counts], dtype=object)
 
     @cached_property
     def key(self) -> tuple[int, ...]:
@@ -476,28 +525,33 @@ class Photograph(MaskedInput):
         Beside the part that is explained stands the photograph, and where the part is, if it is not all.
         """
         picture = {
-            "image": to_data_url(_bytes(self.image.shown), lossless=False),
-            "labels": labels_to_data_url(self.image.labels),
-            "superpixels": {condition: j for j, condition in enumerate(self.conditions)},
+            "image": to_data_url(as_bytes(self.image.shown), lossless=False),
+            "labels": labels_to_data_url(self.superpixels.drawn),
+            "superpixels": dict(zip(self.conditions, self.superpixels.numbers.tolist(), strict=True)),
         }
         framing = self.framing
         if framing.is_whole and framing.size == framing.photo:
             return picture
-        share = min(1.0, _LONGEST_SIDE / max(framing.photo))
+        share, segments = min(1.0, _LONGEST_SIDE / max(framing.photo)), self.superpixels.of_photo
         height, width = (max(1, round(side * share)) for side in framing.photo)
-        small = Framing.of(framing.photo, (height, width), "squash").apply(_bytes(self.photo))
+        small = Framing.of(framing.photo, (height, width), "squash").apply(as_bytes(self.photo))
         return {
             **picture,
             "photo": to_data_url(small, lossless=False, largest_png=0),
             "frame": {"photo": list(framing.photo), "box": list(framing.box), "size": list(framing.size)},
+            **({} if segments is None else {"photo_labels": labels_to_data_url(segments)}),
         }
 
     @property
     def changes(self) -> Bools:
         return self.image.changes
 
+    @property
+    def draws(self) -> int:
+        return self.image.draws
+
     def only(self, kept: Bools) -> Photograph:
-        return replace(self, image=self.image.only(kept))
+        return replace(self, image=self.image.only(kept))  # pictures and names are those of all
 
     def compose(self, z: Floats) -> Any:
         return self.image.images(z)
@@ -506,293 +560,42 @@ class Photograph(MaskedInput):
         return composer_of(model, self.image, self.preprocess)
 
     def over(self, form: Form) -> Form:
-        return over_switches(form, flat(self.image, self.preprocess))  # an estimator takes rows of numbers
+        # an estimator takes rows of numbers
+        return mean_over(form, [flat(self.image, self.preprocess, fill) for fill in self.image.fills])
 
 
-# -- pixels --------------------------------------------------------------------------------------------------
+def _masked(pixels: Any, superpixels: Superpixels, *fills: Fill) -> MaskedImage:
+    hidden = [filled(fill, pixels, superpixels.labels) for fill in fills]
+    image = MaskedImage(pixels, hidden[0] if len(fills) == 1 else np.stack(hidden), superpixels.labels)
+    inside = np.arange(image.size) < superpixels.size
+    return image if inside.all() else image.only(inside)  # a border is always shown
 
-# Shares above 1 that interpolation leaves
-_BRIGHTEST_SHARE = 2.0
+
+def _constant(pixels: Any) -> Fill:
+    return lambda image, labels: pixels  # noqa: ARG005 - the same for every superpixel
 
 
-def checked_image(image: Any) -> Any:
-    """The image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4."""
-    pixels = pixels_of(image)
-    if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:
-        got = f"{type(image).__name__} of {pixels.dtype}"
-        raise InputError(f"an image is an array of numbers, got {got}: convert it by .astype(float)")
-    if pixels.ndim not in (2, 3):
-        expected = "(height, width) or (height, width, channels)"
-        raise InputError(f"an image is {expected}, got {pixels.shape}: reshape it")
-    if pixels.ndim == 3 and pixels.shape[2] not in PLANES:
-        first = pixels.shape[0] in PLANES
-        advice = (
-            "move them there: np.moveaxis(image, 0, -1)"
-            if first
-            else "choose three, or pass several images as a list"
-        )
+def _like(pixels: Any, photo: Any, preprocess: Preprocess | None, place: int) -> Any:
+    """A photograph of the background at the size of what is explained; refused if it is not alike."""
+    seen = (preprocess or Preprocess()).framing(photo).apply(photo)
+    if seen.shape != pixels.shape or seen.dtype != pixels.dtype:
         raise InputError(
-            f"an image has 1, 3 or 4 channels, as its last axis; got shape {pixels.shape}: {advice}"
+            f"photograph {place} of the background is {seen.dtype} of shape {seen.shape}, and the image "
+            f"{pixels.dtype} of shape {pixels.shape}: pass photographs alike, or Preprocess(size=...)"
         )
-    if pixels.size == 0:
-        raise InputError(f"the image has no pixels: its shape is {pixels.shape}")
-    if not np.isfinite(pixels).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
-        raise InputError(
-            f"the image has {pixels[where]} at row {where[0]}, column {where[1]}: every pixel must be finite"
-        )
-    return np.ascontiguousarray(pixels)
+    return seen
 
 
-def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
-    """A warning about a photograph of another range than the preprocessing is for, or ""."""
-    white = None if preprocess is None else preprocess.white
-    if preprocess is None or white is None:
-        return ""
-    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale}) is for 0 to {white}"
-    low, high, factor = float(photo.min()), float(photo.max()), preprocess.bytes_per_unit(photo.dtype)
-    if photo.dtype.kind == "f" and white == 255 and low >= 0 and 0 < high <= 1:
-        raise InputError(
-            f"the image has floats from {low:.3g} to {high:.3g}, and {passed}: pass 255 * image, or mean and "
-            "scale over 255"
-        )
-    if factor < 1 and 0 < high <= 255:
-        return (
-            f"the image has 16 bits, of which 65535 is white, and its brightest pixel is {high:.0f}: it is "
-            "nearly black; if its white is 255, pass image.astype('uint8')"
-        )
-    if factor != 1:
-        return (
-            f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by "
-            f"{factor.numerator}{'' if factor.denominator == 1 else f'/{factor.denominator}'}"
-        )
-    if high > (white if white > 1 else _BRIGHTEST_SHARE):
-        return f"the image has numbers up to {high:.6g}, and {passed}, as it seems: if so, pass " + (
-            "image / 255, or mean and scale times 255" if white == 1 else f"numbers from 0 to {white}"
-        )
-    return ""
-
-
-def unit(image: Any) -> Floats:
-    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
-    pixels = np.nan_to_num(np.asarray(image, dtype=np.float64))
-    kind = np.asarray(image).dtype
-    if kind.kind in "iu" and kind.itemsize <= 2:  # bytes as 64 bits never reach the largest
-        return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
-    low, high = pixels.min(), pixels.max()
-    if low < 0:
-        return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
-    if high <= 1:
-        return pixels
-    return pixels / 255.0 if high <= 255 else pixels / high
-
-
-def rgb(image: Any) -> Floats:
-    """The image as people see it, (H, W, 3) between 0 and 1; transparent pixels are grey."""
-    pixels = unit(image)
-    if pixels.ndim == 2:
-        pixels = pixels[..., None]
-    if pixels.shape[2] < 3:
-        return np.repeat(pixels[..., :1], 3, axis=2)
-    if pixels.shape[2] != 4:  # five and more, which the drop-in for lime takes
-        return pixels[..., :3]
-    opaque = pixels[..., 3:]
-    return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
-
-
-def _bytes(image: Any) -> Any:
-    return np.rint(255 * rgb(image)).astype(np.uint8)
-
-
-# -- superpixels ---------------------------------------------------------------------------------------------
-
-# the user's image -> labels (H, W)
-Segment: TypeAlias = Callable[[Any], Any]
-
-
-def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segment:
-    if isinstance(segments, str):
-        check_choice("segments", segments, tuple(_SEGMENTATIONS))
-        segment = _SEGMENTATIONS[segments]
-        names = list(inspect.signature(segment).parameters)[1:]
-        for option in options or {}:
-            if option not in names:
-                raise unknown_option(f"segments={segments!r}", option, names)
-        return lambda image: segment(rgb(image), **(options or {}))
-    if options:
-        raise InputError("segment_options go with a segmentation that is named, such as segments='slic'")
-    if callable(segments):
-        return lambda image: segments(image)
-    labels = checked_labels(segments)
-    return lambda image: labels  # noqa: ARG005 - the same for every image
-
-
-def superpixels(segment: Segment, image: Any) -> Ints:
-    """Labels (H, W) from 0 to d - 1, each of which occurs."""
-    labels = checked_labels(segment(image))
-    if labels.shape != image.shape[:2]:
-        raise InputError(
-            f"the segments have shape {labels.shape}, the image is {image.shape[0]} x {image.shape[1]}: pass "
-            "one label per pixel"
-        )
-    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
-
-
-def checked_labels(labels: Any) -> Ints:
-    """Any whole numbers, one per pixel; they need not start at 0 or follow each other."""
-    array = np.asarray(labels)
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[..., 0]
-    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and (array == np.rint(array)).all())
-    if array.ndim != 2 or not whole:
-        raise InputError(
-            f"segments must be one of {list(_SEGMENTATIONS)}, a callable image -> labels, or whole numbers "
-            f"(H, W); got {array.dtype} of shape {array.shape}"
-        )
-    return array.astype(np.int64)
-
-
-# -- by name -------------------------------------------------------------------------------------------------
-
-_segmentation = partial(require, "skimage.segmentation", "segments by name (but 'grid')")
-
-
-def quickshift(
-    image: Floats,
-    kernel_size: float = 4.0,
-    max_dist: float = 200.0,
-    ratio: float = 0.2,
-    sigma: float = 0.0,
-    seed: int = 0,
-) -> Ints:
-    """Modes of colour and place, with the parameters of ``lime``; the seed breaks ties."""
-    options = {"ratio": ratio, "kernel_size": kernel_size, "max_dist": max_dist, "sigma": sigma, "rng": seed}
-    return np.asarray(_segmentation().quickshift(image, **options))
-
-
-def slic(image: Floats, n_segments: int = 64, compactness: float = 10.0, sigma: float = 1.0) -> Ints:
-    options = {"n_segments": n_segments, "compactness": compactness, "sigma": sigma}
-    return np.asarray(_segmentation().slic(image, start_label=0, **options))
-
-
-def felzenszwalb(image: Floats, scale: float = 100.0, sigma: float = 0.5, min_size: int = 200) -> Ints:
-    return np.asarray(_segmentation().felzenszwalb(image, scale=scale, sigma=sigma, min_size=min_size))
-
-
-def watershed(image: Floats, markers: int = 64, compactness: float = 0.001) -> Ints:
-    """Basins of the gradient of lightness."""
-    gradient = require("skimage.filters", "segments='watershed'").sobel(image.mean(axis=2))
-    return np.asarray(_segmentation().watershed(gradient, markers=markers, compactness=compactness))
-
-
-def grid(image: Floats, rows: int = 8, columns: int = 8) -> Ints:
-    cells = check_count("rows", rows), check_count("columns", columns)
-    down, across = (np.arange(n) * k // n for n, k in zip(image.shape[:2], cells, strict=True))
-    return np.asarray(down[:, None] * cells[1] + across)
-
-
-_SEGMENTATIONS: Mapping[str, Callable[..., Ints]] = {
-    function.__name__: function for function in (quickshift, slic, felzenszwalb, watershed, grid)
-}
-
-
-# (image (H, W) or (H, W, C), labels (H, W)) -> numbers of the image's shape
-Fill: TypeAlias = Callable[[Any, Ints], Any]
-
-# Of a blurred image: the standard deviation, as a share of the longer side
-_BLUR = 0.05
-
-
-def filler(fill: Any) -> Fill:
-    if isinstance(fill, str):
-        return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
-    if callable(fill):
-        return lambda image, labels: fill(image, labels)
-    constant = pixels_of(fill)
-    if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
-        raise InputError(
-            f"fill must be one of {list(_FILLS)}, a colour, an image, or a callable (image, labels) -> "
-            f"image; got {fill!r}"
-        )
-    return lambda image, labels: constant  # noqa: ARG005 - the same for every image
-
-
-def filled(fill: Fill, image: Any, labels: Ints) -> Any:
-    """The image with every superpixel switched off, in the image's own shape and type."""
-    pixels = np.asarray(fill(image, labels))
-    channels = image.shape[2:] or (1,)
-    colour = pixels.ndim == 0 or pixels.shape == channels
-    if not colour and pixels.shape != image.shape:
-        raise InputError(
-            f"fill has shape {pixels.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
-            f"image of shape {image.shape}"
-        )
-    if pixels.dtype.kind not in "biuf" or not np.isfinite(pixels).all():
-        raise InputError("fill has pixels that are not finite numbers")
-    whole = np.broadcast_to(
-        pixels if pixels.ndim == image.ndim or image.ndim == 3 else pixels.ravel()[0], image.shape
-    )
-    kind = image.dtype
-    if kind.kind == "f":
-        return whole.astype(kind)
-    limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
-    return np.clip(np.rint(whole), *limits).astype(kind)
-
-
-def _mean(image: Any, labels: Ints) -> Floats:
-    """Fill every superpixel with its mean colour; one that is plain with the mean colour of the image."""
-    means, planes = mean_colours(image, labels), (labels.size, -1)
-    numbers = np.asarray(image, dtype=np.float64).reshape(planes)
-    # a plain superpixel is its own mean: it would not be hidden
-    plain = ~changed(numbers, means.reshape(planes), labels.ravel())[labels.ravel()]
-    return np.where(plain[:, None], numbers.mean(axis=0), means.reshape(planes)).reshape(image.shape)
-
-
-def mean_colours(image: Any, labels: Ints) -> Floats:
-    """Fill every superpixel with its mean colour."""
-    place = labels.ravel()
-    planes = np.asarray(image, dtype=np.float64).reshape(place.size, -1)
-    count = np.bincount(place)
-    means = np.stack([np.bincount(place, plane) / count for plane in planes.T], axis=1)
-    # roundings of long sums would tell a large plain superpixel from its mean
-    first = planes[first_of_each(place, count.size)]
-    plain = np.bincount(place, (planes != first[place]).any(axis=1)) == 0
-    means[plain] = first[plain]
-    return means[place].reshape(image.shape)
-
-
-def _blur(image: Any, labels: Ints) -> Floats:  # noqa: ARG001 - all alike
-    from scipy.ndimage import gaussian_filter
-
-    sigma = _BLUR * max(image.shape[:2])
-    return np.asarray(
-        gaussian_filter(np.asarray(image, dtype=np.float64), (sigma, sigma, 0)[: image.ndim], mode="nearest")
-    )
-
-
-def _inpaint(image: Any, labels: Ints) -> Floats:
-    """Continue the surroundings into each superpixel by Laplace's equation, with these as boundary."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.linalg import splu
-
-    if labels.max() == 0:  # without surroundings
-        return mean_colours(image, labels)
-    planes = np.asarray(image, dtype=np.float64).reshape(labels.size, -1)
-    place = np.arange(labels.size).reshape(labels.shape)
-    one = np.concatenate([place[1:].ravel(), place[:, 1:].ravel()])
-    other = np.concatenate([place[:-1].ravel(), place[:, :-1].ravel()])
-    # pairs of pixels that share an edge, both ways
-    first, second = np.concatenate([one, other]), np.concatenate([other, one])
-    # one sparse system: neighbours in the same superpixel are both unknown, others are boundary values
-    inside = labels.ravel()[first] == labels.ravel()[second]
-    degree = np.bincount(first, minlength=labels.size).astype(np.float64)
-    boundary = np.zeros_like(planes)
-    np.add.at(boundary, first[~inside], planes[second[~inside]])
-    diagonal = np.arange(labels.size)
-    values = np.concatenate([degree, np.full(int(inside.sum()), -1.0)])
-    places = np.concatenate([diagonal, first[inside]]), np.concatenate([diagonal, second[inside]])
-    matrix = coo_array((values, places))
-    return np.asarray(splu(matrix.tocsc()).solve(boundary)).reshape(image.shape)
-
-
-_FILLS: Mapping[str, Fill] = {"mean": _mean, "blur": _blur, "inpaint": _inpaint}
+def background_photos(hide: str, background: Any, fill: Any) -> list[Any]:
+    """The photographs that what is off is drawn from, [] if it is not."""
+    check_hide(hide, background, fill, usual="mean")
+    if background is None:
+        return []
+    is_one = isinstance(background, np.ndarray) and background.ndim == 3 and background.shape[2] in (1, 3, 4)
+    photos = []
+    for i, one in enumerate(several(background, () if is_one else (3, 4), "photographs")):
+        try:
+            photos.append(checked_image(one))
+        except InputError as error:
+            raise InputError(f"background, photograph {i}: {error}") from None
+    return photos

@@ -9,20 +9,17 @@ splitter) and says what stands where one is hidden (a filler).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from limes import __version__
 from limes._arrays import Bools, Floats, Ints, Objects
-from limes._checks import check_choice, check_count, check_size, did_you_mean
+from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._expectations.coalitions import SampledAccount
 from limes._expectations.controls.control import Control, if_better_than_linear, no_control
@@ -33,10 +30,13 @@ from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import (
     RepeatedExpectation,
     SampledExpectation,
+    Sampling,
     least_calls,
     repeats_states,
 )
 from limes._expectations.word_effects import WordEffects, has_word_effects
+from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
+from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     SUBSET_DRAWS,
@@ -78,7 +78,7 @@ from limes.models._calling.caller import (
     repetition_warnings,
     spread_of_answers,
 )
-from limes.models._calling.outputs import Output, add_up_to_one, is_position, resolve
+from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._identity import REFIT_ROUNDING, Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
@@ -90,11 +90,11 @@ CONTROLS = ("none", "logistic", "kernel", "process", "margin")
 CHECKED_ROWS = 16
 # Tolerance of contributions where none is given, as of rows that share a pool
 _ACCURACY = "1.5%"
+# Share of the calls that the mean answer over a background, with all hidden, takes
+_BASE_SHARE = 1 / 16
 # Spreads of a random model's answers by which two of them may differ
 _SPREADS = 3.0
 
-# (n, k) -> (n, k), put on a network's answers
-Link: TypeAlias = Callable[[Floats], Floats]
 # Rounding of float16 that a sum of probabilities is allowed
 _SUM_ROUNDING = 1e-2
 
@@ -144,7 +144,15 @@ class Input(InputPiece, Protocol):
 
 
 class MaskedInput(Input, Protocol):
-    """An input of a model that is called with it, and may be an estimator, which takes rows of numbers."""
+    """An input of a model that is called with it, and may be an estimator, which takes rows of numbers.
+
+    Of one that draws what it hides from a background, rows are (n, d + 1): the last column is the item.
+    """
+
+    @property
+    def draws(self) -> int:
+        """Items of a background that what is hidden is drawn from; 1 where it is always the same."""
+        return 1
 
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         """Return what makes a batch for a model of rows z (n, d)."""
@@ -192,7 +200,18 @@ class MaskedModel(Reading):
     exact: _Verified | None = None  # the form's expectation, once it was verified
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     check_calls: int = 0  # what it cost to know the spread
+    first: Predict | None = None  # answers with everything from the first item of a background
+    items: int = 1  # of a background, all of which an answer of ``ask`` is the mean of
+    drawn: bool = False  # whether each answer has an item of a background, drawn for it
     remark: str = ""  # on what is in no feature
+
+    @property
+    def is_function(self) -> bool:
+        return self.spread == 0.0 and not self.drawn
+
+    def inputs(self, calls: Ints) -> Ints:
+        """Number of inputs behind some answers, of which that to the whole input is one."""
+        return np.where(calls > 0, 1 + self.items * (calls - 1), 0)
 
     def verified(self, design: ExchangeableDesign) -> MaskedModel:
         """Leave out a form whose exact moments disagree with the form itself."""
@@ -226,11 +245,12 @@ class MaskedModel(Reading):
                 f"method='exact' needs a model that answers alike: {repetition_warnings(self.spread)[0]}; or "
                 "use method='auto', with error bars"
             )
-        if options.method == "exact" and design.states(options.sampling.max_calls) is None:
+        if options.method == "exact" and (self.drawn or design.states(options.sampling.max_calls) is None):
+            each = " with each item of the background" if self.drawn else ""
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
-                f"subsets of d = {design.size} {features} (max_calls). Use method='auto' to sample it, with "
-                "error bars"
+                f"subsets of d = {design.size} {features}{each} (max_calls). Use method='auto' to sample it, "
+                "with error bars"
             )
         controls: dict[str, Control] = {
             "none": no_control,
@@ -246,8 +266,14 @@ class MaskedModel(Reading):
         if self.margin is None and options.sampling.max_calls < least_calls(design.size):
             # of few answers it leaves half of what others do
             auto = ("none", "logistic", "process")
-        sampling = replace(options.with_controls(controls, auto), spread=self.spread)
-        if self.spread > 0.0 and repeats_states(design, sampling.max_calls):
+        sampling = replace(
+            options.with_controls(controls, auto),
+            spread=np.inf if self.drawn else self.spread,
+            max_calls=options.sampling.max_calls // self.items,
+        )
+        if self.drawn:  # more items of the background make it more accurate
+            sampling = replace(sampling, repetitions=sampling.max_calls)
+        if not self.is_function and repeats_states(design, sampling.max_calls):
             return RepeatedExpectation(self.ask, sampling)
         return SampledExpectation(self.ask, sampling)
 
@@ -286,8 +312,8 @@ class MaskableModel:
 
     @classmethod
     def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
-        top, labels, link = check_count("top", options["top"]), _labels_of(options["labels"]), options["link"]
-        link = None if link is None else check_choice("link", link, ("auto", *_LINKS))
+        top, labels, link = check_count("top", options["top"]), labels_of(options["labels"]), options["link"]
+        link = None if link is None else check_choice("link", link, ("auto", *LINKS))
         return cls(model, link, options["output"], top, labels)
 
     @property
@@ -295,22 +321,29 @@ class MaskableModel:
         """Whether it has methods and classes, as scikit-learn's models have, and takes rows of numbers."""
         return columns(self.model) is not None
 
-    def bind(self, item: MaskedInput, features: str) -> MaskedModel:
+    def bind(self, item: MaskedInput, features: str, sampling: Sampling) -> MaskedModel:
         """Ask the model about an input, read it, and compare the form with its answers."""
         output = resolve(self.model, self.output if self.is_estimator else None)
-        if self.link in _LINKS and output.method == "predict_proba":
+        if self.link in LINKS and output.method == "predict_proba":
             raise InputError(
                 "link= turns logits into probabilities, and this model answers probabilities already (by "
                 "predict_proba): leave link out"
             )
         caller = ModelCaller(self.model, output, item.composer(self.model))
-        whole = _LinkedModel(caller, None, None)(np.ones((1, item.size)))
+        # the item of a background does not matter where all is shown
+        whole = LinkedModel(caller, None, None)(np.ones((1, item.size + (item.draws > 1))))
         link = self._link_of(whole, item)
-        whole = whole if link is None else _LINKS[link](whole)
+        whole = whole if link is None else LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
         output, names = self._chosen(output, whole, caller.names)
         caller = replace(caller, output=replace(output, columns=None))
-        ask = _LinkedModel(caller, _LINKS.get(link or ""), output.columns)
+        ask: Predict = LinkedModel(caller, LINKS.get(link or ""), output.columns)
+        mean, hidden = ask, {}
+        if item.draws > 1:
+            answers = BackgroundAnswers(ask, item.draws, sampling.batch_size, sampling.seed)
+            drawn, mean = item.draws << item.size > sampling.max_calls, answers.mean
+            ask = answers.drawn if drawn else mean
+            hidden = {"first": answers.first, "items": 1 if drawn else item.draws, "drawn": drawn}
 
         def read(wanted: Output) -> Form:
             if link is not None:
@@ -330,12 +363,13 @@ class MaskableModel:
             outputs=names,
             adds_up=adds_up and len(names) == np.size(whole),
             link=link,
+            **hidden,
         )
         if bound.form is None:
             return bound
         rows = subset_rows(item.size, CHECKED_ROWS)
         return bound.checked(
-            rows, ask(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
+            rows, mean(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
         )
 
     def _link_of(self, whole: Floats, item: MaskedInput) -> str | None:
@@ -348,7 +382,7 @@ class MaskableModel:
             return self.link
         if self.labels is None or not is_network(self.model) or whole.size < 2:
             return None
-        _check_labels(self.labels, whole.size)
+        check_labels(self.labels, whole.size)
         if (whole >= 0.0).all() and abs(whole.sum() - 1.0) < _SUM_ROUNDING:
             return None
         try:
@@ -369,103 +403,16 @@ class MaskableModel:
         if labels and output.columns is not None and len(labels) == len(getattr(self.model, "classes_", ())):
             labels = tuple(labels[k] for k in np.atleast_1d(output.columns).tolist())
         if labels is not None:
-            _check_labels(labels, whole.size)
+            check_labels(labels, whole.size)
         names = labels or output.names(whole.shape[1:], answered)
         if output.columns is not None or whole.ndim == 1:
             return output, names
         wanted = None if self.is_estimator else self.output
         if wanted is None and len(names) <= self.top:
             return replace(output, labels=names), names
-        positions = _positions(wanted, names, whole[0], self.top)
+        positions = positions_of(wanted, names, whole[0], self.top)
         chosen_names = tuple(names[k] for k in np.atleast_1d(positions))
         return replace(output, columns=positions, labels=chosen_names), chosen_names
-
-
-@dataclass(frozen=True)
-class _LinkedModel:
-    """Answers of a model at rows z (n, d), after the link: all of them, or some columns."""
-
-    caller: ModelCaller
-    link: Link | None
-    columns: int | list[int] | None
-
-    def __call__(self, z: Floats) -> Floats:
-        try:
-            answers = self.caller(z)
-        except ModelError as error:
-            # buffers are used again: the error keeps a copy
-            error.batch = error.batch.clone() if hasattr(error.batch, "clone") else deepcopy(error.batch)
-            raise
-        answers = answers if self.link is None else self.link(answers)
-        return answers if self.columns is None else np.ascontiguousarray(answers[:, self.columns])
-
-
-def _labels_of(labels: Any) -> tuple[str, ...] | None:
-    """Names of classes, from a list, or from a text file with one per line."""
-    if labels is None:
-        return None
-    if isinstance(labels, str | Path):
-        path = Path(labels)
-        try:
-            labels = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"labels: {path} could not be read: {error}") from None
-    if not isinstance(labels, Sequence | np.ndarray) or not len(labels):
-        raise InputError(f"labels must be a list of names, or a text file of one a line; got {labels!r}")
-    names = [str(label).strip() for label in labels]
-    counts = Counter(names)
-    return tuple(f"{name} ({k})" if counts[name] > 1 else name for k, name in enumerate(names))
-
-
-def _check_labels(labels: tuple[str, ...], answers: int) -> None:
-    if len(labels) != answers:
-        first = f", the first of them {labels[0]!r}" if labels else ""
-        raise InputError(
-            f"there are {len(labels)} labels{first}, and the model gives {answers} answers: pass one name "
-            "per answer, in their order; a first name of no class, such as background, may have to go "
-            "(labels[1:], or --skip-labels 1 on the command line)"
-        )
-
-
-def _positions(output: Any, names: Sequence[str], answers: Floats, top: int) -> int | list[int]:
-    """Positions of the explained answers: those that ``output`` names, else the ``top`` largest."""
-    if output is None:
-        return [int(k) for k in np.argsort(-answers, kind="stable")[:top]]
-    if isinstance(output, list | tuple | np.ndarray):
-        if not len(output):
-            raise InputError("output=[] asks for no class at all")
-        return [_position(one, names) for one in output]
-    return _position(output, names)
-
-
-def _position(output: Any, names: Sequence[str]) -> int:
-    if is_position(output) and output < len(names):
-        return int(output)
-    if str(output) in names:
-        return list(names).index(str(output))
-    raise InputError(
-        f"output={output!r} is not among the model's {len(names)} answers{did_you_mean(output, names)}; pass "
-        "a name of labels=, or a position counted from 0"
-    )
-
-
-def _softmax(answers: Floats) -> Floats:
-    if answers.ndim == 1 or answers.shape[1] == 1:
-        raise InputError(
-            "link='softmax' needs several answers for each input; the model gives one, of which the softmax "
-            "is always 1: pass link='sigmoid'"
-        )
-    powers = np.exp(answers - answers.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _sigmoid(answers: Floats) -> Floats:
-    from scipy.special import expit
-
-    return np.asarray(expit(answers))
-
-
-_LINKS: Mapping[str, Link] = {"softmax": _softmax, "sigmoid": _sigmoid}
 
 
 # -- the explainers ------------------------------------------------------------------------------------------
@@ -528,7 +475,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _design(d: int, bandwidth: float) -> ExchangeableDesign: ...
 
     def _bind(self, item: Any) -> MaskedModel:
-        return self._model.bind(item, self._features)
+        return self._model.bind(item, self._features, self._options.sampling)
 
     def _remarks(self, item: Item) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses
         return ()
@@ -632,7 +579,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         def check() -> float:
             nonlocal calls
             calls = CHECK_CALLS
-            return spread_of_answers(model.ask, few_subsets(design.size), self._options.retry)
+            return spread_of_answers(model.first or model.ask, few_subsets(design.size), self._options.retry)
 
         spread = self._repetition.get(None, check)
         return replace(model, spread=spread, check_calls=calls)
@@ -663,7 +610,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = f"the model was asked about every subset of the {self._features}"
         fields |= {
-            "calls": fields["calls"] + model.check_calls,
+            "calls": model.inputs(fields["calls"]) + model.check_calls,
             "fit": Fit.of(
                 partial(self._fits, model, predictions, fitted, changes),
                 fields["values"].shape,
@@ -725,7 +672,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             assert isinstance(expectation, SampledExpectation)  # noqa: S101 - the model has no exact one
             return expectation
 
-        is_function = model.spread == 0.0
+        is_function = model.is_function
         calls = Calls(
             model.ask, batch_size=sampling.batch_size, retry=sampling.retry, is_function=is_function
         )
@@ -737,6 +684,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             sampling.max_calls,
             is_function=is_function,
             asks=by_form is None,
+            share=_BASE_SHARE if model.drawn else 0.0,
         )
 
     @one_blas_thread()

@@ -6,6 +6,7 @@ A segmentation is a function (values (T, C), count) -> labels (T,) that do not d
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +19,12 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
 from limes._checks import check_choice, check_count
+from limes._explainers.backgrounds import check_hide, mean_over, several, split_rows
 from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
-from limes.models._algebra import over_switches
 from limes.models._images import CHANNELS as LAYOUTS
 from limes.models._images import Switched, changed, columns
 from limes.models.forms._base import Form, Linear
@@ -61,7 +62,14 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         standard deviation more; a "line" from the value before it to the one after it; "noise" of the series'
         mean and spread, drawn once; numbers: one, one a channel, or one a step; or a callable (series,
         labels) -> such numbers. A segment that is the same when it is hidden has a NaN coefficient, with a
-        warning.
+        warning. "background mean" is the mean of the ``background``, step by step.
+    hide
+        "fill": a hidden segment shows its fill. "background": each perturbed series shows there, and where
+        else it hides, one of the series of the ``background``, drawn at random, as long and with as many
+        channels as the explained one. What is explained is then the mean over the background, exactly where
+        2^d subsets of all its series are no more than ``max_calls``; else errors contain the draw.
+    background
+        Several series, as a list or (n, T, C); an array (n, T), or a table, is n series of one channel.
     channels
         "together": a segment is hidden in all channels at once. "apart": in each channel separately.
     layout
@@ -114,6 +122,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         segments: Any = "equal",
         count: int = 10,
         fill: Any = "mean",
+        hide: str = "fill",
+        background: Any = None,
         channels: str = "together",
         layout: str | None = None,
         bandwidth: float = BANDWIDTH,
@@ -121,7 +131,15 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         **options: Unpack[MaskedKeywords],
     ) -> None:
         chosen = complete(SeriesExplainer, options)
-        self._part = SeriesPart(segments=segments, count=count, fill=fill, channels=channels, layout=layout)
+        self._part = SeriesPart(
+            segments=segments,
+            count=count,
+            fill=fill,
+            hide=hide,
+            background=background,
+            channels=channels,
+            layout=layout,
+        )
         self._model = MaskableModel.of(model, chosen)
         super().__init__(
             model,
@@ -130,7 +148,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             bandwidth,
             ridge,
             segments=segments,
-            fill=fill,
+            fill=fill if hide == "fill" else f"drawn from {len(self._part.items)} series",
             channels=channels,
         )
 
@@ -186,7 +204,7 @@ def _as_list(series: Any, fitted_on: int | None) -> list[Any] | None:
 Segment: TypeAlias = Callable[[Floats, int], Ints]
 Fill: TypeAlias = Callable[[Floats, Ints], Floats]
 
-FREQUENCY = "frequency"
+FREQUENCY, BACKGROUND_MEAN = "frequency", "background mean"
 CHANNELS = ("together", "apart")
 
 
@@ -196,7 +214,7 @@ class SeriesPart:
 
     Parameters
     ----------
-    segments, count, fill, channels, layout
+    segments, count, fill, hide, background, channels, layout
         As for :class:`limes.SeriesExplainer`.
 
     Raises
@@ -216,21 +234,47 @@ class SeriesPart:
     segments: Any = "equal"
     count: int = 10
     fill: Any = "mean"
+    hide: str = "fill"
+    background: Any = None
     channels: str = "together"
     layout: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("channels", self.channels, CHANNELS)
+        check_hide(self.hide, self.background, self.fill, usual="mean", also=(BACKGROUND_MEAN,))
         if self.layout is not None:
             check_choice("layout", self.layout, LAYOUTS)
         check_count("count", self.count)
-        if self._in_bands and not (isinstance(self.fill, str) and self.fill == "mean"):
+        if self._in_bands and not (
+            isinstance(self.fill, str) and self.fill == "mean" and self.hide == "fill"
+        ):
             raise InputError(
-                "fill goes with segments of time: a band of frequencies that is hidden is left out"
+                "fill and hide go with segments of time: a band of frequencies that is hidden is left out"
             )
-        filler(self.fill)
+        if not self._uses_mean:
+            filler(self.fill)
+        shapes = {item.shape for item in self.items}
+        if len(shapes) > 1:
+            raise InputError(f"the series of the background have different shapes: {sorted(shapes)}")
         if not self._in_bands:
             segmenter(self.segments)
+
+    @cached_property
+    def items(self) -> list[Floats]:
+        """The series of the background, (T, C) each."""
+        if self.background is None:
+            return []
+        items = []
+        for i, one in enumerate(several(self.background, (2, 3), "series")):
+            try:
+                items.append(Series.parse(one, self.layout).values)
+            except InputError as error:
+                raise InputError(f"background, series {i}: {error}") from None
+        return items
+
+    @property
+    def _uses_mean(self) -> bool:
+        return isinstance(self.fill, str) and self.fill == BACKGROUND_MEAN
 
     @property
     def _in_bands(self) -> bool:
@@ -251,7 +295,17 @@ class SeriesPart:
         if self._in_bands:
             return Bands.split(series, self.count, apart=apart, first=first)
         labels = segmenter(self.segments)(values, self.count)
-        fill = filler(self.fill)(values, labels)
+        if self.items and self.items[0].shape != values.shape:
+            raise InputError(
+                f"the series has shape {values.shape}, and those of the background have "
+                f"{self.items[0].shape}, (steps, channels): pass series of one length"
+            )
+        if self.hide == "background":
+            fill = np.stack(self.items) if len(self.items) > 1 else self.items[0]
+        elif self._uses_mean:
+            fill = np.mean(self.items, axis=0)
+        else:
+            fill = filler(self.fill)(values, labels)
         channels = np.arange(values.shape[1]) if apart else np.zeros(values.shape[1], dtype=np.int64)
         labels_of_numbers = labels[:, None] + channels * (labels.max() + 1)
         return Segments(series, first, values, fill, labels_of_numbers)
@@ -262,6 +316,7 @@ class Series:
     values: Floats  # (T, C)
     single: bool  # whether the user's series has no axis of channels
     ticks: tuple[str, ...]  # names of the steps; their positions where the user has none
+    axis: str  # what they are named by
     channels: tuple[str, ...]  # names of the channels; () where there is one without a name
 
     @classmethod
@@ -289,16 +344,34 @@ class Series:
             raise InputError(
                 f"the series has {table[step, channel]} at step {step}, channel {channel}: fill gaps first"
             )
-        index = getattr(raw, "index", None)
-        names = range(len(table)) if index is None or callable(index) else index
+        ticks, axis = _steps_of(raw, len(table))
         labels = getattr(raw, "columns", None)
         channels = range(table.shape[1]) if labels is None else labels
         return cls(
             table,
             single=values.ndim == 1,
-            ticks=tuple(str(name) for name in names),
+            ticks=ticks,
+            axis=axis,
             channels=() if values.ndim == 1 else tuple(str(name) for name in channels),
         )
+
+
+def _steps_of(raw: Any, count: int) -> tuple[tuple[str, ...], str]:
+    """Names of the steps, and of their axis: those of the index of pandas, or positions."""
+    index = getattr(raw, "index", None)
+    if index is None or callable(index):
+        return tuple(map(str, range(count))), "step"
+    names = [str(name) for name in index]
+    for end in (" 00:00:00", ":00"):  # days have no time of the day, nor minutes seconds
+        if all(_TIME.fullmatch(name) and name.endswith(end) for name in names):
+            names = [name.removesuffix(end) for name in names]
+            break
+    axis = getattr(index, "name", None)
+    return tuple(names), "" if axis is None else str(axis)
+
+
+# A point in time as pandas writes it
+_TIME = re.compile(r"\d+-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def _turned(steps: int, channels: int, layout: str | None) -> str:
@@ -352,6 +425,7 @@ class SplitSeries(MaskedInput):
                 "values": self.series.values.T.tolist(),
                 "ticks": list(self.series.ticks),
                 "channels": list(self.series.channels),
+                "axis": self.series.axis,
             },
             "stretches": dict(
                 zip(self.conditions, [[list(s) for s in part] for part in self.spans], strict=True)
@@ -385,11 +459,14 @@ class Segments(Switched, SplitSeries):
     """Steps (T, C) that are shown, or replaced by their fill, with labels (T, C)."""
 
     def batch(self, z: Floats) -> Floats:
-        return np.asarray(np.where(z[:, self.labels] > 0, self.shown, self.fill))
+        z, items = split_rows(z, self.draws)
+        return np.asarray(np.where(z[:, self.labels] > 0, self.shown, self.fills[items]))
 
     def over(self, form: Form) -> Form:
-        arrays = (self._in_axes_of_model(array).ravel() for array in (self.shown, self.fill, self.labels))
-        return over_switches(form, Switches(*arrays))
+        shown, labels, *fills = (
+            self._in_axes_of_model(array).ravel() for array in (self.shown, self.labels, *self.fills)
+        )
+        return mean_over(form, [Switches(shown, fill, labels) for fill in fills])
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -334,3 +334,17 @@ def log_ticks(low: float, high: float) -> list[float]:
     every = sorted(float(m * p) for p in powers for m in (1, 2, 5))
     inside = [t for t in every if low <= t <= high]
     return inside if len(inside) <= 9 else [t for t in inside if f"{t:.0e}".startswith("1")]
+
+
+def even_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return at most ``most`` multiples of 1, 2 or 5 times a power of ten between two ends, low < high."""
+    if not (high > low and math.isfinite(high - low)):
+        return [low]
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    for size in (1, 2, 5, 10, 20, 50):
+        step = size * power
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            # decimal numbers as people write them, and no -0
+            return [float(f"{multiple * step:.12g}") + 0.0 for multiple in range(first, last + 1)] or [low]
+    return [low]

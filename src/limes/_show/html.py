@@ -28,7 +28,16 @@ from limes._explanation.view import (
 )
 from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
 from limes._show.axes import Scale
-from limes._show.inputs import ImageView, Outlines, drawn_lanes, framing_of, largest_size, pieces, shortened
+from limes._show.inputs import (
+    ImageView,
+    Outlines,
+    drawn_parts,
+    framing_of,
+    largest_size,
+    pieces,
+    shortened,
+)
+from limes._show.series import drawn_lanes
 from limes.exceptions import InputError
 from limes.models._images import Framing
 
@@ -55,8 +64,8 @@ _MOST_NUMBERS = 8  # superpixels with their numbers
 _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
 # facts that are drawn: the coloured text, image or series
 _DRAWN = (
-    *("text", "spans", "image", "labels", "superpixels", "photo", "series", "stretches"),
-    *("by_fill", "fill_spread"),
+    *("text", "spans", "image", "labels", "superpixels", "photo", "photo_labels", "series", "stretches"),
+    *("pictures", "by_fill", "fill_spread"),
 )
 
 
@@ -139,7 +148,7 @@ def content_of(
         "several": n > 1,
         "plain": False,
         "hides": explanation.provenance.get("base", ""),
-        "image": photo_of(explanation),
+        "photos": [photo_of(one) for _, one in drawn_parts(explanation)],
         "warnings": _gathered_warnings(explanation) if n > 1 else [],
         "omitted": count(n - shown, "further row") if n > shown else "",
         "facts": facts_of(explanation),
@@ -213,9 +222,15 @@ def _row(explanation: Explanation, row: int, account: Contributions | None, feat
                 "account": _account(output),
                 "texts": output.texts(),
                 "curves": _sparklines(explanation, row, output.position, output.lines),
-                "pieces": shortened(pieces(drawn, 0, output.position), _LONGEST_TEXT),
-                "tint": tinted_image(drawn, 0, output.position),
-                "lanes": drawn_lanes(drawn, 0, output.position),
+                "drawings": [
+                    {
+                        "part": name,
+                        "pieces": shortened(pieces(one, 0, output.position), _LONGEST_TEXT),
+                        "tint": tinted_image(one, 0, output.position),
+                        "lanes": drawn_lanes(one, 0, output.position),
+                    }
+                    for name, one in drawn_parts(drawn)
+                ],
             }
             for output in view.outputs
         ],

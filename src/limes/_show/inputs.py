@@ -1,26 +1,27 @@
-"""The explained text, series or image: its words, segments or superpixels in the colours of their numbers.
+"""The explained text or image: its words or superpixels in the colours of their numbers.
 
 These are coefficients, or contributions in their place. The provenance of an explanation holds the input, and
-where the feature of each condition is in it: spans of a text, stretches of steps of a series' channels,
-pixels of an image. Terminals, pages and matplotlib draw the pieces, lanes and arrays that are made here.
+where the feature of each condition is in it: spans of a text, stretches of steps of a series' channels
+(``series.py``), pixels of an image. Terminals, pages and matplotlib draw the pieces, lanes and arrays that
+are made here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._checks import check_choice, is_count
+from limes._checks import check_choice, did_you_mean, is_count
 from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
 from limes._explanation.selection import by_size
 from limes._explanation.view import output_position, with_outputs
-from limes._explanation.wording import difference, number, shorten
-from limes._show.axes import LOWERS, RAISES, axes_or_new, ink, plain_frame, sign_colour
+from limes._explanation.wording import number, shorten
+from limes._show.axes import LOWERS, RAISES, axes_or_new, sign_colour
 from limes.exceptions import InputError
 from limes.models._images import Framing
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
 
 # Words and segments whose coefficients are a smaller share of the largest are not coloured
-_FAINTEST = 0.04
+FAINTEST = 0.04
 
 
 def largest_size(values: Any) -> float:
@@ -43,13 +44,41 @@ def largest_size(values: Any) -> float:
     return float(np.abs(np.nan_to_num(values, posinf=0.0, neginf=0.0)).max(initial=0.0))
 
 
-def _of_output(explanation: Explanation, row: int, output: int) -> tuple[list[float], list[float]]:
+def of_output(explanation: Explanation, row: int, output: int) -> tuple[list[float], list[float]]:
     """Return coefficients and errors of one row and output."""
     values, errors = (
         with_outputs(numbers, explanation)[row, :, output].tolist()
         for numbers in (explanation.values, explanation.standard_errors)
     )
     return values, errors
+
+
+def drawn_parts(explanation: Explanation) -> list[tuple[str, Explanation]]:
+    """Return the explanation once for each of its inputs that has a picture, with that picture alone.
+
+    They go by the names of the parts; one input has the name "".
+    """
+    facts = explanation.provenance
+    pictures = facts.get("pictures")
+    if pictures is None:
+        return [("", explanation)]
+    if not (isinstance(pictures, dict) and all(isinstance(one, dict) for one in pictures.values())):
+        raise InputError("the pictures of this explanation are damaged: they are no texts, series or images")
+    rest = {name: fact for name, fact in facts.items() if name != "pictures"}
+    return [(str(name), replace(explanation, provenance=rest | one)) for name, one in pictures.items()]
+
+
+def part_of(explanation: Explanation, part: str | None, fact: str) -> Explanation:
+    """Return the explanation with the picture of a part, by name; of the first that has the fact if None."""
+    parts = drawn_parts(explanation)
+    if part is None:
+        return next((one for _, one in parts if fact in one.provenance), explanation)
+    names = [name for name, _ in parts if name]
+    if part not in names:
+        raise InputError(
+            f"part={part!r} is not one of the parts with a picture, {names}{did_you_mean(part, names)}"
+        )
+    return parts[names.index(part)][1]
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -81,7 +110,7 @@ def pieces(explanation: Explanation, row: int, output: int) -> tuple[Piece, ...]
         return ()
     # line ends stay, other control characters become spaces: texts are data, never commands
     text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    values, errors = _of_output(explanation, row, output)
+    values, errors = of_output(explanation, row, output)
     words = sorted(
         (start, end, feature)
         for feature, condition in enumerate(explanation.conditions[row])
@@ -94,7 +123,7 @@ def pieces(explanation: Explanation, row: int, output: int) -> tuple[Piece, ...]
         if position < start:
             cut.append(Piece(text[position:start]))
         share = abs(values[j]) / largest if largest and np.isfinite(values[j]) else 0.0
-        cut.append(Piece(text[start:end], values[j], errors[j], share if share >= _FAINTEST else 0.0, j))
+        cut.append(Piece(text[start:end], values[j], errors[j], share if share >= FAINTEST else 0.0, j))
         position = end
     return (*cut, Piece(text[position:])) if position < len(text) else tuple(cut)
 
@@ -172,128 +201,6 @@ def _glyphs() -> frozenset[int]:
     return frozenset(get_font(findfont("monospace")).get_charmap())
 
 
-# -- series --------------------------------------------------------------------------------------------------
-
-# Full colour of the largest coefficient; paler, so that the line stays visible
-_PALE = 0.55
-# The picture in a page: its width and height, and most stretches of steps that a line is drawn through
-_LANE_WIDTH, _LANE_HEIGHT, _MOST_STRETCHES = 1000, 100, 400
-_MOST_CHANNELS = 12
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Steps of one segment of a channel."""
-
-    start: int
-    end: int
-    value: float
-    strength: float  # its coefficient's size as a share of the largest
-
-
-@dataclass(frozen=True)
-class Lane:
-    """One channel."""
-
-    name: str
-    values: Floats  # (T,)
-    stretches: list[Stretch]
-
-
-def lanes(explanation: Explanation, row: int, output: int) -> list[Lane]:
-    """Return the channels of an explained series, [] for other explanations."""
-    facts = explanation.provenance
-    if not all(isinstance(facts.get(name), dict) for name in ("series", "stretches")):
-        return []
-    coefficients, _ = _of_output(explanation, row, output)
-    largest = largest_size(coefficients) or 1.0
-    try:
-        values = np.array(facts["series"]["values"], dtype=np.float64)
-        names = [str(name) for name in facts["series"]["channels"]] or [""]
-        channels = [Lane(name, line, []) for name, line in zip(names, values, strict=True)]
-        for condition, value in zip(explanation.conditions[row], coefficients, strict=True):
-            for channel, start, end in facts["stretches"].get(condition, ()):
-                strength = abs(value) / largest if np.isfinite(value) else 0.0
-                channels[int(channel)].stretches.append(Stretch(int(start), int(end), value, strength))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"the series of this explanation is damaged: {error}") from error
-    return channels
-
-
-def drawn_lanes(explanation: Explanation, row: int, output: int) -> list[dict[str, Any]]:
-    """Return channels as rectangles and a path in the picture of a page."""
-    return [
-        {
-            "name": lane.name,
-            "stretches": [
-                {
-                    "x": round(_LANE_WIDTH * stretch.start / len(lane.values), 1),
-                    "width": round(_LANE_WIDTH * (stretch.end - stretch.start) / len(lane.values), 1),
-                    "sign": "p" if stretch.value > 0 else "m",
-                    "opacity": round(_PALE * stretch.strength, 2),
-                    "coefficient": difference(stretch.value),
-                }
-                for stretch in lane.stretches
-                if stretch.strength >= _FAINTEST
-            ],
-            "path": _path(lane.values),
-        }
-        for lane in lanes(explanation, row, output)[:_MOST_CHANNELS]
-    ]
-
-
-def _path(values: Floats) -> str:
-    """Return an SVG path through a series; of a long one through the ends of each stretch's range."""
-    low, high = float(values.min()), float(values.max())
-    heights = 0.94 - 0.88 * (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
-    steps = [*range(len(values))]
-    if len(values) > 2 * _MOST_STRETCHES:
-        parts = np.array_split(np.arange(len(values)), _MOST_STRETCHES)
-        ends = [{int(part[np.argmin(heights[part])]), int(part[np.argmax(heights[part])])} for part in parts]
-        steps = [step for both in ends for step in sorted(both)]
-    return "M" + "L".join(
-        f"{_LANE_WIDTH * (step + 0.5) / len(values):.1f} {_LANE_HEIGHT * heights[step]:.1f}" for step in steps
-    )
-
-
-def draw_series(one: Explanation, channel: str | int | None, ax: Axes | None) -> Axes:
-    channels = lanes(one, 0, 0)
-    if not channels:
-        raise InputError(
-            "There is no series to draw; explanations of limes.SeriesExplainer by segments have one"
-        )
-    lane = channels[_channel(channel, [lane.name for lane in channels])]
-    axes = axes_or_new(ax, (7.5, 3.0))
-    for stretch in lane.stretches:
-        colour, alpha = sign_colour(stretch.value), _PALE * stretch.strength
-        axes.axvspan(stretch.start - 0.5, stretch.end - 0.5, color=colour, alpha=alpha, linewidth=0)
-    axes.plot(np.arange(len(lane.values)), lane.values, color=ink(), linewidth=1.3)
-    plain_frame(axes, 9)
-    axes.set_xlim(-0.5, len(lane.values) - 0.5)
-    _name_ticks(axes, [str(tick) for tick in one.provenance["series"]["ticks"]])
-    if lane.name:
-        axes.set_ylabel(shorten(lane.name, 30), fontsize=9, parse_math=False)
-    return axes
-
-
-def _channel(channel: str | int | None, names: list[str]) -> int:
-    if channel is None:
-        return 0
-    if channel in names:
-        return names.index(str(channel))
-    if isinstance(channel, int) and -len(names) <= channel < len(names):
-        return channel
-    raise InputError(f"channel={channel!r} is neither one of {names} nor a position")
-
-
-def _name_ticks(axes: Axes, names: list[str]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    places = [int(p) for p in MaxNLocator(6, integer=True).tick_values(0, len(names) - 1)]
-    shown = [place for place in places if 0 <= place < len(names)]
-    axes.set_xticks(shown, labels=[shorten(names[place], 12) for place in shown], parse_math=False)
-
-
 # -- images --------------------------------------------------------------------------------------------------
 
 SIGNS = ("+", "-", "both")
@@ -331,7 +238,7 @@ class ImageView:
                 f"have {labels.shape}"
             )
         values, errors = np.full((2, int(labels.max()) + 1), np.nan)
-        numbers = _of_output(explanation, row, output)
+        numbers = of_output(explanation, row, output)
         for condition, value, error in zip(explanation.conditions[row], *numbers, strict=True):
             if condition in facts["superpixels"]:
                 place = facts["superpixels"][condition]
@@ -447,12 +354,16 @@ def framing_of(facts: Mapping[str, Any]) -> Framing:
     return Framing((photo[0], photo[1]), (box[0], box[1], box[2], box[3]), (size[0], size[1]))
 
 
-def mask(explanation: Explanation, output: str | int | None, top: int, sign: str, of: str) -> Bools:
+def mask(
+    explanation: Explanation, output: str | int | None, top: int, sign: str, of: str, part: str | None
+) -> Bools:
+    explanation = part_of(explanation, part, "image")
     view = image_view(explanation, output_position(explanation, output))
     return np.asarray(np.isin(_labels_on(explanation, view, of), view.top(top, sign)))
 
 
-def heatmap(explanation: Explanation, output: str | int | None, of: str) -> Floats:
+def heatmap(explanation: Explanation, output: str | int | None, of: str, part: str | None) -> Floats:
+    explanation = part_of(explanation, part, "image")
     view = image_view(explanation, output_position(explanation, output))
     labels = _labels_on(explanation, view, of)
     return np.where(labels >= 0, view.values[labels], np.nan)
@@ -462,8 +373,14 @@ def _labels_on(explanation: Explanation, view: ImageView, of: str) -> Ints:
     """Return the superpixel of each pixel, of the explained image or of the one that was passed."""
     if check_choice("of", of, ("explained", "image")) == "explained" or "photo" not in explanation.provenance:
         return view.labels
-    framing = framing_of(explanation.provenance)
-    return framing.labels_on(view.labels, framing.photo, -1)
+    facts, framing = explanation.provenance, framing_of(explanation.provenance)
+    labels = framing.labels_on(view.labels, framing.photo, -1)
+    if "photo_labels" not in facts:
+        return labels
+    whole = labels_from_data_url(facts["photo_labels"])
+    if whole.shape != labels.shape:
+        raise InputError("the segments of this explanation are damaged: they are not of its photograph")
+    return np.where((labels >= 0) & (whole < view.values.size), whole, -1)
 
 
 def draw_image(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -17,7 +17,6 @@ from limes._explanation.selection import by_size, name_positions, single_row
 from limes._explanation.view import (
     OutputView,
     bar_units,
-    contributions,
     in_contributions,
     in_differences,
     output_position,
@@ -33,7 +32,6 @@ from limes._explanation.wording import (
     is_missing,
     number,
     shorten,
-    signed_column,
 )
 from limes._show.axes import (
     COLOURS,
@@ -67,7 +65,9 @@ from limes._show.axes import (
     write_below,
 )
 from limes._show.effects import draw_effect, draw_effects, quantity_of
-from limes._show.inputs import draw_image, draw_series, draw_text, pieces, side_by_side
+from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
+from limes._show.series import draw_series
+from limes._show.waterfall import account_steps, account_to_draw, draw_steps, surrogate_steps
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
 
 
 @dataclass(frozen=True)
@@ -92,6 +91,8 @@ class Plots:
         LIME's coefficients, or shares of the predictions; see ``explanation.contributions``.
     max_features : int
         Most features that are drawn, those with the largest coefficients.
+    part : name
+        The text, series or image that is drawn, of several inputs; the first unless given.
     ax : matplotlib Axes
         Axes to draw on; a new figure unless given.
     names : mapping from features to texts
@@ -191,13 +192,13 @@ class Plots:
         one = _one_row(self.explanation, row, output)
         if one.certificates:
             raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
-        view = view_row(one, 0, len(one.feature_names), account=_account(one)).outputs[0]
+        view = view_row(one, 0, len(one.feature_names), account=account_to_draw(one)).outputs[0]
         if view.base is None:
-            steps = _surrogate_steps(one, view, max_features, canvas)
+            steps = surrogate_steps(one, view, max_features, canvas)
         else:
-            steps = _account_steps(view, max_features, canvas)
+            steps = account_steps(view, max_features, canvas)
         axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
-        _draw_steps(axes, steps)
+        draw_steps(axes, steps)
         name_lines(axes, [step.name for step in steps])
         lines = "95 % error bars" if view.estimates_account else "what the value adds alone, and last"
         below = "" if view.base is None else f"\nthin lines: {lines}"
@@ -431,6 +432,7 @@ class Plots:
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Axes:
@@ -445,7 +447,7 @@ class Plots:
             If the explanation is not of a text.
         """
         one = _measured(_one_output(self.explanation, output, row=0), of)
-        coloured = pieces(one, 0, 0)
+        coloured = pieces(part_of(one, part, "text"), 0, 0)
         if not coloured:
             raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
         return _titled_input(draw_text(ax, coloured), one, title, of)
@@ -455,15 +457,18 @@ class Plots:
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         channel: str | int | None = None,
         ax: Axes | None = None,
         title: str | None = None,
     ) -> Axes:
         """Draw the explained series on the colours of its segments' coefficients or contributions.
 
+        All outputs and channels have one scale of colours.
+
         Parameters
         ----------
-        output, of, ax, title
+        output, of, part, ax, title
             See `Plots`.
         channel : name or position
             The first unless given.
@@ -473,14 +478,17 @@ class Plots:
         InputError
             If the explanation is not of a series by segments, or there is no such channel.
         """
-        one = _measured(_one_output(self.explanation, output, row=0), of)
-        return _titled_input(draw_series(one, channel, ax), one, title, of)
+        whole = part_of(_measured(self.explanation, of), part, "series")
+        one = _one_output(whole, output, row=0)
+        position = output_position(whole, output, 0)
+        return _titled_input(draw_series(whole, position, channel, ax, _WORDS[of]), one, title, of)
 
     def image(
         self,
         output: str | int | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -490,7 +498,7 @@ class Plots:
 
         Parameters
         ----------
-        output, of, ax
+        output, of, part, ax
             See `Plots`.
         kind : "overlay", "cutout", "boundaries" or "original"
             All superpixels in the colours of their numbers; the top ones alone; outlines; the image.
@@ -505,13 +513,15 @@ class Plots:
         _refuse_empty(self.explanation)
         position = output_position(self.explanation, output)
         axes = axes_or_new(ax, (4.2, 4.6))
-        return draw_image(axes, _measured(self.explanation, of), position, kind=kind, top=top, sign=sign)
+        measured = part_of(_measured(self.explanation, of), part, "image")
+        return draw_image(axes, measured, position, kind=kind, top=top, sign=sign)
 
     def images(
         self,
         outputs: list[str | int] | None = None,
         *,
         of: str = "coefficients",
+        part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
@@ -520,7 +530,7 @@ class Plots:
         _refuse_empty(self.explanation)
         chosen = slice(None) if outputs is None else outputs
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()
-        measured = _measured(self.explanation, of)
+        measured = part_of(_measured(self.explanation, of), part, "image")
         return side_by_side(measured, positions, of=of, kind=kind, top=top, sign=sign)
 
     def _canvas(self, options: Options) -> Canvas:
@@ -586,12 +596,6 @@ def _per(explanation: Explanation) -> str:
     return " per standard deviation" if slope_facts(explanation) else ""
 
 
-# -- the waterfall of one row --------------------------------------------------------------------------------
-
-_MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 1.0, "zorder": 3}
-_REST = "#a8842c"  # the step that no coefficient explains
-
-
 # Pictures of shap and lime, and their counterparts
 _OTHER_PLOTS = {
     "force": "plot.waterfall()",
@@ -602,98 +606,6 @@ _OTHER_PLOTS = {
     "path": "limes.diagnose(explanation).plot.bandwidth()",
     "pyplot": "plot.bar()",
 }
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A line of a waterfall: from one value to another, or a level where both are the same."""
-
-    name: str
-    start: float
-    end: float
-    colour: str = ""  # "": a level, a value of the model or of the surrogate
-    text: str = ""  # "": its number, with the decimals of all others
-    marks: tuple[float, ...] = ()  # other sizes of the step
-    reach: float = 0.0  # of its error bar
-
-    @property
-    def size(self) -> float:
-        return self.end - self.start
-
-
-def _account(one: Explanation) -> Contributions | None:
-    """Contributions of one row, computed where that is not declined; None where it has none."""
-    computed = account_at(one, [0])
-    if computed is not None or one.fit is None or not one.fit.shows:
-        return computed
-    try:
-        return one.contributions
-    except InputError:  # too few calls, or no form of them
-        return None
-
-
-def _account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
-    shown = view.lines[:max_features]
-    texts, (base, prediction, _) = view.account_texts(shown)
-    at = view.base or 0.0
-    steps = [_Step(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
-    names = [canvas.condition(replace(line, condition=line.holds)) for line in shown]
-    shares = [line.share for line in shown]
-    for i, size in enumerate(view.shares(shown)):
-        share = shares[i] if i < len(shares) else None
-        marks, reach = ((), 0.0) if share is None else (share.ends, share.reach)
-        name = names[i] if i < len(names) else view.others(shown)
-        steps.append(_Step(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
-        at += size
-    return [*steps, _Step("prediction", view.prediction, view.prediction, text=prediction)]
-
-
-def _surrogate_steps(one: Explanation, view: OutputView, max_features: int, canvas: Canvas) -> list[_Step]:
-    (sizes,), (at,) = (numbers.tolist() for numbers in contributions(one))
-    lacking = {line.feature for line in view.lines if line.data == "missing"}
-    steps = [_Step("surrogate at the means" if slope_facts(one).keys() - lacking else "intercept", at, at)]
-    parts = [(sizes[line.position], line) for line in view.lines if not np.isnan(line.value)]
-    parts.sort(key=lambda pair: -abs(pair[0]))
-    for size, line in parts[:max_features]:
-        steps.append(_Step(canvas.condition(line), at, at + size, sign_colour(size)))
-        at += size
-    if len(parts) > max_features:
-        rest = count(len(parts) - max_features, "smaller one")
-        steps.append(_Step(rest, at, view.surrogate, sign_colour(view.surrogate - at)))
-    return [
-        *steps,
-        _Step("surrogate", view.surrogate, view.surrogate),
-        _Step("not captured", view.surrogate, view.prediction, _REST),
-        _Step("prediction", view.prediction, view.prediction),
-    ]
-
-
-def _draw_steps(axes: Axes, steps: list[_Step]) -> None:
-    ends = [step.start + size for step in steps for size in (0.0, step.size, *step.marks)]
-    ends += [step.end + side * step.reach for step in steps for side in (-1, 1)]
-    low, high = min(ends), max(ends)
-    room = (high - low) or 1.0
-    # sums and what is added to them have the same decimals, by the largest that is added
-    added = max((abs(step.size) for step in steps if step.colour), default=0.0)
-    shown = [step.size if step.colour else step.end for step in steps]
-    texts = signed_column(shown, significant=3, size=added or None)
-    for i, (step, text) in enumerate(zip(steps, texts, strict=True)):
-        if step.colour:
-            axes.barh(i, step.size, left=step.start, height=0.66, color=step.colour, zorder=2)
-            marks = [step.start + mark for mark in step.marks]
-            # below the bar: across it is where error bars are
-            axes.hlines([i + 0.42] * bool(marks), min(marks, default=0.0), max(marks, default=0.0), **_MARKS)
-            if step.reach:
-                error_bars(axes, [step.end], [i], xerr=[step.reach], elinewidth=1.1, capsize=2.5)
-        else:
-            axes.plot([step.end] * 2, [i - 0.36, i + 0.36], color=ink(), linewidth=3.0, zorder=3)
-        if i + 1 < len(steps):
-            axes.plot([step.end] * 2, [i, i + 1], color=ink(), linewidth=0.6, alpha=0.5, zorder=1)
-        written = step.text or (text if step.colour else text.removeprefix("+"))
-        weight = "normal" if step.colour else "bold"
-        x = step.start + max(0.0, step.size + step.reach, *step.marks) + 0.02 * room
-        axes.text(x, i, written, va="center", fontsize=9, fontweight=weight, zorder=4)
-    axes.set_xlim(low - 0.04 * room, high + 0.2 * room)
 
 
 # -- many rows -----------------------------------------------------------------------------------------------

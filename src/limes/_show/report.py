@@ -62,7 +62,8 @@ from limes._explanation.view import (
 from limes._explanation.wording import cell, is_missing, one_line
 from limes._show.diagnostics import by_kind
 from limes._show.html import facts_of, photo_of, render, template_text, tinted_image, title_of
-from limes._show.inputs import drawn_lanes, pieces
+from limes._show.inputs import drawn_parts, pieces
+from limes._show.series import drawn_lanes
 from limes._threads import one_blas_thread, progress_bar
 from limes.exceptions import InputError
 
@@ -422,16 +423,21 @@ class _Content:
             return None
         # colours are those of contributions, as on the page
         e = coloured(e, 0, view_row(e, 0, 0, account=account_at(e, [0])))
+        drawings = [self._drawing(name, one, outputs) for name, one in drawn_parts(e)]
+        drawn = [one for one in drawings if one["text"] or one["photo"] or any(one["lanes"])]
+        return {"drawings": drawn} if drawn else None
+
+    def _drawing(self, part: str, e: Explanation, outputs: list[int]) -> dict[str, Any]:
         photo = photo_of(e)
         if photo:
             photo |= {"outlines": photo["outlines"].paths}
-        item = {
+        return {
+            "part": part,
             "text": [[piece.text, piece.feature] for piece in pieces(e, 0, outputs[0])],
             "photo": photo,
             "tints": [tinted_image(e, 0, k) for k in outputs],
             "lanes": [drawn_lanes(e, 0, k) for k in outputs],
         }
-        return item if item["text"] or item["photo"] or any(item["lanes"]) else None
 
 
 # -- numbers -------------------------------------------------------------------------------------------------

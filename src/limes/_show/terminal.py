@@ -33,12 +33,14 @@ from limes._explanation.view import (
 from limes._explanation.wording import (
     count,
     estimates,
+    number,
     one_line,
     shorten,
     shorten_condition,
     signed_column,
 )
-from limes._show.inputs import largest_size, pieces, shortened
+from limes._show.inputs import drawn_parts, largest_size, pieces, shortened
+from limes._show.series import columns, lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,27 +106,50 @@ _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
 _APART, _EDGES = 3, 2  # characters between two columns, and at the ends of a line
 _LEAST_NAME = 12
+_MOST_CHANNELS = 4  # of a series
 _ERROR, _LEAST_COEFFICIENT = "± std. error", len("coefficient")
 _SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
 
-def coloured_text(explanation: Explanation) -> Iterator[Text]:
-    """Yield the coloured text of an explained text, for the output with the largest prediction."""
+def coloured_input(explanation: Explanation, width: int) -> Iterator[Text]:
+    """Yield the coloured text or series that is explained, for the output with the largest prediction."""
     if len(explanation) == 0:
         return
     output = main_output(explanation, 0)
     one = coloured(explanation, 0, view_row(explanation, 0, 1, account=account_at(explanation, [0])))
-    text_pieces = shortened(pieces(one, 0, output), _LONGEST_TEXT)
-    if not text_pieces:
-        return
-    if len(explanation.output_names) > 1:
+    drawn: list[Text] = []
+    for part, its in drawn_parts(one):
+        lines = [*_coloured_text(its, output), *_coloured_series(its, output, width)]
+        drawn += [Text(f"{shorten(part, 60)}:", style="dim")] * bool(part and lines) + lines
+    if drawn and len(explanation.output_names) > 1:
         yield Text(f"coloured for {shorten(output_title(explanation, output), 40)}:", style="dim")
-    text = Text()
-    for piece in text_pieces:
-        text.append(piece.text, _shade(piece))
-    yield text
-    yield Text()
+    yield from drawn
+
+
+def _coloured_text(one: Explanation, output: int) -> Iterator[Text]:
+    text_pieces = shortened(pieces(one, 0, output), _LONGEST_TEXT)
+    if text_pieces:
+        yield Text.assemble(*((piece.text, _shade(piece)) for piece in text_pieces))
+        yield Text()
+
+
+def _coloured_series(one: Explanation, output: int, width: int) -> Iterator[Text]:
+    for lane in lanes(one, 0, output)[:_MOST_CHANNELS]:
+        ends = [number(float(end), 3) for end in (lane.values.max(), lane.values.min())]
+        margin = max(map(len, ends))
+        rows, stretches, below = columns(lane, width - margin - 1)
+        if lane.name:
+            yield Text(shorten(one_line(lane.name), 60), style="dim")
+        for i, row in enumerate(rows):
+            label = {0: ends[0], len(rows) - 1: ends[1]}.get(i, "")
+            line = Text.assemble((label.rjust(margin) + " ", "dim"))
+            for block, stretch in zip(row, stretches, strict=True):
+                is_seen = stretch is not None and stretch.strength >= _WEAK
+                line.append(block, _colour(stretch.value) if stretch and is_seen else "bright_black")
+            yield line
+        yield Text(" " * (margin + 1) + below, style="dim")
+        yield Text()
 
 
 def _shade(piece: Piece) -> str:

@@ -202,6 +202,12 @@ def _advice(step: Any, batch: Any) -> str:
     )
 
 
+def steps_of(model: Any) -> tuple[Any, ...]:
+    """The steps of a Pipeline, and the estimator behind them."""
+    steps, head = _taken_apart(model)
+    return *steps, head
+
+
 def _taken_apart(model: Any) -> tuple[tuple[Any, ...], Any]:
     """Steps and last estimator of Pipelines, also if nested, searched over or frozen."""
     if qualified_name(type(model)) in _SEARCHES and hasattr(model, "best_estimator_"):

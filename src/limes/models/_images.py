@@ -47,8 +47,6 @@ def pixels_of(image: Any) -> Any:
     """A picture of PIL as an array (H, W) or (H, W, 3 or 4); anything else as numpy reads it."""
     pil = sys.modules.get("PIL.Image")
     if pil is None or not isinstance(image, pil.Image):
-        if isinstance(image, str | PathLike):
-            raise InputError(f"the image is the path {str(image)!r}: open it, PIL.Image.open(path)")
         if isinstance(image, np.ma.MaskedArray) and np.ma.is_masked(image):
             raise InputError("the image has masked pixels: pass image.filled(...) with what the model takes")
         return np.asarray(image)
@@ -82,9 +80,13 @@ def several_of(images: Any) -> list[Any] | None:
             raise InputError(f"the image is a list whose rows differ in length: {error}") from None
         # channels come last
         return [*images] if images.ndim == 3 and images.shape[-1] not in PLANES else several_of(images)
-    if isinstance(images, list | tuple) and any(np.ndim(image) >= 2 for image in images):
+    if isinstance(images, list | tuple) and any(is_path(image) or np.ndim(image) >= 2 for image in images):
         return list(images)
     return list(images) if isinstance(images, np.ndarray) and images.ndim == 4 else None
+
+
+def is_path(image: Any) -> bool:
+    return isinstance(image, str | PathLike)
 
 
 def _narrowed(pixels: Any) -> Any:
@@ -151,6 +153,15 @@ class Framing:
         part = np.pad(part, margins + [(0, 0)] * (image.ndim - 2))
         return _resized(part, self.size, self.resample)
 
+    def seen_of(self, labels: Ints) -> tuple[Ints, Bools]:
+        """Labels (H, W) of the photograph at the pixels of what is seen, and which of these are inside."""
+        places = []
+        for first, length, size, whole in zip(self.box[:2], self.box[2:], self.size, self.photo, strict=True):
+            middles = np.floor(first + (np.arange(size) + 0.5) * length / size).astype(np.int64)
+            places.append((np.clip(middles, 0, whole - 1), (middles >= 0) & (middles < whole)))
+        (down, is_down), (across, is_across) = places
+        return labels[down[:, None], across], is_down[:, None] & is_across
+
     def labels_on(self, labels: Ints, shape: tuple[int, int], outside: int) -> Ints:
         """Labels (h, w) at the places of the photograph, which is shown in a shape of its proportions."""
         row, column, tall, wide = self.box
@@ -208,11 +219,23 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
 
 
 class Switched(Switches):
-    """An array of d parts, each of which is shown or filled; pixels have channels as their last axis."""
+    """An array of d parts, each of which is shown or filled; pixels have channels as their last axis.
+
+    The fill has the array's shape, or is several of these, of which a perturbed array has one.
+    """
+
+    @property
+    def draws(self) -> int:
+        return len(self.fill) if self.fill.ndim > self.shown.ndim else 1
+
+    @property
+    def fills(self) -> Any:
+        return self.fill if self.fill.ndim > self.shown.ndim else self.fill[None]
 
     @cached_property
     def changes(self) -> Bools:
-        return changed(self.shown, self.fill, self.labels)
+        each = [changed(self.shown, fill, self.labels) for fill in self.fills]
+        return np.asarray(np.any(each, axis=0))
 
     def only(self, kept: Bools) -> Self:
         """The array with these parts; the others are always shown."""
@@ -228,7 +251,9 @@ class MaskedImage(Switched):
     @cached_property
     def changes(self) -> Bools:
         pixels = (self.labels.size, -1)
-        return changed(self.shown.reshape(pixels), self.fill.reshape(pixels), self.labels.ravel())
+        shown, labels = self.shown.reshape(pixels), self.labels.ravel()
+        each = [changed(shown, fill.reshape(pixels), labels) for fill in self.fills]
+        return np.asarray(np.any(each, axis=0))
 
     def images(self, z: Floats) -> Any:
         return Composer(self.shown, self.fill, self.labels)(z)
@@ -237,7 +262,8 @@ class MaskedImage(Switched):
 class Composer:
     """Batches of images in one buffer: each call overwrites the previous result.
 
-    The model's input is (H, W), (H, W, C), or (C, H, W) if ``channels_first``; ``labels`` are (H, W).
+    The model's input is (H, W), (H, W, C), or (C, H, W) if ``channels_first``; ``labels`` are (H, W). Of
+    several fills, (m, ...), the last column of z says which.
     """
 
     def __init__(self, shown: Any, fill: Any, labels: Ints, *, channels_first: bool = False) -> None:
@@ -249,21 +275,24 @@ class Composer:
         # stretches of pixels of one superpixel, in numbers where channels come last
         starts = np.flatnonzero(np.diff(labels.ravel(), prepend=-1))
         self._runs, self._lengths = labels.ravel()[starts], inner * np.diff(starts, append=labels.size)
-        planes = (-1, inner * labels.size)
-        self._fill = np.ascontiguousarray(fill).view(self._bits).reshape(planes)
-        self._difference = self._fill ^ np.ascontiguousarray(shown).view(self._bits).reshape(planes)
+        self._several = fill.ndim > shown.ndim
+        planes = (len(fill) if self._several else 1, -1, inner * labels.size)
+        self._fills = np.ascontiguousarray(fill).view(self._bits).reshape(planes)
+        self._differences = self._fills ^ np.ascontiguousarray(shown).view(self._bits).reshape(planes[1:])
         self._batch = np.empty((0, *self._shape), self._dtype)
 
     def __call__(self, z: Floats) -> Any:
         if len(z) > len(self._batch):
             self._batch = np.empty((len(z), *self._shape), self._dtype)
         batch = self._batch[: len(z)]
+        items = z[:, -1].astype(np.int64).tolist() if self._several else [0] * len(z)
         masks = np.where(z > 0, ~self._bits.type(0), self._bits.type(0))
+        images = batch.view(self._bits).reshape(len(z), *self._fills.shape[1:])
         # image by image: the arrays of one stay in the processor's cache
-        for row, image in zip(masks, batch.view(self._bits).reshape(len(z), *self._fill.shape), strict=True):
+        for row, image, item in zip(masks, images, items, strict=True):
             mask = np.repeat(row[self._runs], self._lengths)
-            np.bitwise_and(mask, self._difference, out=image)
-            np.bitwise_xor(image, self._fill, out=image)
+            np.bitwise_and(mask, self._differences[item], out=image)
+            np.bitwise_xor(image, self._fills[item], out=image)
         return batch
 
 
@@ -276,6 +305,7 @@ class TensorComposer:
             torch.as_tensor(a).to(device=like.device, dtype=like.dtype) for a in (shown, fill)
         )
         self._labels = torch.as_tensor(labels).to(like.device)
+        self._several = fill.ndim > shown.ndim
         self._axis = 1 if channels_first else -1
         self._batch = self._shown.new_empty((0, *shown.shape))
 
@@ -284,7 +314,8 @@ class TensorComposer:
         if len(z) > len(self._batch):
             self._batch = self._shown.new_empty((len(z), *self._shown.shape))
         on = torch.as_tensor(z > 0).to(self._labels.device)[:, self._labels].unsqueeze(self._axis)
-        return torch.where(on, self._shown, self._fill, out=self._batch[: len(z)])
+        fill = self._fill[torch.as_tensor(z[:, -1].astype(np.int64))] if self._several else self._fill
+        return torch.where(on, self._shown, fill, out=self._batch[: len(z)])
 
 
 # Mean or scale of a network for pixels of 0 to 255; CT windows and 16 bits have larger ones
@@ -434,12 +465,29 @@ def composer_of(model: Any, image: MaskedImage, preprocess: Preprocess | None) -
                 f"{' x '.join(map(str, image.shown.shape))} = {image.shown.size}: pass images of the size "
                 "and channels that it was fitted on"
             )
-        row = flat(image, preprocess)
-        return Composer(row.shown, row.fill, row.labels)
+        rows = [flat(image, preprocess, fill) for fill in image.fills]
+        fills = rows[0].fill if image.draws == 1 else np.stack([row.fill for row in rows])
+        return Composer(rows[0].shown, fills, rows[0].labels)
     if isinstance(model, Estimator) and preprocess is None:
         shown, fill = as_bytes(image.shown, image.fill)
         return Composer(shown, fill, image.labels)
     return _arrays(image, preprocess, Composer)
+
+
+def channels_of(model: Any, preprocess: Preprocess | None) -> int | None:
+    """Number of channels of the images that a network takes; None where neither it nor mean and scale say."""
+    if isinstance(model, Estimator):
+        return 3  # image processors of transformers get RGB
+    if hasattr(model, "get_inputs"):
+        shape = model.get_inputs()[0].shape
+        if len(shape) == 4 and isinstance(count := shape[1 if layout(shape) == "first" else 3], int):
+            return count
+    if is_network(model) and hasattr(model, "modules"):
+        counts = (getattr(part, "in_channels", None) for part in model.modules())
+        if (count := next((n for n in counts if isinstance(n, int) and n > 0), None)) is not None:
+            return count
+    entries = 1 if preprocess is None else max(np.size(preprocess.mean), np.size(preprocess.scale))
+    return entries if entries > 1 else None
 
 
 def is_network(model: Any) -> bool:
@@ -455,13 +503,14 @@ def columns(model: Any) -> int | None:
 def _arrays(image: MaskedImage, preprocess: Preprocess | None, make: Callable[..., Compose]) -> Compose:
     if preprocess is None:
         return make(image.shown, image.fill, image.labels)
-    shown, fill = preprocess(image.shown), preprocess(image.fill)
-    return make(shown, fill, image.labels, channels_first=preprocess.channels == "first")
+    fills = [preprocess(fill) for fill in image.fills]
+    fill = fills[0] if image.draws == 1 else np.stack(fills)
+    return make(preprocess(image.shown), fill, image.labels, channels_first=preprocess.channels == "first")
 
 
-def flat(image: MaskedImage, preprocess: Preprocess | None) -> Switches:
-    """An image as a row of numbers for an estimator, with the superpixel of each number."""
-    shown, fill = image.shown, image.fill
+def flat(image: MaskedImage, preprocess: Preprocess | None, fill: Any) -> Switches:
+    """An image and its fill as rows of numbers for an estimator, with the superpixel of each number."""
+    shown = image.shown
     labels = np.broadcast_to(image.labels[..., None], (*image.labels.shape, shown.size // image.labels.size))
     if preprocess is not None:
         shown, fill = preprocess(shown), preprocess(fill)
@@ -495,8 +544,7 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
         return
     raise InputError(
         f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
-        "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...); an image "
-        "with transparency loses it by image[..., :3]"
+        "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...)"
     )
 
 

@@ -11,16 +11,14 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_seed, refuse_unknown
-from limes._explainers.image import (
-    MEANING,
-    ImageExplainer,
-    Photograph,
-    checked_image,
+from limes._explainers.image import MEANING, ImageExplainer, Photograph
+from limes._explainers.photographs import checked_image, rgb
+from limes._explainers.superpixels import (
+    Segmentation,
     checked_labels,
     filler,
     mean_colours,
     quickshift,
-    rgb,
     segmenter,
 )
 from limes.compat.lime import lime_base
@@ -377,7 +375,7 @@ class LimeImageExplainer(BaseExplainer):
         progress_bar: bool = True,
     ) -> tuple[Floats, Floats]:
         """Draw lime's rows (n, d) of superpixels that are shown; call the classifier for answers (n, k)."""
-        item = Photograph.parse(image, lambda _: segments, filler(np.asarray(fudged_image)))
+        item = Photograph.parse(image, Segmentation(lambda _: segments), filler(np.asarray(fudged_image)))
         rows = _switches(item.size, num_samples, np.random.default_rng(self._seeds.lime))
         return rows, ImageClassifier(classifier_fn, item, batch_size)(rows, progress=progress_bar)
 
@@ -392,9 +390,9 @@ class LimeImageExplainer(BaseExplainer):
         if segmentation_fn is None:
             as_lime = engine_name(self.engine) == "lime"
             segmentation_fn = default_segmentation(random_seed, as_lime=as_lime)
-        segments = _whole_labels(segmenter(segmentation_fn, None)(pixels))
+        segments = _whole_labels(segmenter(segmentation_fn, None).segment(pixels))
         fill = mean_colours if hide_color is None else filler(_spread(hide_color, pixels.shape))
-        return Photograph.parse(pixels, lambda _: segments, fill, check=np.asarray), segments
+        return Photograph.parse(pixels, Segmentation(lambda _: segments), fill, check=np.asarray), segments
 
 
 def _checked(image: Any) -> Any:

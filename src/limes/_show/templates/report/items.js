@@ -3,13 +3,13 @@
 const FAINTEST = 0.04; // smaller shares of the largest coefficient are not coloured
 
 function itemView(model, i, k) {
-  if (!model.item) return null;
-  const { text, photo, tints, lanes } = model.item;
-  return [
+  return (model.item?.drawings ?? []).map(({ part, text, photo, tints, lanes }) => [
+    part ? el('h4', { class: 'part' }, part) : null,
     text.length ? textView(model, i, k, text) : null,
     photo.url ? imageView(photo, tints[k]) : null,
     ...lanes[k].map(laneView),
-  ];
+    lanes[k].length ? el('p', { class: 'soft' }, `Full colour: ±${lanes[k][0].largest}.`) : null,
+  ]);
 }
 
 function textView(model, i, k, pieces) {
@@ -64,13 +64,25 @@ function laneView(lane) {
     { class: stretch.sign === 'p' ? 'raises' : 'lowers', x: stretch.x, width: stretch.width, y: 0, height: 100, opacity: stretch.opacity },
     svg('title', {}, stretch.coefficient),
   ));
+  const along = (ticks, side) => ticks.map(({ at, text }) => {
+    const label = el('span', {}, text);
+    label.style.setProperty(side, `${at}%`);
+    return label;
+  });
   return [
     lane.name ? el('h4', {}, lane.name) : null,
-    svg(
-      'svg',
-      { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': 'the series, its segments in the colours of their numbers' },
-      stretches,
-      svg('path', { d: lane.path }),
+    el(
+      'div',
+      { class: 'lane' },
+      el('div', { class: 'up' }, along(lane.up, 'top')),
+      svg(
+        'svg',
+        { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': 'the series, its segments in the colours of their numbers' },
+        stretches,
+        svg('path', { d: lane.path }),
+      ),
+      el('div', { class: 'across' }, along(lane.across, 'left')),
+      lane.axis ? el('p', {}, lane.axis) : null,
     ),
   ];
 }

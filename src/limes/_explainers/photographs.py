@@ -1,0 +1,154 @@
+"""Photographs as people bring them: files, pictures of PIL, arrays, and the channels that a network takes."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._checks import require
+from limes.exceptions import InputError
+from limes.models._images import PLANES, Preprocess, is_path, pixels_of
+
+
+def read_photograph(path: str | PathLike[str]) -> Any:
+    """Read an image file as an upright picture of PIL."""
+    pil, ops = require("PIL.Image", "images from files", package="pillow"), require("PIL.ImageOps", "")
+    try:
+        with pil.open(path) as opened:
+            return ops.exif_transpose(opened)
+    except pil.DecompressionBombError as error:
+        problem = f"{error}: pass a smaller copy, or, if you trust the file, an array"
+    except pil.UnidentifiedImageError:
+        problem = "it is no image file that PIL reads: pass an array (height, width, channels)"
+    except FileNotFoundError:
+        problem = "there is no such file"
+    except (OSError, SyntaxError, ValueError) as error:
+        problem = f"{error}: copy or download it again, or pass an array of what can be read"
+    raise InputError(f"{fspath(path)} could not be read as an image: {problem}")
+
+
+def with_channels(image: Any, wanted: int | None) -> tuple[Any, str]:
+    """The image in the channels that a network takes, if known, and a remark on what was lost, or ""."""
+    has = image.shape[2] if image.ndim == 3 else 1
+    if wanted is None or has == wanted:
+        return image, ""
+    if wanted == 3 and has == 1:
+        return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2), ""
+    if wanted == 3 and has == 4:
+        return _on_white(image)
+    advice = "image.convert('L') of PIL" if wanted == 1 else f"an image of {wanted} channels"
+    raise InputError(
+        f"the network takes images of {wanted} channel{'' if wanted == 1 else 's'}, and this one has {has}: "
+        f"pass {advice}"
+    )
+
+
+def _on_white(image: Any) -> tuple[Any, str]:
+    kind = image.dtype
+    white = {"b": 1, "f": 1.0 if image.max() <= 1 else 255.0}.get(kind.kind) or np.iinfo(kind).max
+    opaque = np.clip(image[..., 3:] / white, 0.0, 1.0)
+    if (opaque == 1).all():
+        return np.ascontiguousarray(image[..., :3]), ""
+    colours = image[..., :3] * opaque + white * (1.0 - opaque)
+    colours = colours if kind.kind == "f" else np.rint(colours)
+    share = float((opaque < 1).mean())
+    return colours.astype(kind), (
+        f"the image is transparent in {max(share, 0.001):.1%} of its pixels, and the network takes no "
+        "transparency: it is shown on white; for another colour pass an image without transparency"
+    )
+
+
+# Shares above 1 that interpolation leaves
+_BRIGHTEST_SHARE = 2.0
+
+
+def checked_image(image: Any) -> Any:
+    """The image as an array (H, W) or (H, W, C) of the user's own numbers, C = 1, 3 or 4."""
+    pixels = pixels_of(read_photograph(image) if is_path(image) else image)
+    if pixels.dtype.kind not in "biuf" or pixels.dtype.itemsize > 8:
+        got = f"{type(image).__name__} of {pixels.dtype}"
+        raise InputError(f"an image is an array of numbers, got {got}: convert it by .astype(float)")
+    if pixels.ndim not in (2, 3):
+        expected = "(height, width) or (height, width, channels)"
+        raise InputError(f"an image is {expected}, got {pixels.shape}: reshape it")
+    if pixels.ndim == 3 and pixels.shape[2] not in PLANES:
+        first = pixels.shape[0] in PLANES
+        advice = (
+            "move them there: np.moveaxis(image, 0, -1)"
+            if first
+            else "choose three, or pass several images as a list"
+        )
+        raise InputError(
+            f"an image has 1, 3 or 4 channels, as its last axis; got shape {pixels.shape}: {advice}"
+        )
+    if pixels.size == 0:
+        raise InputError(f"the image has no pixels: its shape is {pixels.shape}")
+    if not np.isfinite(pixels).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
+        raise InputError(
+            f"the image has {pixels[where]} at row {where[0]}, column {where[1]}: every pixel must be finite"
+        )
+    return np.ascontiguousarray(pixels)
+
+
+def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
+    """A warning about a photograph of another range than the preprocessing is for, or ""."""
+    white = None if preprocess is None else preprocess.white
+    if preprocess is None or white is None:
+        return ""
+    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale}) is for 0 to {white}"
+    low, high, factor = float(photo.min()), float(photo.max()), preprocess.bytes_per_unit(photo.dtype)
+    if photo.dtype.kind == "f" and white == 255 and low >= 0 and 0 < high <= 1:
+        raise InputError(
+            f"the image has floats from {low:.3g} to {high:.3g}, and {passed}: pass 255 * image, or mean and "
+            "scale over 255"
+        )
+    if factor < 1 and 0 < high <= 255:
+        return (
+            f"the image has 16 bits, of which 65535 is white, and its brightest pixel is {high:.0f}: it is "
+            "nearly black; if its white is 255, pass image.astype('uint8')"
+        )
+    if factor != 1:
+        return (
+            f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by "
+            f"{factor.numerator}{'' if factor.denominator == 1 else f'/{factor.denominator}'}"
+        )
+    if high > (white if white > 1 else _BRIGHTEST_SHARE):
+        return f"the image has numbers up to {high:.6g}, and {passed}, as it seems: if so, pass " + (
+            "image / 255, or mean and scale times 255" if white == 1 else f"numbers from 0 to {white}"
+        )
+    return ""
+
+
+def unit(image: Any) -> Floats:
+    """Pixels between 0 and 1: whole numbers over their largest, floats as they are or over 255."""
+    pixels = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    kind = np.asarray(image).dtype
+    if kind.kind in "iu" and kind.itemsize <= 2:  # bytes as 64 bits never reach the largest
+        return np.clip(pixels / np.iinfo(kind).max, 0.0, 1.0)
+    low, high = pixels.min(), pixels.max()
+    if low < 0:
+        return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
+    if high <= 1:
+        return pixels
+    return pixels / 255.0 if high <= 255 else pixels / high
+
+
+def rgb(image: Any) -> Floats:
+    """The image as people see it, (H, W, 3) between 0 and 1; transparent pixels are grey."""
+    pixels = unit(image)
+    if pixels.ndim == 2:
+        pixels = pixels[..., None]
+    if pixels.shape[2] < 3:
+        return np.repeat(pixels[..., :1], 3, axis=2)
+    if pixels.shape[2] != 4:  # five and more, which the drop-in for lime takes
+        return pixels[..., :3]
+    opaque = pixels[..., 3:]
+    return pixels[..., :3] * opaque + 0.5 * (1.0 - opaque)
+
+
+def as_bytes(image: Any) -> Any:
+    return np.rint(255 * rgb(image)).astype(np.uint8)
