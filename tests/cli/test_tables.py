@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,8 @@ def test_types_of_pandas_and_its_index_are_those_of_the_file(frame, tmp_path):
 
 CHILD = """
 import pathlib, sys, pyarrow
-from limes._cli.tables import open_table
+sys.path.insert(0, sys.argv[2])
+from internals import open_table
 _, background = open_table(pathlib.Path(sys.argv[1])).read(["a", "b"], [999_999], sample=True)
 print(len(background), pyarrow.default_memory_pool().max_memory())
 """
@@ -86,7 +88,8 @@ def test_a_large_row_group_is_never_in_memory(tmp_path):
     """Two columns of a million numbers are 16 MB."""
     path, values = tmp_path / "t.parquet", np.random.default_rng(0).normal(size=1_000_000)
     pq.write_table(pa.table({"a": values, "b": values}), path, row_group_size=1_000_000, use_dictionary=False)
-    run = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1])]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     rows, peak = map(int, run.stdout.split())
     assert rows == 15_625
     assert peak < 12 << 20
