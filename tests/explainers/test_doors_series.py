@@ -47,7 +47,7 @@ SERIES = {
     "big-endian": (S.astype(">f8"), S, "0 to 9"),
     "strided": (np.repeat(S, 2)[::2], S, "0 to 9"),
     "read-only": (np.frombuffer(S.tobytes()), S, "0 to 9"),
-    "hours": (pd.Series(S, index=HOURS), S, "2024-01-01 00:00:00 to 2024-01-01 09:00:00"),
+    "hours": (pd.Series(S, index=HOURS), S, "2024-01-01 00:00 to 2024-01-01 09:00"),
     "hours of a zone": (
         pd.Series(S, index=HOURS.tz_localize("Asia/Tokyo")),
         S,
@@ -63,7 +63,7 @@ SERIES = {
     "polars": (pl.Series(S), S, "0 to 9"),
     "pyarrow": (pa.array(S), S, "0 to 9"),
     "two channels": (M, M, "0 to 9"),
-    "a frame": (pd.DataFrame(M, columns=["x", "y"], index=HOURS), M, "2024-01-01 00:00:00 to"),
+    "a frame": (pd.DataFrame(M, columns=["x", "y"], index=HOURS), M, "2024-01-01 00:00 to"),
     "a frame of polars": (pl.DataFrame(M, schema=["x", "y"]), M, "0 to 9"),
     "lists of channels": (M.tolist(), M, "0 to 9"),
 }
