@@ -1,4 +1,4 @@
-"""Arguments that lime cuts, drops or ignores where they are no usable ones, as it takes them, with a warning.
+"""Arguments that cannot mean what they say, as lime takes them: cut, dropped or ignored, here with a warning.
 
 With ``install(strict=True)`` they are errors (`warn_or_raise`).
 """
