@@ -36,7 +36,7 @@ class TableFile(ABC):
 
 
 def open_table(path: Path) -> TableFile:
-    """Open a table, of which a large one is not read yet; InputError if it is none."""
+    """Open a table, of which a large one is not read yet, or raise InputError."""
     files.check_exists(path)
     if find_spec("pyarrow") is not None:
         if path.name.endswith(".parquet"):
@@ -153,12 +153,12 @@ class _Csv(TableFile):
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
         from limes.scale._sources import picked
 
-        learnt, found, reasons, count = picked(self._source, names, BACKGROUND, rows)
+        learnt, chosen, reasons, count = picked(self._source, names, BACKGROUND, rows)
         _check(rows, count)
         for row in rows:
             if row in reasons:
                 raise InputError(f"--row {row} of {self.path} could not be read: {reasons[row]}")
-        return _native(found), _native(learnt) if sample else None
+        return _native(chosen), _native(learnt) if sample else None
 
 
 def _native(table: Any) -> Any:

@@ -522,10 +522,10 @@ class ExactSource(SampledSource):
         return [Estimate.exact(np.stack([each[i] for each in coef])) for i in range(len(rows))]
 
     def profile(self, context: TableContext, i: int, places: Sequence[Place]) -> Estimate:
-        known = self._means_of_cells(context, i)
-        if known is not None:
+        means = self._means_of_cells(context, i)
+        if means is not None:
             columns, cells = np.array(places).T
-            return Estimate.exact(known[columns, cells])
+            return Estimate.exact(means[columns, cells])
         # E[f | z = 1] = E f + P(z = 0) β_j, in the design where that cell is the instance's
         designs = [context.design_in_cell(i, j, cell) for j, cell in places]
         try:

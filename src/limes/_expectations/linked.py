@@ -410,7 +410,7 @@ class _Rule:
         self._first = np.concatenate([[0], np.arange(exponentials.contour, nodes.size)])
         self._group = np.maximum(np.arange(nodes.size) - exponentials.contour + 1, 0)
         weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
-        # a group's nodes are one output of the products: each has a size of its own at every row
+        # a group's nodes are one output of the products: each has a separate size at every row
         self._weights = in_parts(np.where(self._group == np.arange(self._first.size)[:, None], weights, 0.0))
         self._start = nodes.real[self._first] * constant + exponentials.log_weights[self._first]
         self._places = np.concatenate([factor.places for factor in factors] or [np.zeros(0, np.int64)])

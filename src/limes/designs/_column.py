@@ -195,10 +195,8 @@ class IndicatorColumn(ColumnOfLaws):
     def of_all_cells(cls, laws: Sequence[Marginal], penalty: float) -> tuple[IndicatorColumn, ...]:
         """The same for all cells of some laws."""
         few = [law for law in laws if law.log_mass.size <= _MANY]
-        inside, rest = (
-            np.concatenate([getattr(law.sides, name) for law in few] or [np.zeros(0)])
-            for name in ("inside", "rest")
-        )
+        none = [np.zeros(0)]
+        inside, rest = (np.concatenate([law.sides[i] for law in few] or none) for i in (0, 1))
         # all laws at once: there may be thousands, at dozens of bandwidths
         ends = np.cumsum([law.log_mass.size for law in few])[:-1]
         each = zip(*(np.split(numbers, ends) for numbers in _weighted(inside, rest, penalty)), strict=True)
@@ -208,8 +206,7 @@ class IndicatorColumn(ColumnOfLaws):
                 columns.append(cls.of(law, law.all_cells, penalty))
                 continue
             inclusion, exclusion, log_weight = next(each)
-            elsewhere = law.sides.elsewhere
-            columns.append(cls(law, law.all_cells, inclusion, exclusion, log_weight, elsewhere))
+            columns.append(cls(law, law.all_cells, inclusion, exclusion, log_weight, law.sides.elsewhere))
         return tuple(columns)
 
     @cached_property

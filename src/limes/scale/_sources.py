@@ -681,13 +681,13 @@ def picked(
     schema = pa.schema([source.schema.field(name) for name in columns])
     sample: pa.Table = schema.empty_table()
     step, position = 1, 0
-    found: dict[int, pa.Table] = {}
+    singles: dict[int, pa.Table] = {}
     reasons: dict[int, str] = {}
     for part in source.parts(2 * rows, columns):
         for chunk in part.read(columns):
             for i in at:
                 if position <= i < position + chunk.num_rows:
-                    found[i], why = typed(chunk.slice(i - position, 1), schema, ())
+                    singles[i], why = typed(chunk.slice(i - position, 1), schema, ())
                     reasons |= {i: why[0]} if why else {}
             if not isinstance(chunk, Unreadable):
                 cells, wrong = typed(_every(chunk, step, (-position) % step), schema, ())
@@ -698,7 +698,7 @@ def picked(
                 sample, step = _every(sample, 2), 2 * step
     if not sample.num_rows:
         raise InputError("the table has no rows that could be read")
-    one_by_one = pa.concat_tables([found[i] for i in at if i in found] or [schema.empty_table()])
+    one_by_one = pa.concat_tables([singles[i] for i in at if i in singles] or [schema.empty_table()])
     return sample.combine_chunks(), one_by_one.combine_chunks(), reasons, position
 
 

@@ -81,12 +81,12 @@ class SharedDraws:
 
     def answered(self, f: Floats, control: FittedControl | None = None) -> SharedAnswers:
         """The draws with answers f (m, k), and a control that knows others."""
-        known = control or ZeroControl(f.shape[1])
-        g = known.predict(self.x)
+        fitted = control or ZeroControl(f.shape[1])
+        g = fitted.predict(self.x)
         cells = self.family.cells(self.rows)
         if self.family.by_cell:
-            return SharedAnswers(self, f, g, known.around(ExplainedRows(self.family, cells)))
-        each = [known.expectation(design) for design in self.designs]
+            return SharedAnswers(self, f, g, fitted.around(ExplainedRows(self.family, cells)))
+        each = [fitted.expectation(design) for design in self.designs]
         moments = ControlMoments(*(np.stack(numbers) for numbers in zip(*each, strict=True)))
         return SharedAnswers(self, f, g, moments)
 
@@ -106,7 +106,7 @@ class SharedAnswers:
     draws: SharedDraws
     f: Floats  # (m, k)
     g: Floats  # a control's values, (m, k)
-    known: ControlMoments  # its moments around the explained rows
+    control: ControlMoments  # its moments around the explained rows
 
     def mean(self, i: int) -> Floats:
         """E_w f around row i, (k,)."""
@@ -127,9 +127,9 @@ class SharedAnswers:
         weighted = u * w[:, None]
         influence = np.linalg.pinv(weighted.T @ u, hermitian=True) @ weighted.T
         leverage = np.clip((u * influence.T).sum(axis=1), 0.0, 0.9)[:, None]
-        known = np.concatenate([self.known.mean[i][None], self.known.coef[i][used] * unit[:, None]])
+        of_control = np.concatenate([self.control.mean[i][None], self.control.coef[i][used] * unit[:, None]])
         fits = []
-        for g, of_g in ((0.0, 0.0), (self.g, known)):
+        for g, of_g in ((0.0, 0.0), (self.g, of_control)):
             of_rest = influence @ (self.f - g)
             squares = (self.f - g - u @ of_rest) ** 2 / (1.0 - leverage)
             fits.append((w @ squares.sum(axis=1), squares, of_rest + of_g))
@@ -173,7 +173,7 @@ class SharedFit:
         """R² of all outputs together by other draws around row i, and its standard error."""
         w, f, u = answers.draws.weights[i], answers.f, self.regressors(answers.draws.x)
         total, gap = ((f - w @ f) ** 2).sum(axis=1), f - u @ self.solution
-        variance, left = float(w @ total), (gap**2).sum(axis=1)
+        variance, rest = float(w @ total), (gap**2).sum(axis=1)
         if is_constant(variance, np.abs(f).max()):
             return 1.0, 0.0
         weighted = u * w[:, None]
@@ -181,6 +181,6 @@ class SharedFit:
         added = float(((self.influence * (weighted.T @ u @ self.influence)).sum(axis=0) @ self.squares).sum())
         slope = 2.0 * (self.influence.T @ (weighted.T @ gap))
         of_fit = np.hypot(np.sqrt((slope**2 * self.squares).sum()), added)
-        ratio = float(w @ left) / variance
-        of_draws = np.sqrt(w**2 @ (left - ratio * total) ** 2)
+        ratio = float(w @ rest) / variance
+        of_draws = np.sqrt(w**2 @ (rest - ratio * total) ** 2)
         return 1.0 - ratio + added / variance, float(np.hypot(of_fit, of_draws) / variance)

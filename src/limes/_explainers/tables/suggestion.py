@@ -265,7 +265,7 @@ def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> D
     most = None if max_calls is None else check_count("max_calls", max_calls)
     model, rows = explainer.model_at(X)
     is_read = model.bound.expectation.method == "exact"
-    compared = _Read(explainer, X, model, rows) if is_read else _Asked(explainer, model, rows, most)
+    compared = _ByForm(explainer, X, model, rows) if is_read else _ByAnswers(explainer, model, rows, most)
     present = explainer.design_options
     as_is = compared.judge(_name(present["bins"]), **present)
     others = {name: bins for name, bins in _BINS.items() if name != as_is.name}
@@ -326,7 +326,7 @@ def _reason(best: _Judged, other: _Judged) -> str:
 # -- designs of a model that was read ------------------------------------------------------------------------
 
 
-class _Read:
+class _ByForm:
     """Judges designs by exact explanations of all rows, and by the form on draws around some of them."""
 
     model_calls = 0
@@ -358,24 +358,26 @@ class _Read:
             _r_squared(f, f - intercepts[i] - model.features_at(rows[place], x) @ values[i])
             for i, (place, (x, f)) in enumerate(zip(places.tolist(), self._draws, strict=True))
         ]
-        own = some.fidelity.reshape(n, -1)
+        fidelity = some.fidelity.reshape(n, -1)
         # what is left of the model has the variance explained · (1 - R²) / R²
         explained = (values**2 * _features(model.family, rows[places]).variance[:, :, None]).sum(axis=1)
-        rest = explained * np.divide(1.0 - own, own, out=np.zeros_like(own), where=own > 0)
+        rest = explained * np.divide(
+            1.0 - fidelity, fidelity, out=np.zeros_like(fidelity), where=fidelity > 0
+        )
         return _Judged.of(
             name,
             explainer.design_options,
             model.row_warnings,
             (explanation.predictions, explanation.surrogate_predictions),
             self._spread,
-            _medians(model.family, rows[places], np.array(around), values, own, rest),
+            _medians(model.family, rows[places], np.array(around), values, fidelity, rest),
         )
 
 
 # -- designs of a model that is asked ------------------------------------------------------------------------
 
 
-class _Asked:
+class _ByAnswers:
     """Judges designs by fits to answers that all rows share: those of each design, and of common draws."""
 
     def __init__(self, explainer: Any, model: TabularModel, rows: Floats, most: int | None) -> None:
@@ -457,7 +459,7 @@ class _Asked:
         answers = self._answers(self._draws(family, 1, self._at))
         fits = [answers.fit(i) for i in range(len(self._rows))]
         some = [fits[i] for i in self._places.tolist()]
-        values, own, rest = (np.stack([getattr(fit, of) for fit in some]) for of in _OF_FITS)
+        values, fidelity, rest = (np.stack([getattr(fit, of) for fit in some]) for of in _OF_FITS)
         around = np.array([fit.around(self._common, i) for i, fit in enumerate(some)])
         surrogates = np.stack([fit.surrogate for fit in fits]).reshape(self._predictions.shape)
         return _Judged.of(
@@ -466,7 +468,7 @@ class _Asked:
             self._model.row_warnings,
             (self._predictions, surrogates),
             self._spread,
-            _medians(family, self._rows[self._places], around, values, own, rest),
+            _medians(family, self._rows[self._places], around, values, fidelity, rest),
             noise=np.array([fit.noise for fit in fits]),
         )
 
@@ -484,12 +486,12 @@ def _features(family: ProductFamily, rows: Floats) -> FeatureNumbers:
 
 
 def _medians(
-    family: ProductFamily, rows: Floats, around: Floats, values: Floats, own: Floats, rest: Floats
+    family: ProductFamily, rows: Floats, around: Floats, values: Floats, fidelity: Floats, rest: Floats
 ) -> Floats:
     """Medians over rows (n, d) of the numbers of a design, by `_NUMBERS`.
 
-    ``around`` (n, 2) are R² around the rows and its errors, ``values`` (n, d, k) coefficients, ``own`` and
-    ``rest`` (n, k) R² under the design's own law, and what is left of the variance there.
+    ``around`` (n, 2) are R² around the rows and its errors, ``values`` (n, d, k) coefficients, ``fidelity``
+    and ``rest`` (n, k) R² under the design's own law, and what is left of the variance there.
     """
     features, n = _features(family, rows), len(rows)
     # E[π]² / E[π²], the effective share of a weighted sample of the background's law
@@ -501,7 +503,7 @@ def _medians(
     size = np.sqrt((values**2).sum(axis=(1, 2)))
     locality = np.full(n, np.nan) if family.slopes is not None else features.inclusion.mean(axis=1)
     noise = np.divide(errors, size, out=np.zeros(n), where=size > 0)
-    numbers = np.column_stack([around, own.mean(axis=1), noise, locality])
+    numbers = np.column_stack([around, fidelity.mean(axis=1), noise, locality])
     return np.asarray(np.median(numbers, axis=0))
 
 

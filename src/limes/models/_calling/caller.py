@@ -329,8 +329,8 @@ def repetition_warnings(spread: float) -> tuple[str, ...]:
 # Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
 _BLOCK = 48
 # Orders of two blocks that are compared: a difference between two places is missed only if it rounds away in
-# all of them. Those of a model that takes longer than so many seconds for a block are fewer: sums that depend
-# on the place differ in most rows of any order
+# all of them. Those of a model that takes longer for a block, in seconds, are fewer: sums that depend on the
+# place differ in most rows of any order
 _ORDERS, _ORDERS_OF_SLOW, _SLOW = 8, 2, 0.25
 
 
