@@ -26,7 +26,7 @@ _HOME = {
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
     "TextPart": "limes._explainers.text",
-    "decision_page": "limes._show.decision",
+    "decision_page": "limes._show.html",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from limes._pipeline import limit
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
-    from limes._show.decision import decision_page
+    from limes._show.html import decision_page
     from limes._show.inputs import gallery
     from limes.models._images import Preprocess
     from limes.surrogates import Surrogate

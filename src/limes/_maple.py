@@ -23,8 +23,7 @@ from limes import __version__
 from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
 from limes._explainers.results import repetitions
-from limes._explainers.tables.rows import ids_of
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._threads import one_blas_thread

@@ -29,9 +29,8 @@ from limes._explainers.results import (
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
-from limes._explainers.tables.rows import RowNames, row_names
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
-from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._explanation.plain import plain_cell
+from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._rules.bounds import Bounds, Box, Extreme, least
 from limes._rules.literals import SignRows

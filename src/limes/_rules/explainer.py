@@ -13,7 +13,7 @@ from limes._arrays import Floats, Ints, fingerprint, streams
 from limes._checks import check_choice, check_count, check_probability, check_size, refuse_unknown
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of, repetitions
-from limes._explainers.tables.rows import ids_of
+from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.rules import Contrast
