@@ -110,7 +110,7 @@ NAMES = {
     "limes._threads": (
         "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
     ),
-    "limes.compat.lime": "lime_tabular:_limit",
+    "limes.compat.lime": "_tables:_limit",
     "limes.compat.lime._engines": "Limit distances",
     "limes.compat.lime.lime_text": "deletions",
     "limes.designs": "_product",

@@ -384,7 +384,7 @@ def test_a_map_that_falls_back_in_its_last_digit():
         return MonotoneMap(lambda v: np.where(odd(v), np.asarray(v) - by, v))
 
     track = uneven(1e-15)
-    with pytest.raises(CannotRead, match="last digit of float64 it is not monotone"):
+    with pytest.raises(CannotRead, match="not monotone in the last digit of float64"):
         track.cut(np.array([0.7]))
     near = 0.7 + np.arange(-40, 41) * 2.0**-53
     tree = strategies.as_forest(

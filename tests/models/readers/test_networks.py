@@ -269,7 +269,7 @@ def test_activations_of_torch_by_their_names(stand_in, activation):
 def test_options_of_activations_are_not_ignored(stand_in):
     network = stand_in.Sequential([stand_in.Linear([[1.0]]), stand_in.GELU(), stand_in.Linear([[1.0]])])
     network[1].approximate = "tanh"
-    assert "this network has" in limes.models.read(network).reason
+    assert "this one has" in limes.models.read(network).reason
     network[1] = stand_in.Softplus()
     network[1].beta = 2
-    assert "this network has" in limes.models.read(network).reason
+    assert "this one has" in limes.models.read(network).reason
