@@ -348,6 +348,16 @@ def test_of_no_label_there_is_nothing_to_show(chosen):
         result.as_html()
 
 
+def test_a_new_category_is_shown():
+    with installed():
+        explainer = modules().lime_tabular.LimeTabularExplainer(CODED, categorical_features=[0, 1])
+        with pytest.warns(UserWarning, match="does not occur"):
+            result = explainer.explain_instance(np.r_[7.0, CODED[0, 1:]], CODED_MODEL.predict_proba)
+    assert result.limes.data[0].tolist() == [7.0, *CODED[0, 1:]]
+    assert "0=7" in dict(result.as_list())
+    assert "a category that training_data lacks" in result.engine_reason
+
+
 def test_a_text_without_words_is_not_explained():
     with pytest.raises(InputError, match="finds no words"), installed():
         modules().lime_text.LimeTextExplainer().explain_instance("... !", PIPELINE.predict_proba)

@@ -249,12 +249,14 @@ class TableAdapter(_ColumnsAdapter):
             if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "biuf":
                 raise
             new = self._new_categories(rows)
-            first = np.array(
-                [column.levels[0] if new[:, j].any() else 0.0 for j, column in enumerate(self.table.columns)]
-            )
-            encoded = self.table.encode(np.where(new, first, rows))  # raises what else is wrong
+            encoded = self.table.encode(self._without(new, rows))  # raises what else is wrong
             warn_or_raise(str(error), "leave such rows out", "lime's sampling answers")
             return np.where(new, rows, encoded)
+
+    def _without(self, new: Bools, rows: Floats) -> Floats:
+        """Rows (n, d) with a category of the training data in the place of each new one."""
+        first = [column.levels[0] if new[:, j].any() else 0.0 for j, column in enumerate(self.table.columns)]
+        return np.where(new, first, rows)
 
     def _new_categories(self, rows: Floats) -> Bools:
         """Where rows (n, d) have a number that is no category of the training data."""
@@ -412,13 +414,18 @@ class TableAdapter(_ColumnsAdapter):
     def ask(self, call: Call, rows: Any) -> Floats:
         return super().ask(call, self.table.decode(rows))
 
+    def _originals(self, rows: Floats) -> Any:
+        new = self._new_categories(rows)
+        originals = self.table.originals(self._without(new, rows) if new.any() else rows)
+        return np.where(new, rows, originals) if new.any() else originals
+
     def describe(self, instance: Floats) -> dict[str, Any]:
         from limes._explainers.tables.model import SLOPE_MEANING
 
         return {
             "feature_names": tuple(self.names),
             "conditions": (self._conditions(instance),),
-            "data": self.table.originals(instance[None]),
+            "data": self._originals(instance[None]),
             "provenance": {} if self.discretizer else {"meaning": SLOPE_MEANING},
         }
 
