@@ -75,8 +75,8 @@ def test_types_of_pandas_and_its_index_are_those_of_the_file(frame, tmp_path):
 
 
 CHILD = """
-import pathlib, sys, pyarrow
-from limes._cli.tables import open_table
+import importlib, pathlib, sys, pyarrow
+open_table = importlib.import_module("limes._cli.tables").open_table
 _, background = open_table(pathlib.Path(sys.argv[1])).read(["a", "b"], [999_999], sample=True)
 print(len(background), pyarrow.default_memory_pool().max_memory())
 """
