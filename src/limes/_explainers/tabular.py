@@ -74,10 +74,11 @@ class TabularExplainer(Described):
         cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.
     bins
         "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
-        for rows of the background), a number of bins, a list of edge arrays with both ends (as
-        ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, or None: no bins, β_j is
-        the slope in x_j itself, per unit of the column, under normal(mean, std) with smooth weights. At a
-        row that lacks the value the feature is "x_j is missing"; the two are uncorrelated.
+        for rows of the background, asking a function as often as it says), a number of bins, a list of edge
+        arrays with both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`,
+        or None: no bins, β_j is the slope in x_j itself, per unit of the column, under normal(mean, std) with
+        smooth weights. At a row that lacks the value the feature is "x_j is missing"; the two are
+        uncorrelated.
     target
         (n,) classes or numbers that "entropy" bins separate.
     law

@@ -631,7 +631,7 @@ class ProductFamily:
         return ProductDesign(tuple(columns))
 
     def squared_distances(self, row: Floats, x: Floats) -> Floats:
-        """D of rows x (m, d) from a row (d,), (m,): its weights are π = exp(-D / (2ν²))."""
+        """D of rows ``x`` (m, d) from a ``row`` (d,), (m,): its weights are π = exp(-D / (2ν²))."""
         differs = self.cells(x) != self.cells(row[None])
         if self.counts_cells:
             return np.asarray(differs.sum(axis=1), dtype=np.float64)
@@ -668,7 +668,7 @@ class ProductFamily:
         return IndicatorColumn.of_all_cells(self.marginals, penalty)
 
     def column_in(self, column: int, cell: int) -> IndicatorColumn:
-        """A column of rows in this cell of it; for families that are ``by_cell``."""
+        """The ``column`` of this position at rows in this ``cell``; for families that are ``by_cell``."""
         return self._single.get((column, cell), lambda: self.columns[column].select(np.array([cell])))
 
     @cached_property
