@@ -634,8 +634,8 @@ def least_squares(
         coef[used], all_influence[place] = fitted[1:], influence
     others = np.mean([its.coef for its in controls], axis=0) if controls else np.zeros_like(coef)
     coef = np.where(support.unidentified[:, None], others, coef + (others if alone else 0.0))
-    gamma, fit = features.gamma(coef), 0.0 if alone else centred @ coef
-    squares = (f - mean - fit if controls else rest) ** 2
+    gamma = features.gamma(coef)
+    squares = (f - mean - (0.0 if alone else centred @ coef) if controls else rest) ** 2
     mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
     # where the residuals are 0, R² is 1, however the sample happens to scatter
     variance = mean_square if alone else (coef * gamma).sum(axis=0) + mean_square

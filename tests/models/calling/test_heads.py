@@ -20,6 +20,7 @@ import words
 from internals import output_title
 from limes import ImageExplainer, TextExplainer
 from limes.exceptions import InputError, ModelError
+from small_networks import SINGLE, SMALL
 
 WORDS = ["good", "food", "and", "slow", "bad", "service"]
 TEXT = " ".join(WORDS)
@@ -275,16 +276,6 @@ def test_the_softmax_of_one_number_is_refused():
 
 
 # -- transformers --------------------------------------------------------------------------------------------
-
-SMALL = {
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "initializer_range": 0.5,
-}
-# networks add up in single precision, and padding changes the order
-SINGLE = 2e-5
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 import words
 from limes import CompositeExplainer, ImageExplainer, TextExplainer
 from limes.exceptions import InputError, ModelError
+from small_networks import SINGLE, SMALL
 
 PREMISE, HYPOTHESIS = ["good", "food", "slow"], ["bad", "service"]
 PAIR = {"premise": " ".join(PREMISE), "hypothesis": " ".join(HYPOTHESIS)}
@@ -22,15 +23,6 @@ PARTS = dict.fromkeys(PAIR, "text")
 WORDS = ["good", "food", "and", "slow", "bad", "service"]
 TEXT = " ".join(WORDS)
 LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
-SMALL = {
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "initializer_range": 0.5,
-}
-# networks add up in single precision, and padding changes the order
-SINGLE = 2e-5
 
 
 def kept(pieces, z):

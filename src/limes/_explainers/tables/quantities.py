@@ -193,9 +193,17 @@ class Durations(_Days):
 
 
 @dataclass(frozen=True)
-class Dates(Quantity):
+class _Whole(Quantity):
+    """Dates and periods, which are whole numbers: an edge between two of them is written as the one below."""
+
     whole: ClassVar[bool] = True
 
+    def texts(self, numbers: Any, values: Floats | None = None) -> list[str]:  # noqa: ARG002 - of the quantity
+        return [str(cell) for cell in self.cells(np.floor(numbers))]
+
+
+@dataclass(frozen=True)
+class Dates(_Whole):
     def number(self, cell: Any) -> float | None:
         if isinstance(cell, np.datetime64):
             cell = cell.astype("M8[us]").item()
@@ -213,18 +221,13 @@ class Dates(Quantity):
     def cells(self, numbers: Floats) -> Objects:
         return _objects(numbers, lambda day: dt.date.fromordinal(int(np.rint(day)) + _EPOCH.toordinal()))
 
-    def texts(self, numbers: Any, values: Floats | None = None) -> list[str]:  # noqa: ARG002 - whole
-        return [str(cell) for cell in self.cells(np.floor(numbers))]
-
     def why(self, cell: Any) -> str:  # noqa: ARG002 - the same of all
         return _NO_QUANTITY.format("date without a time", ".date()")
 
 
 @dataclass(frozen=True)
-class Periods(Quantity):
+class Periods(_Whole):
     """Periods of pandas, all of one frequency."""
-
-    whole: ClassVar[bool] = True
 
     def number(self, cell: Any) -> float | None:
         same = getattr(cell, "freq", None) == self.dtype.freq and hasattr(cell, "ordinal")
@@ -233,9 +236,6 @@ class Periods(Quantity):
     def cells(self, numbers: Floats) -> Objects:
         period: Any = sys.modules["pandas"].Period
         return _objects(numbers, lambda n: period(ordinal=int(np.rint(n)), freq=self.dtype.freq))
-
-    def texts(self, numbers: Any, values: Floats | None = None) -> list[str]:  # noqa: ARG002 - whole
-        return [str(cell) for cell in self.cells(np.floor(numbers))]
 
     def why(self, cell: Any) -> str:  # noqa: ARG002 - the same of all
         return _NO_QUANTITY.format(f"period of {self.dtype}", f".asfreq({self.dtype.freq.freqstr!r})")
