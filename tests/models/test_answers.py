@@ -51,11 +51,24 @@ class Tensor:
         return self.array if dtype is None else self.array.astype(dtype)
 
 
+class Half(Tensor):
+    """A tensor of bfloat16, which numpy cannot read."""
+
+    dtype = "torch.bfloat16"
+
+    def detach(self):
+        return self
+
+    def float(self):
+        return Tensor(self.array, attached=False)
+
+
 ONE = {
     "a scalar for one row": lambda t: np.squeeze(chance(t)),
     "a list": lambda t: chance(t).tolist(),
     "a series": lambda t: pd.Series(chance(t), name="score"),
     "a tensor with a gradient": lambda t: Tensor(chance(t)),
+    "a tensor of bfloat16": lambda t: Half(chance(t)),
 }
 # with the names of their columns
 SEVERAL = {

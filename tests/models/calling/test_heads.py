@@ -327,7 +327,9 @@ def test_bert(transformers, wordpiece, head, kind):
         model = network, wordpiece
     else:
         applied = {"function_to_apply": head.applied} if head.applied else {}
-        model = transformers.pipeline("text-classification", network, tokenizer=wordpiece, **applied)
+        model = transformers.pipeline(
+            "text-classification", network, tokenizer=wordpiece, **applied, device="cpu"
+        )
     explanation = TextExplainer(model)(TEXT)
     check(explanation, head, logits, "words", SINGLE * max(1.0, np.abs(head.link(logits)).max()))
     assert output_title(explanation, 0) == head.title
@@ -346,7 +348,9 @@ def test_vision_transformer(transformers, head, kind):
         model = network, size
     else:
         applied = {"function_to_apply": head.applied} if head.applied else {}
-        model = transformers.pipeline("image-classification", network, image_processor=size, **applied)
+        model = transformers.pipeline(
+            "image-classification", network, image_processor=size, **applied, device="cpu"
+        )
     explanation = ImageExplainer(model, **QUARTERS)(IMAGE)
     check(explanation, head, logits, "superpixels", SINGLE * max(1.0, np.abs(head.link(logits)).max()))
     assert all(module.training for module in network.modules())
@@ -361,7 +365,7 @@ def test_workers(transformers, wordpiece, kind):
     before = [module.training for module in network.modules()]
     model = (network, wordpiece)
     if kind == "pipeline":
-        model = transformers.pipeline("text-classification", network, tokenizer=wordpiece)
+        model = transformers.pipeline("text-classification", network, tokenizer=wordpiece, device="cpu")
     explainer = TextExplainer(model)
     texts = [TEXT, "bad food", "good slow service", "slow and bad", "good and good food", "bad service"]
     alone = [explainer(text) for text in texts]

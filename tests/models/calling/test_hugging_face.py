@@ -183,7 +183,9 @@ def test_a_small_bert(bert, kind):
 
     network, tokenizer = bert
     model = (
-        bert if kind == "pair" else transformers.pipeline("text-classification", network, tokenizer=tokenizer)
+        bert
+        if kind == "pair"
+        else transformers.pipeline("text-classification", network, tokenizer=tokenizer, device="cpu")
     )
     explanation = TextExplainer(model, mask=True)(TEXT)
     assert explanation.output_names == tuple(LABELS.values())
@@ -226,7 +228,9 @@ def test_a_small_vision_transformer(kind):
     processor = transformers.ViTImageProcessor(size={"height": 16, "width": 16})
     model = (network, processor)
     if kind == "pipeline":
-        model = transformers.pipeline("image-classification", network, image_processor=processor)
+        model = transformers.pipeline(
+            "image-classification", network, image_processor=processor, device="cpu"
+        )
     options = {"segments": "grid", "segment_options": {"rows": 2, "columns": 2}, "fill": 0}
     explanation = ImageExplainer(model, **options)(IMAGE)
     assert explanation.output_names == tuple(LABELS.values())

@@ -96,7 +96,7 @@ def test_both_texts_of_a_pair_are_explained(transformers, tokenizer, bert, kind,
     network = bert(id2label=LABELS)
     model = (network, tokenizer)
     if kind == "pipeline":
-        model = transformers.pipeline("text-classification", network, tokenizer=tokenizer)
+        model = transformers.pipeline("text-classification", network, tokenizer=tokenizer, device="cpu")
     explainer = CompositeExplainer(model, dict.fromkeys(names, "text"))
     explanation = explainer(dict(zip(names, PAIR.values(), strict=True)))
     assert explanation.feature_names == tuple(
@@ -158,8 +158,10 @@ def test_candidate_labels_are_outputs(transformers, tokenizer, bert, several):
     task, names = "zero-shot-classification", ["food.", "service."]
     options = {"tokenizer": tokenizer, "hypothesis_template": "This example is about {}"}
     with pytest.raises(InputError, match=r"no candidate_labels.*candidate_labels=\[\.\.\.\]"):
-        TextExplainer(transformers.pipeline(task, network, **options))
-    pipe = transformers.pipeline(task, network, **options, candidate_labels=names, multi_label=several)
+        TextExplainer(transformers.pipeline(task, network, **options, device="cpu"))
+    pipe = transformers.pipeline(
+        task, network, **options, candidate_labels=names, multi_label=several, device="cpu"
+    )
     explanation = TextExplainer(pipe)(TEXT)
     inputs = [(kept(WORDS, z), f"This example is about {name}") for z in words.subsets(6) for name in names]
     logits = logits_of(network, tokenizer, inputs).reshape(64, 2, 3)
@@ -184,8 +186,10 @@ def test_candidate_labels_of_photographs(transformers, torch, tokenizer):
     names = ["good food", "bad service"]
     task, parts = "zero-shot-image-classification", {"tokenizer": tokenizer, "image_processor": processor}
     with pytest.raises(InputError, match="no candidate_labels"):
-        ImageExplainer(transformers.pipeline(task, network, **parts))
-    pipe = transformers.pipeline(task, network, **parts, candidate_labels=names, hypothesis_template="{}")
+        ImageExplainer(transformers.pipeline(task, network, **parts, device="cpu"))
+    pipe = transformers.pipeline(
+        task, network, **parts, candidate_labels=names, hypothesis_template="{}", device="cpu"
+    )
     explanation = ImageExplainer(pipe, **QUARTERS)(IMAGE)
     answers = []
     for z in words.subsets(4):
@@ -274,7 +278,7 @@ def test_answers_to_questions(tokenizer, bert, torch):
     ],
 )
 def test_pipelines_are_refused_by_their_tasks(transformers, tokenizer, bert, task, head, advice):
-    pipe = transformers.pipeline(task, bert(head), tokenizer=tokenizer)
+    pipe = transformers.pipeline(task, bert(head), tokenizer=tokenizer, device="cpu")
     with pytest.raises(InputError, match=f"the {task} pipeline {advice}: explain a function"):
         TextExplainer(pipe)
 
@@ -366,21 +370,22 @@ def test_half_precision(torch, tokenizer, bert, vit, kind):
 
 
 def test_inputs_go_to_the_networks_own_device(monkeypatch):
-    """A stand-in on another device: it refuses inputs that were not brought there."""
+    """A stand-in on another device: it refuses inputs that were not brought there, and has no doubles."""
     import sys
     from contextlib import nullcontext
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(inference_mode=nullcontext))
 
-    class Logits(np.ndarray):
+    class OnProcessor(np.ndarray):
         def double(self):
-            return self
-
-        def cpu(self):
             return self
 
         def numpy(self):
             return np.asarray(self)
+
+    class Logits(np.ndarray):
+        def cpu(self):
+            return self.view(OnProcessor)
 
     class Batch(dict):
         on = "cpu"
@@ -395,6 +400,7 @@ def test_inputs_go_to_the_networks_own_device(monkeypatch):
 
         def __call__(self, texts, batch):
             assert batch.on == "cuda:1"
+            passes.append(len(texts))
             return SimpleNamespace(logits=np.array([[len(t), 0.0, 1.0] for t in texts]).view(Logits))
 
     class Tokenizer:
@@ -402,10 +408,20 @@ def test_inputs_go_to_the_networks_own_device(monkeypatch):
             return tokens
 
         def __call__(self, texts, **_):
-            return Batch(texts=texts)
+            return Batch(texts=texts, input_ids=texts)  # a token a letter
 
+    passes = []
     explanation = TextExplainer((Network(), Tokenizer()))("a b")
     np.testing.assert_allclose(explanation.predictions[0], softmax(np.array([3.0, 0.0, 1.0])))
+    # a GPU takes up to 2^15 tokens at once, and 32 texts of any length
+    TextExplainer((Network(), Tokenizer()), max_calls=200, mask="0")(
+        "a b c d e f g h i j k l m n o p q r s t"
+    )
+    assert 32 < max(passes) <= 200
+    passes.clear()
+    long = " ".join("w" * 1000 + letter for letter in "abcdefgh")
+    TextExplainer((Network(), Tokenizer()), max_calls=200, mask="0")(long)
+    assert max(passes) == 32
 
 
 # -- batches -------------------------------------------------------------------------------------------------
@@ -423,7 +439,9 @@ def test_batches_are_small_and_of_like_lengths(transformers, tokenizer, bert, ki
     model = (network, tokenizer)
     if kind != "pair":
         own = {} if kind == "pipeline" else {"batch_size": 7}
-        model = transformers.pipeline("text-classification", network, tokenizer=tokenizer, **own)
+        model = transformers.pipeline(
+            "text-classification", network, tokenizer=tokenizer, **own, device="cpu"
+        )
     explainer = TextExplainer(model, bag=False, max_calls=400, contributions=False)
     explanation = explainer(LONG)
     assert max(rows for rows, _ in shapes) == (7 if kind == "pipeline with its size" else 32)
@@ -439,7 +457,7 @@ def test_limes_names_of_lime_take_pipelines_and_pairs(transformers, tokenizer, b
     from limes.compat.lime.lime_text import LimeTextExplainer
 
     network = bert(id2label=LABELS)
-    pipe = transformers.pipeline("text-classification", network, tokenizer=tokenizer)
+    pipe = transformers.pipeline("text-classification", network, tokenizer=tokenizer, device="cpu")
     explained = LimeTextExplainer(class_names=[*LABELS.values()], engine=engine, random_state=0)
 
     def function(texts):

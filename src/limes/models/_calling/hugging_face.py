@@ -25,6 +25,8 @@ from limes.models._identity import qualified_name
 
 # Inputs in one pass of a network: memory grows with them
 _BATCH = 32
+# On a GPU short texts fill a pass up to this many tokens: a pass of 32 is over before the next is prepared
+_TOKENS_ON_GPU = 2**15
 # Larger numbers are not lengths: tokenizers without a limit report 10^30
 _LONGEST = 10**9
 # What transformers calls the functions that it puts on logits
@@ -196,6 +198,12 @@ class Estimator(ABC):
     def _tokens(self, *texts: str) -> int:
         return len(self.tokenizer(*texts, *self.beside)["input_ids"])
 
+    def inputs_in_a_pass(self, longest: tuple[str, ...]) -> int:
+        on_processor = str(self.network.device).startswith("cpu")
+        if on_processor or not self.texts:
+            return _BATCH
+        return max(_BATCH, _TOKENS_ON_GPU // max(1, self._tokens(*longest)))
+
     def inputs_of(self, batch: Any) -> list[Any]:
         """The inputs of a batch one by one: texts, images, or tuples of the parts of a mapping of batches."""
         parts = batch if isinstance(batch, Mapping) else {"": batch}
@@ -281,8 +289,9 @@ def network_scores(estimator: Estimator, batch: Any) -> Floats:
     network, tokenizer, labels = estimator.network, estimator.tokenizer, len(estimator.labels)
     items, parts = estimator.inputs_of(batch), []
     order = _in_order(estimator, items)
-    for start in range(0, len(items), _BATCH):
-        some = [items[i] for i in order[start : start + _BATCH]]
+    size = estimator.inputs_in_a_pass(items[order[-1]])
+    for start in range(0, len(items), size):
+        some = [items[i] for i in order[start : start + size]]
         if estimator.texts:
             texts = map(list, zip(*some, strict=True))
             inputs = tokenizer(*texts, padding=True, return_tensors="pt", **estimator.cut).to(network.device)
@@ -294,7 +303,7 @@ def network_scores(estimator: Estimator, batch: Any) -> Floats:
             answer = getattr(network(**inputs), "logits", None)
         if answer is None:
             raise ModelError(f"{type(network).__name__} returns no logits: pass a network that classifies")
-        parts.append(answer.double().cpu().numpy())
+        parts.append(answer.cpu().double().numpy())  # GPUs of Apple have no doubles
     logits: Floats = np.concatenate(parts)[np.argsort(order)]
     if logits.shape[1:] != (labels,):
         raise ModelError(

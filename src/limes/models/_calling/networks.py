@@ -47,7 +47,7 @@ def _as_arrays(answer: Any) -> Any:
         if "logits" in answer:
             return _as_arrays(answer["logits"])
         return {name: _as_arrays(part) for name, part in answer.items()}
-    return one_column(answer.double().cpu().numpy())
+    return one_column(answer.cpu().double().numpy())
 
 
 def onnx_session(model: Any) -> Callable[[Any], Any]:

@@ -121,8 +121,8 @@ def _torch_step(step: Any) -> NetworkStep | None:
     if kind == "torch.Dropout":
         return None
     if kind == "torch.Linear":
-        weights = step.weight.detach().double().cpu().numpy().T
-        offsets = 0.0 if step.bias is None else step.bias.detach().double().cpu().numpy()
+        weights = step.weight.detach().cpu().double().numpy().T
+        offsets = 0.0 if step.bias is None else step.bias.detach().cpu().double().numpy()
         return weights, np.zeros(weights.shape[1]) + offsets
     if kind in _TORCH_ACTIVATIONS and all(getattr(step, name) == value for name, value in options.items()):
         return _TORCH_ACTIVATIONS[kind]
