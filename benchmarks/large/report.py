@@ -11,30 +11,28 @@ _NAMES = {
 
 def text(result: dict) -> str:
     """Markdown."""
-    pairs = ("s", "s of all threads", "GB", "error")
-    head = f"| case | | {' | '.join(f'{name}, before | now' for name in pairs)} |"
     lines = [line for case in result["cases"] for line in _lines(case)]
     return "\n\n".join(
         [
-            f"Machine: {result['machine']}. Commit {result['before']} and this version in turn, in new "
-            f"processes with no thread variables; medians of {result['rounds']}. Error: the largest standard "
-            "error over the largest coefficient of its output.",
-            "\n".join([head, "|---" * 10 + "|", *lines]),
+            f"Machine: {result['machine']}. New processes with no thread variables; medians of "
+            f"{result['rounds']}. Error: the largest standard error over the largest coefficient of its "
+            "output.",
+            "\n".join(["| case | | s | s of all threads | GB | error |", "|---" * 6 + "|", *lines]),
         ]
     )
 
 
 def _lines(case: dict) -> list[str]:
-    before, now = case["before"], case["now"]
-    steps = [name for name in now if isinstance(now[name], list)]
+    figures = case["figures"]
+    steps = [name for name in figures if isinstance(figures[name], list)]
     lines = []
     for step in steps:
-        times = " | ".join(f"{each[step][k]:.3g}" for k in (0, 1) for each in (before, now))
-        rest = " | | |"
+        name = _NAMES[case["case"]].format(format(case["size"], ","))
+        cells = [name, step, *(f"{seconds:.3g}" for seconds in figures[step]), "", ""]
         if step == steps[-1]:
-            errors = [f"{each['error']:.2%}" if "error" in each else "" for each in (before, now)]
-            rest = f"{before['gigabytes']:.2f} | {now['gigabytes']:.2f} | {' | '.join(errors)}"
-        lines.append(
-            f"| {_NAMES[case['case']].format(format(case['size'], ','))} | {step} | {times} | {rest} |"
-        )
+            cells[-2:] = (
+                f"{figures['gigabytes']:.2f}",
+                f"{figures['error']:.2%}" if "error" in figures else "",
+            )
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
