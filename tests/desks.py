@@ -73,6 +73,28 @@ def hostile():
     return desk_of(model, X, ids=[f"{i} {EVIL}" for i in range(len(X))])
 
 
+def _late(table):
+    """A function of days, hours and months."""
+    days = (table["opened"] - pd.Timestamp("2023-01-01")) / pd.Timedelta("1D")
+    return (
+        days / 100
+        + table["seen"].dt.hour / 24
+        + table["wait"] / pd.Timedelta("30D")
+        + table["month"].dt.month
+    )
+
+
+@cache
+def visits():
+    """Times, durations and periods."""
+    rng = np.random.default_rng(0)
+    opened = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 150, 300), unit="D")
+    seen = opened.tz_localize("Europe/Madrid") + pd.to_timedelta(rng.integers(0, 1440, 300), unit="min")
+    wait = pd.to_timedelta(rng.integers(0, 90, 300), unit="D")
+    month = pd.PeriodIndex(opened, freq="M")
+    return desk_of(_late, pd.DataFrame({"opened": opened, "seen": seen, "wait": wait, "month": month}))
+
+
 @contextmanager
 def running(app):
     """Serve an application in a thread, and return its address."""

@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import limes
-from desks import flowers, hostile, patchy, patients, running
+from desks import flowers, hostile, patchy, patients, running, visits
 from internals import number
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -85,10 +86,11 @@ def check_numbers(page, explanation, output=None):
         assert condition == explanation.conditions[0][j]
         contribution = line.locator(".coefficient").inner_text()
         # contributions add up as they are written: one may be rounded to the other side
-        for text, value, unit in (
+        for written, value, unit in (
             (coefficient, explanation.values[0, j], 0.51),
             (contribution, explanation.contributions.values[0, j], 1.01),
         ):
+            text = written.partition(" ±")[0]
             digits = text.partition(".")[2]
             assert float(text) == pytest.approx(value, abs=unit * 10 ** -len(digits))
     assert "on average around the row" in shown(page, "#headline")
@@ -208,6 +210,33 @@ def test_nothing_is_wider_than_the_window(page):
     for width in (360, 700, 1200, 1900):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("desk", [visits], indirect=True)
+def test_dates_are_shown_and_typed_as_dates(page, desk):
+    check_numbers(page, answer(desk, page))
+    row = desk.X.iloc[0]
+    fields = {name: column(page, name).locator("input[type=text]") for name in desk.X}
+    shown_as = {name: field.input_value() for name, field in fields.items()}
+    assert shown_as["opened"] == str(row["opened"].date())
+    assert shown_as["month"] == str(row["month"])
+    assert shown_as["wait"] == f"{row['wait'].days} days"
+    assert shown_as["seen"] == row["seen"].strftime("%Y-%m-%d %H:%M+02:00")
+    moved = {"opened": "2023-03-09", "wait": "31 days", "month": "2023-02"}
+    for name, text in moved.items():
+        fields[name].fill(text)
+        fields[name].press("Enter")
+    settled(page)
+    assert {name: fields[name].input_value() for name in moved} == moved
+    cells = {
+        "opened": pd.Timestamp("2023-03-09"),
+        "wait": pd.Timedelta("31D"),
+        "month": pd.Period("2023-02", "M"),
+    }
+    check_numbers(page, answer(desk, page, **cells))
+    fields["opened"].fill("spring")
+    fields["opened"].press("Enter")
+    assert shown(page, "#problem") == 'opened: "spring" is no step of the slider, such as 2023-03-09.'
 
 
 @pytest.mark.parametrize("desk", [hostile], indirect=True)

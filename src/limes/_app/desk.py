@@ -215,8 +215,16 @@ class Control:
             return cls(column, {"levels": [cell(level) for level in column.levels]})
         cells, numbers = marginal.cells, values[~np.isnan(values)]
         low, high, whole = float(numbers.min()), float(numbers.max()), bool((numbers % 1 == 0).all())
-        edges = cells.edges[1:-1].tolist() if isinstance(cells, BinCells) else []
-        return cls(column, {"low": low, "high": high, "step": _step(low, high, whole=whole), "edges": edges})
+        edges = cells.edges[1:-1] if isinstance(cells, BinCells) else np.zeros(0)
+        step = _step(low, high, whole=whole)
+        sent = {"low": low, "high": high, "step": step, "edges": edges.tolist()}
+        quantity = column.quantity
+        if quantity is not None and quantity.has_texts:  # dates are shown, not numbers of days
+            steps = np.clip(np.arange(round(low / step), round(high / step) + 1) * step, low, high)
+            sent["texts"], sent["marks"] = (
+                quantity.texts(x, values) if x.size else [] for x in (steps, edges)
+            )
+        return cls(column, sent)
 
     def facts(self) -> dict[str, Any]:
         column = self.column

@@ -76,6 +76,7 @@ class TabularExplainer(Described):
         "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
         for rows of the background, asking a function as often as it says), a number of bins, a list of edge
         arrays with both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`,
+        a mapping of columns to such (quartiles for the others; edges of times may be dates or their texts),
         or None: no bins, β_j is the slope in x_j itself, per unit of the column, under normal(mean, std) with
         smooth weights. At a row that lacks the value the feature is "x_j is missing"; the two are
         uncorrelated.

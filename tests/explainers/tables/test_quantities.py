@@ -247,7 +247,7 @@ def test_dates_are_never_rounded_into_another_bin():
             "is no decimal of fifteen digits",
             Decimal("0.12"),
         ),
-        (pandas(PRICES), 0.5, "is no decimal", Decimal("0.5")),
+        (pandas(PRICES), "0,5", "is no decimal", 0.5),
         (pandas(TIMES), None, "is missing, but the background has no missing", dt.datetime(2021, 5, 1)),
     ],
 )
@@ -299,3 +299,65 @@ def test_infinite_cells_are_refused_and_the_advice_works():
     # by NaN, if it means missing
     gone = table.replace(np.inf, np.nan)
     assert limes.TabularExplainer(lambda q: q["x"].isna() * 3.0, gone)(gone.iloc[[3]]).values[0, 0] > 2.9
+
+
+@TABLE
+def test_the_data_of_an_explanation_are_a_row(table, start):
+    """What is shown of a row may be passed back: its cells, or their texts."""
+    explainer = limes.TabularExplainer(lambda rows: np.asarray(rows["x"]) ** 2, table, **CALLS)
+    expected = explainer(row_of(table))
+    again = explainer(expected.data)
+    assert again.conditions == expected.conditions
+    np.testing.assert_array_equal(again.values, expected.values)
+    np.testing.assert_array_equal(again.data, expected.data)
+
+
+def test_texts_of_durations_and_periods_are_cells():
+    seen = []
+    spans = pandas(SPANS)
+    explainer = limes.TabularExplainer(lambda rows: seen.append(rows["t"]) or rows["x"], spans, **CALLS)
+    for text, span in {
+        "-0 days 21:00": dt.timedelta(hours=-21),
+        "1 day": dt.timedelta(days=1),
+        "52 days 00:00:00": dt.timedelta(days=52),  # as pandas writes it
+        "3 days 04:05:06.000007": dt.timedelta(days=3, hours=4, minutes=5, seconds=6, microseconds=7),
+    }.items():
+        seen.clear()
+        explainer({"x": 1.0, "t": text})
+        assert seen[0].iloc[0] == span
+    for text in ("-1 days +03:00:00", "-1 day, 3:00:00", "52", "52 days 1:00"):
+        with pytest.raises(CellError, match="is no duration"):
+            explainer({"x": 1.0, "t": text})
+    explainer = limes.TabularExplainer(lambda rows: rows["x"], pandas(QUARTERS), **CALLS)
+    explainer({"x": 1.0, "t": "2021Q3"})
+    for text in ("2021", "2021-07-01", "soon"):
+        with pytest.raises(CellError, match="is no period"):
+            explainer({"x": 1.0, "t": text})
+
+
+@pytest.mark.parametrize("given", [TIMES, DATES, SPANS, QUARTERS], ids=["times", "dates", "spans", "periods"])
+def test_edges_are_cells_of_the_column(given):
+    """As cells and as numbers: the same bins, whether of a list of all columns or of some by name."""
+    table = pandas(given)
+    middle = sorted(given)[N // 2]
+    edges = {"cells": [-np.inf, middle, np.inf], "numbers": [-np.inf, float(number(middle)), np.inf]}
+    explainers = [
+        limes.TabularExplainer(lambda rows: rows["x"], table, bins=bins, **CALLS)
+        for bins in ([None, edges["cells"]], {"t": edges["cells"]}, {"t": edges["numbers"]})
+    ]
+    first, *others = (explainer(row_of(table)) for explainer in explainers)
+    sign = ">" if given[3] > middle else "<="
+    assert first.conditions[0][1].startswith(f"t {sign} ")
+    for other in others:
+        assert other.conditions == first.conditions
+        np.testing.assert_array_equal(other.values, first.values)
+
+
+def test_edges_that_are_no_cells_are_refused():
+    table = pandas(SPANS)
+    for bins, words in {
+        "an edge": ({"t": [-np.inf, "noon", np.inf]}, "the edge 'noon' of column 't' is no duration"),
+        "a name": ({"T": [0, 1]}, r"no column 'T' \(did you mean 't'"),
+    }.values():
+        with pytest.raises(InputError, match=words):
+            limes.TabularExplainer(lambda rows: rows["x"], table, bins=bins)

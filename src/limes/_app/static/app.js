@@ -190,21 +190,22 @@ class Choice extends Column {
 
 class Slider extends Column {
   draw(control) {
-    const { name, low, high, step, edges, missing } = this.facts;
+    const { name, low, high, step, edges, missing, texts, marks } = this.facts;
     this.decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const slider = create("div", "", "slider");
     this.bin = create("i", "", "bin");
     slider.append(this.bin);
-    edges.forEach((edge) => {
+    edges.forEach((edge, i) => {
       const mark = create("i");
       mark.style.left = this.at(edge);
-      mark.title = `edge of a bin: ${this.words(edge)}`;
+      mark.title = `edge of a bin: ${marks ? marks[i] : this.words(edge)}`;
       slider.append(mark);
     });
     this.range = Object.assign(create("input"), { type: "range", step: "any", min: low, max: high });
-    this.field = Object.assign(create("input"), { type: "text", inputMode: "decimal" });
+    this.field = Object.assign(create("input"), { type: "text", inputMode: texts ? "text" : "decimal" });
+    this.field.classList.toggle("date", Boolean(texts));
     this.range.ariaLabel = name;
-    this.field.ariaLabel = `${name}, as a number`;
+    this.field.ariaLabel = texts ? `${name}, such as ${texts[0]}` : `${name}, as a number`;
     this.range.addEventListener("input", () => this.move(this.rounded(this.range.valueAsNumber)));
     this.range.addEventListener("keydown", (event) => {
       const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
@@ -235,10 +236,25 @@ class Slider extends Column {
     return Math.min(high, Math.max(low, Number((Math.round(value / step) * step).toFixed(this.decimals))));
   }
 
+  // Dates and durations have a text a step of the slider.
+  placeOf(value) {
+    const { low, step, texts } = this.facts;
+    return Math.min(texts.length - 1, Math.max(0, Math.round(value / step) - Math.round(low / step)));
+  }
+
+  read(text) {
+    const { low, step, texts } = this.facts;
+    if (!texts) return text === "" ? NaN : Number(text.replace(",", "."));
+    const i = texts.indexOf(text);
+    return i < 0 ? NaN : this.rounded((Math.round(low / step) + i) * step);
+  }
+
   typed() {
-    const value = Number(this.field.value.trim().replace(",", "."));
-    if (this.field.value.trim() === "" || !Number.isFinite(value)) {
-      complain(`${this.facts.name}: "${this.field.value}" is not a number.`);
+    const value = this.read(this.field.value.trim());
+    if (!Number.isFinite(value)) {
+      const { name, texts } = this.facts;
+      const advice = texts ? `is no step of the slider, such as ${this.words(state.values[this.j] ?? this.facts.low)}` : "is not a number";
+      complain(`${name}: "${this.field.value}" ${advice}.`);
       this.show(state.values[this.j]);
     } else {
       complain("");
@@ -246,9 +262,12 @@ class Slider extends Column {
     }
   }
 
-  words(value) { return value === null ? "missing" : String(Number(value.toPrecision(6))); }
+  words(value) {
+    if (value === null) return "missing";
+    return this.facts.texts ? this.facts.texts[this.placeOf(value)] : String(Number(value.toPrecision(6)));
+  }
 
-  write(data) { if (document.activeElement !== this.field) this.field.value = data; }
+  write(data) { if (document.activeElement !== this.field) this.field.value = this.field.title = data; }
 
   show(value) {
     const { low, high, edges } = this.facts;

@@ -6,7 +6,7 @@ missing".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, streams
-from limes._checks import check_choice
+from limes._checks import check_choice, did_you_mean
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.table import Table
@@ -136,6 +136,33 @@ class TabularOptions:
             chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
             background = background[np.sort(chosen)]
         return JointFamily(product, background)
+
+
+def edges_by_column(table: Table, bins: Any) -> Any:
+    """Edges as a list of d, in the numbers that stand for times and other quantities; strategies as they are.
+
+    A mapping has the edges of some columns by name.
+    """
+    if isinstance(bins, Mapping):
+        for name in bins.keys() - {*table.names}:
+            raise InputError(f"bins has no column {name!r}{did_you_mean(name, table.names)}")
+        bins = [bins.get(name) for name in table.names]
+    if not isinstance(bins, list | tuple) or len(bins) != len(table.columns):
+        return bins
+    return [*map(_edges_as_numbers, table.columns, bins)]
+
+
+def _edges_as_numbers(column: TableColumn, edges: Any) -> Any:
+    quantity = column.quantity
+    if quantity is None or edges is None or isinstance(edges, BinStatistics):
+        return edges
+    numbers = []
+    for edge in edges:
+        number = float(edge) if isinstance(edge, int | float) else quantity.number(edge)
+        if number is None:
+            raise InputError(f"bins: the edge {edge!r} of column {column.name!r} {quantity.why(edge)}")
+        numbers.append(number)
+    return numbers
 
 
 def fit_laws(

@@ -43,7 +43,15 @@ from limes._explainers.reading import (
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
-from limes._explainers.tables.laws import Family, TabularOptions, cell_texts, fit_laws, value_texts, writer_of
+from limes._explainers.tables.laws import (
+    Family,
+    TabularOptions,
+    cell_texts,
+    edges_by_column,
+    fit_laws,
+    value_texts,
+    writer_of,
+)
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.row_warning import RowWarning
@@ -143,6 +151,7 @@ class TabularModel:
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
         numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
+        options = replace(options, bins=edges_by_column(table, options.bins))
         bins = options.bins if isinstance(options.bins, list | tuple) else ()
         cut = [j for j in numbers if j < len(bins) and bins[j] is not None]
         by_model = [j for j in numbers if j not in cut]

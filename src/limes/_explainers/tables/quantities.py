@@ -40,7 +40,7 @@ class Quantity(ABC):
 
     @abstractmethod
     def number(self, cell: Any) -> float | None:
-        """The number of a cell that is not missing; None if it is no such cell, or none that is exact."""
+        """The number of a cell, or of its text, that is not missing; None if it has none that is exact."""
 
     @abstractmethod
     def cells(self, numbers: Floats) -> Objects:
@@ -167,11 +167,19 @@ class Times(_Days):
 _NO_QUANTITY = "is no {}, as the background's values of this column are: convert it, or round it ({})"
 
 
+# As `text` writes durations; others put the sign before the days alone
+_DURATION = re.compile(r"(-?)(\d{1,7}) days?(?: (\d\d:\d\d(?::\d\d(?:\.\d{6})?)?))?")
+
+
 @dataclass(frozen=True)
 class Durations(_Days):
     kind: ClassVar[str] = "m"
 
     def number(self, cell: Any) -> float | None:
+        if isinstance(cell, str) and (parts := _DURATION.fullmatch(cell)):
+            clock = dt.datetime.fromisoformat(f"1970-01-01 {parts[3] or '00:00'}")
+            size = dt.timedelta(days=int(parts[2])) + (clock - _EPOCH)
+            cell = -size if parts[1] else size
         if isinstance(cell, np.timedelta64):
             days, bad = self.of_array(np.array([cell]), np.zeros(1, dtype=np.bool_))
             return None if bad[0] else float(days[0])
@@ -230,6 +238,14 @@ class Periods(_Whole):
     """Periods of pandas, all of one frequency."""
 
     def number(self, cell: Any) -> float | None:
+        if isinstance(cell, str):
+            text, period = cell, sys.modules["pandas"].Period
+            try:
+                cell = period(text, freq=self.dtype.freq)
+            except ValueError:
+                return None
+            if str(cell) != text:  # a day of a month is no month
+                return None
         same = getattr(cell, "freq", None) == self.dtype.freq and hasattr(cell, "ordinal")
         return float(cell.ordinal) if same else None
 
@@ -247,10 +263,10 @@ class Decimals(Quantity):
     has_texts: ClassVar[bool] = False
 
     def number(self, cell: Any) -> float | None:
-        if not isinstance(cell, Decimal | int) or isinstance(cell, bool):
+        if not isinstance(cell, Decimal | int | float) or isinstance(cell, bool):
             return None
         number = float(cell)
-        return number if Decimal(repr(number)) == cell else None
+        return number if isinstance(cell, float) or Decimal(repr(number)) == cell else None
 
     def cells(self, numbers: Floats) -> Objects:
         return _objects(numbers, self._decimal)

@@ -100,7 +100,7 @@ def _columns_of(raw: Any) -> tuple[str, ...]:
 def _numbers(raw: Any, name: str) -> Floats:
     for step in ("detach", "cpu", "toarray"):  # of torch's tensors and scipy's sparse matrices
         raw = getattr(raw, step)() if callable(getattr(raw, step, None)) else raw
-    if str(getattr(raw, "dtype", "")) == "torch.bfloat16":  # which numpy has not
+    if str(getattr(raw, "dtype", "")) == "torch.bfloat16":  # a type that numpy lacks
         raw = raw.float()
     if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
         raise ModelError(f"{name} returned masked numbers: return .filled(...) with what stands for them")
