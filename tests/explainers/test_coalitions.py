@@ -376,7 +376,7 @@ def test_answers_are_kept_where_the_model_fails():
 @pytest.mark.parametrize(("d", "seeds"), [(4, 150), (16, repeats(40, 6))])
 def test_intervals_of_random_models_cover(d, seeds):
     """Their few subsets are asked several times, others once; the mean answers have known contributions."""
-    inside = []
+    inside, base = [], []
     for seed in range(seeds):
         f, values = pairs(d, seed)
         noise = np.random.default_rng(seed)
@@ -387,7 +387,9 @@ def test_intervals_of_random_models_cover(d, seeds):
         total = account.base_values + account.values.sum(axis=1)
         np.testing.assert_allclose(total, explanation.predictions, atol=1e-9)
         assert (account.standard_errors > 0).all()
+        base.append(np.abs(account.base_values[0] - f(np.zeros((1, d)))[0]) <= 1.96 * account.base_errors[0])
     assert np.mean(inside) >= 0.93
+    assert np.mean(base) >= 0.93 - 2 * np.sqrt(0.05 / seeds)
 
 
 def test_a_form_that_has_no_exact_expectation_is_sampled_without_a_call():

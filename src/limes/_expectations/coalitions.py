@@ -32,6 +32,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._expectations.contributions import RowContributions
+from limes._expectations.least_squares import student_factors
 from limes._expectations.moments import ExactMoments
 from limes._expectations.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
 from limes.designs._exchangeable import Coalitions, Counts, ExchangeableDesign
@@ -74,7 +75,8 @@ def account_of_states(answers: Floats, prediction: Floats, d: int) -> RowContrib
         errors = errors_of_means(weights, answers, answers.var(axis=0, ddof=1) / count)
     values, single = weights @ means, 1 << np.arange(d)
     alone, last = means[single] - means[0], means[-1] - means[-1 - single]
-    return _account(prediction, values, errors, alone, last, calls=0)
+    of_base = _base_errors(answers[:, 0], answers[:, -1]) if count > 1 else np.zeros(prediction.size)
+    return _account(prediction, values, errors, alone, last, of_base, calls=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,22 +142,36 @@ class SampledAccount:
             alone, last = _of_one(ask, d, 1.0) - base, top - _of_one(ask, d, 0.0)
         if self.alone and self.is_function:
             drawn, errors = (alone + last + (d - 3.0) * drawn) / (d - 1.0), (d - 3.0) / (d - 1.0) * errors
+        of_base = np.zeros(base.size)
         if not self.is_function:
             noise = sum(answers.var(axis=0, ddof=1) / len(answers) for answers in (none, whole))
-            errors = np.sqrt(errors**2 + noise / d**2)
+            errors, of_base = np.sqrt(errors**2 + noise / d**2), _base_errors(none, whole)
         values = (top - base) / d + drawn - drawn.mean(axis=0)
         spent = int(moments.calls) + len(self.calls) if self.asks else 0
-        return _account(self.prediction, values, errors, alone, last, calls=spent)
+        return _account(self.prediction, values, errors, alone, last, of_base, calls=spent)
+
+
+def _base_errors(none: Floats, whole: Floats) -> Floats:
+    """Errors (k,) of the prediction, one random answer, less the means' difference of all and none shown."""
+    of_none, of_whole = (answers.var(axis=0, ddof=1) for answers in (none, whole))
+    factor = student_factors(np.array(min(len(none), len(whole)) - 1))
+    return np.asarray(factor * np.sqrt(of_none / len(none) + of_whole / len(whole) + of_whole))
 
 
 def _account(
-    prediction: Floats, values: Floats, errors: Floats, alone: Floats, last: Floats, *, calls: int
+    prediction: Floats,
+    values: Floats,
+    errors: Floats,
+    alone: Floats,
+    last: Floats,
+    base_errors: Floats,
+    *,
+    calls: int,
 ) -> RowContributions:
     """Contributions of one input, from arrays (d, k), with what they are added to."""
     base = prediction - values.sum(axis=0)
-    return RowContributions(
-        base[None], values[None], errors[None], alone[None], last[None], np.array([calls])
-    )
+    numbers = (base, values, errors, alone, last, calls, base_errors)
+    return RowContributions(*(np.asarray(number)[None] for number in numbers))
 
 
 def seconds(form: Form | None, d: int) -> float:

@@ -45,10 +45,12 @@ class RowContributions:
     alone: Floats  # β(0)
     last: Floats  # β(1)
     calls: Ints  # of the model, (n,)
+    base_errors: Floats  # standard errors of the base, (n, k)
 
     @classmethod
     def exact(cls, base: Floats, values: Floats, alone: Floats, last: Floats) -> RowContributions:
-        return cls(base, values, np.zeros_like(values), alone, last, np.zeros(len(base), dtype=np.int64))
+        calls = np.zeros(len(base), dtype=np.int64)
+        return cls(base, values, np.zeros_like(values), alone, last, calls, np.zeros_like(base))
 
     @classmethod
     def joined(cls, parts: list[RowContributions]) -> RowContributions:
@@ -59,7 +61,8 @@ class RowContributions:
         sums = ([-its, its] for its in (self.values, self.alone, self.last))
         values, alone, last = (np.concatenate(both, axis=2) for both in sums)
         base = np.concatenate([1.0 - self.base, self.base], axis=1)
-        return RowContributions(base, values, np.repeat(self.errors, 2, axis=2), alone, last, self.calls)
+        errors, of_base = np.repeat(self.errors, 2, axis=2), np.repeat(self.base_errors, 2, axis=1)
+        return RowContributions(base, values, errors, alone, last, self.calls, of_base)
 
     def take(self, rows: Ints) -> RowContributions:
         return RowContributions(*(getattr(self, each.name)[rows] for each in fields(self)))

@@ -158,7 +158,10 @@ class Walks:
         estimate = walk.until(accuracy, starts.mean, walked, room)
         # the last change of each walk has the noise of the answer at ξ
         noise = np.where(varies[:, None], self.sampling.spread / max(int(varies.sum()), 1), 0.0)
-        estimate = estimate._replace(errors=np.hypot(estimate.errors, noise))
+        estimate = estimate._replace(
+            errors=np.hypot(estimate.errors, noise),
+            base_errors=np.hypot(estimate.base_errors, noise.sum(axis=0)),
+        )
         return walk.result(estimate, calls=len(calls) if self.asks else 0)
 
     def _behind(
@@ -217,11 +220,15 @@ def _along_margins(
 
 
 class _Estimate(NamedTuple):
-    """Contributions (d, k) and their errors: those seen, and bounds (d, k) of what may be unseen."""
+    """Contributions (d, k) and their errors: those seen, and bounds (d, k) of what may be unseen.
+
+    ``base_errors`` are those of the walks' whole changes, (1, k).
+    """
 
     values: Floats
     errors: Floats
     unseen: Floats
+    base_errors: Floats
 
     def excess(self, accuracy: Tolerance) -> float:
         """The largest error in units of the tolerance."""
@@ -380,13 +387,17 @@ class _Walk:
         # the first ones by themselves, where pairs are few
         sizes = controls.shape[2], 0 if self.others is not None else self.prediction.size
         used = next((q for q in sizes if len(phi) >= _PAIRS_A_CONTROL * (1 + q)), 0)
-        changes, (phi, widened) = phi, _controlled(phi, controls[:, :, :used])
+        reduced, widened = _controlled(phi, controls[:, :, :used])
+        # one more column has the walks' whole changes, whose errors are those of the base
+        changes, phi = _with_whole(phi), _with_whole(reduced)
+        widened = np.append(np.broadcast_to(widened, (len(self.varies), 1)), [[widened.max()]], axis=0)
         prediction = self.prediction[outputs]
         size = np.maximum(np.abs(starts).max(axis=0), np.abs(prediction))
         by_group = phi.reshape(-1, self.size, *phi.shape[1:]).mean(axis=1)
         values, errors = by_group.mean(axis=0), error_of_mean(by_group)
         if self.passes is not None:
             gaps = np.sum([part.gaps[:, outputs] for part in self.parts], axis=0) / len(phi)
+            gaps = np.concatenate([gaps, np.zeros((1, gaps.shape[1]))])  # both walks of a pair begin at z
             errors = _error_of_passes(phi, places, gaps, self.passes)
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
@@ -396,19 +407,27 @@ class _Walk:
         rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
         errors = errors * np.sqrt(1.0 + UNSEEN * rarity) * widened
         rounding = _ROUNDING * size
-        largest, is_share = np.abs(changes).max(axis=(0, 1)), (prediction >= 0.0) & (prediction <= 1.0)
-        largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
-        unseen = self._unseen(changes, largest, rounding)
-        if used:  # what controls leave may be as rare as what columns change
-            unseen = np.maximum(unseen, self._unseen(phi, np.abs(phi - values).max(axis=(0, 1)), rounding))
-        return _Estimate(values, errors, unseen)
+        is_share = (prediction >= 0.0) & (prediction <= 1.0)
 
-    def _unseen(self, phi: Floats, largest: Floats, rounding: Floats) -> Floats:
-        """Errors (d, k) by which pairs may have missed rare changes; 0 where enough pairs have changes."""
-        # of few pairs the ones that are unlike most others; the median is the most frequent change then
-        unlike = (np.abs(phi - np.median(phi[:_FOR_MEDIAN], axis=0)) > rounding).sum(axis=0)
-        few = self.varies[:, None] & (unlike < min(ENOUGH_ANSWERS, len(phi) // 2))
-        return np.where(few, 3.0 / 1.96 / len(phi) * largest, 0.0)
+        def unseen(columns: slice, varies: Bools) -> Floats:
+            its = changes[:, columns]
+            largest = np.abs(its).max(axis=(0, 1))
+            largest = np.where(largest > rounding, largest, np.where(is_share, 1.0, np.inf))
+            bound = _unseen(its, varies, largest, rounding)
+            if not used:
+                return bound
+            # what controls leave may be as rare as what columns change
+            rest = np.abs(phi[:, columns] - values[columns]).max(axis=(0, 1))
+            return np.maximum(bound, _unseen(phi[:, columns], varies, rest, rounding))
+
+        columns, whole = slice(0, -1), slice(-1, None)
+        base_unseen = unseen(whole, np.array([self.varies.any() and mean is None]))
+        return _Estimate(
+            values[columns],
+            errors[columns],
+            unseen(columns, self.varies),
+            np.maximum(errors[whole], base_unseen),
+        )
 
     def result(self, estimate: _Estimate, calls: int) -> RowContributions:
         values, errors = estimate.values, np.maximum(estimate.errors, estimate.unseen)
@@ -417,16 +436,28 @@ class _Walk:
         ends = np.divide(ends, counts, out=np.full(ends.shape, np.nan), where=counts > 0)
         # the changes of all walks lead to ξ, so that this is the mean of f(z), or the known one
         base = self.prediction - values.sum(axis=0)
-        return RowContributions(
-            base[None], values[None], errors[None], ends[0][None], ends[1][None], np.array([calls])
-        )
+        numbers = (base, values, errors, ends[0], ends[1], calls, estimate.base_errors[0])
+        return RowContributions(*(np.asarray(number)[None] for number in numbers))
 
 
-def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats | float]:
+def _with_whole(phi: Floats) -> Floats:
+    """Changes (W, d, k) and their sums, (W, d + 1, k)."""
+    return np.concatenate([phi, phi.sum(axis=1, keepdims=True)], axis=1)
+
+
+def _unseen(phi: Floats, varies: Bools, largest: Floats, rounding: Floats) -> Floats:
+    """Errors (d, k) by which pairs may have missed rare changes; 0 where enough pairs have changes."""
+    # of few pairs the ones that are unlike most others; the median is the most frequent change then
+    unlike = (np.abs(phi - np.median(phi[:_FOR_MEDIAN], axis=0)) > rounding).sum(axis=0)
+    few = varies[:, None] & (unlike < min(ENOUGH_ANSWERS, len(phi) // 2))
+    return np.where(few, 3.0 / 1.96 / len(phi) * largest, 0.0)
+
+
+def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats]:
     """Changes (W, d, k) less what controls (W, d or 1, q) of mean 0 explain, and factors on errors."""
     pairs, _, q = controls.shape
     if q == 0:
-        return phi, 1.0
+        return phi, np.ones((phi.shape[1], 1))
     mean = controls.mean(axis=0)
     centred = (controls - mean).transpose(1, 2, 0)
     # controls that vary by rounding alone tell nothing

@@ -347,9 +347,11 @@ def _mean_account(by_fill: Sequence[Explanation]) -> Contributions | None:
         name: np.mean([getattr(one, name) for one in accounts], axis=0)
         for name in ("values", "base_values", "alone", "last")
     }
-    errors = _of_mean([one.standard_errors for one in accounts])
+    errors, of_base = (
+        _of_mean([getattr(one, name) for one in accounts]) for name in ("standard_errors", "base_errors")
+    )
     calls = np.sum([one.calls for one in accounts], axis=0)
-    return Contributions(**means, standard_errors=errors, calls=calls)
+    return Contributions(**means, standard_errors=errors, base_errors=of_base, calls=calls)
 
 
 def _of_mean(errors: Any) -> Floats:

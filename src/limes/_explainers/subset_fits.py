@@ -17,6 +17,7 @@ contribution of 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -229,7 +230,7 @@ class SubsetFits:
             among_all(numbers[0], self._changes, 0.0)[None]
             for numbers in (account.values, account.errors, account.alone, account.last)
         )
-        return RowContributions(account.base, values, errors, alone, last, account.calls)
+        return replace(account, values=values, errors=errors, alone=alone, last=last)
 
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return _CELLS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _AXES: Mapping[str, str] = {
     **dict.fromkeys(("values", "standard_errors", "alone", "last"), "ndk"),
-    "base_values": "nk",
+    **dict.fromkeys(("base_values", "base_errors"), "nk"),
     "calls": "n",
 }
 
@@ -52,6 +52,8 @@ class Contributions:
         model's answer with everything hidden, f(∅), of a text, an image or a series.
     standard_errors : as ``values``
         0 where exact; ±1.96 of them are a 95 % interval.
+    base_errors : as ``base_values``
+        Standard errors of these; NaN in an explanation that was stored without them.
     alone : as ``values``
         β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself. Sampled: the mean over the walks
         in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error. Of
@@ -90,6 +92,7 @@ class Contributions:
 
     values: Floats
     base_values: Floats
+    base_errors: Floats
     standard_errors: Floats
     alone: Floats
     last: Floats
@@ -108,6 +111,8 @@ class Contributions:
         for name, axes in _AXES.items():
             array = stored.get(name) if isinstance(stored, Mapping) else getattr(stored, name, None)
             wanted = tuple(sizes[axis] for axis in axes if axis in sizes)
+            if name == "base_errors" and array is None:  # stored by an earlier version
+                array = np.full(wanted, np.nan)
             try:
                 array = np.array(array, dtype=np.int64 if name == "calls" else np.float64)
             except (TypeError, ValueError) as problem:

@@ -414,7 +414,8 @@ class Fit:
             base = np.empty((0, len(self.outputs)) if self.several else 0)
             values = np.empty((0, len(self.features), *base.shape[1:]))
             numbers = dict.fromkeys(("values", "standard_errors", "alone", "last"), values)
-            return Contributions(base_values=base, calls=np.empty(0, dtype=np.int64), **numbers)
+            calls = np.empty(0, dtype=np.int64)
+            return Contributions(base_values=base, base_errors=base, calls=calls, **numbers)
         return self._chosen_from(self.make().contributions(self.rows.tolist()))
 
     def exact_contributions(self) -> Contributions | None:
@@ -443,6 +444,7 @@ class Fit:
         }
         return Contributions(
             base_values=self._chosen(computed.base),
+            base_errors=self._chosen(computed.base_errors),
             standard_errors=numbers.pop("errors"),
             calls=computed.calls,
             **numbers,

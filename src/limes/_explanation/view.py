@@ -133,6 +133,7 @@ class OutputView:
     sampled: bool
     is_rule: bool  # whose certificate says how well it fits
     base: float | None  # to which the contributions are added; None without an account
+    base_error: float
     is_whole: bool  # whether contributions of all features are there
     additive: Callable[[], float]  # R² of whole effects; it may take a while
 
@@ -205,7 +206,7 @@ class OutputView:
         shares = self.shares(lines)
         errors = [line.share.standard_error for line in _or(lines, self.lines) if line.share is not None]
         errors += [0.0] * (len(shares) - len(errors))
-        return adding_up(shares, errors, self.base or 0.0, self.prediction)
+        return adding_up(shares, errors, self.base or 0.0, self.prediction, start_error=self.base_error)
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""
@@ -329,11 +330,14 @@ def _view_output(
         for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
     )
     (deviations,) = bar_units(explanation, [row])
-    base, is_whole = None, True
+    base, base_error, is_whole = None, 0.0, True
     shares: list[Share | None] = [None] * len(values)
     order = by_size(np.abs(values * deviations))[:limit]
     if account is not None:
-        base = float(with_outputs(account.base_values, explanation)[0, output])
+        base, base_error = (
+            float(with_outputs(its, explanation)[0, output])
+            for its in (account.base_values, account.base_errors)
+        )
         arrays = (account.values, account.standard_errors, account.alone, account.last)
         parts = [with_outputs(array, explanation)[0, :, output] for array in arrays]
         shares = [Share(*map(float, part)) for part in zip(*parts, strict=True)]
@@ -370,6 +374,7 @@ def _view_output(
         sampled=explanation.method == "sampled",
         is_rule=is_rule,
         base=base,
+        base_error=base_error,
         is_whole=is_whole,
         additive=lambda: float(additive_at(explanation, [row])[0][0, output]),
     )

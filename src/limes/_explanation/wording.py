@@ -88,7 +88,12 @@ def estimates(
 
 
 def adding_up(
-    parts: Sequence[float], errors: Sequence[float], start: float, end: float, significant: int = 3
+    parts: Sequence[float],
+    errors: Sequence[float],
+    start: float,
+    end: float,
+    significant: int = 3,
+    start_error: float = 0.0,
 ) -> tuple[list[tuple[str, str]], tuple[str, str, str]]:
     """Write parts and their errors, and start, end and the change, so that the written numbers add up too.
 
@@ -98,7 +103,8 @@ def adding_up(
     largest = max((abs(part) for part in parts), default=0.0)
     if not (math.isfinite(largest) and _SMALL <= largest < _LARGE):
         texts = [*zip(signed_column(parts, significant), map(_error_or_none, errors), strict=True)]
-        return texts, (number(start), number(end), difference(end - start))
+        below = f"{number(start)} {_error_or_none(start_error)}".rstrip()
+        return texts, (below, number(end), difference(end - start))
     decimals = _decimals(largest, significant)
     scale = 10.0**decimals
     first, last = round(start * scale), round(end * scale)
@@ -117,12 +123,13 @@ def adding_up(
         for steps, part, e in zip(rounded, parts, errors, strict=True)
     ]
     below, above = (f"{level / scale:.{decimals}f}" for level in (first, last))
+    below = f"{below} {_error_or_none(start_error, decimals)}".rstrip()
     return written, (below, above, signed(last - first))
 
 
 def _error_or_none(standard_error: float, decimals: int | None = None) -> str:
     """Write a standard error, with these decimals if that is not 0; "" where it is 0."""
-    if standard_error == 0:
+    if standard_error == 0 or math.isnan(standard_error):
         return ""
     text = "0" if decimals is None else f"{standard_error:.{decimals}f}"
     return f"± {text}" if float(text) else error(standard_error)

@@ -288,6 +288,7 @@ class _Content:
             if "base" in e.provenance
             else None,
             "base": packer.numbers(rows_last("base_values")),
+            "baseErrors": packer.numbers(of_base) if (of_base := rows_last("base_errors")).any() else None,
             "values": packer.numbers(values),
             "errors": packer.numbers(errors) if errors.any() else None,
             "scales": packer.numbers(scale),

@@ -82,6 +82,7 @@ class LocalExplanation {
   }
 
   base(i, k) { return this.at(this.account.base, i, k); }
+  baseError(i, k) { return this.account.baseErrors ? this.at(this.account.baseErrors, i, k) : 0; }
 
   /* How little the surrogate captures: [sentence, whether it is a warning]. */
   remark(i, k) { return this.remarks.entries[this.at(this.remarks.codes, i, k)]; }

@@ -109,7 +109,8 @@ class Account {
     const written = addingUp(sizes, base, prediction);
     const coefficients = signedColumn(shown.map(({ j }) => model.value(i, j, k)));
     const change = written.change.startsWith('-') ? `− ${written.change.slice(1)}` : `+ ${written.change.replace('+', '')}`;
-    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start} ${model.account.where} ${change}`);
+    const spread = model.baseError(i, k) > 0 ? ` ${errorWith(model.baseError(i, k), written.places)}` : '';
+    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start}${spread} ${model.account.where} ${change}`);
     let at = base;
     const starts = sizes.map((size) => { at += size; return at - size; });
     const across = shown.map(({ value, error, ends }, line) => {
