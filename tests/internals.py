@@ -10,7 +10,7 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes": "_HOME _cli _kernels _threads",
+    "limes": "_HOME _arrays _cli _kernels _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
@@ -70,7 +70,7 @@ NAMES = {
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",
     "limes._explainers.results": "RARE sampling_warnings",
     "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",
-    "limes._explainers.tables": "fits",
+    "limes._explainers.tables": "fits suggestion:suggestion_module",
     "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
     "limes._explainers.tables.model": "Probe",
     "limes._explainers.tables.shared": "SharedDraws",
@@ -116,10 +116,11 @@ NAMES = {
     "limes.designs": "_product",
     "limes.designs._bins": "STRATEGIES bin_edges entropy_edges quantile_edges",
     "limes.designs._column": "IndicatorColumn SlopeColumn sliced",
-    "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment normal_quantile",
+    "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
-        "LAWS binned categorical marginals_from_bins unbinned Atoms BinCells Levels Marginal marginal"
+        "LAWS binned categorical learn_means marginals_from_bins unbinned "
+        "Atoms BinCells Levels Marginal marginal"
     ),
     "limes.designs._product": "Features FeatureTable ProductFamily Rows KeptRows",
     "limes.designs._weights": "BinWeights EuclideanWeights WEIGHTS named_weights",

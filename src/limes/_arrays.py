@@ -1,17 +1,20 @@
-"""Arrays of every stage: their types and checks, sums in one order, random streams of rows, R².
+"""Arrays of every stage: their types and checks, sums in one order, random streams and points, R².
 
 A stream depends on the user's seed and on the row alone, not on its position in a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from math import prod
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from limes.exceptions import InputError
@@ -96,14 +99,24 @@ def power_of_two(x: Floats) -> Floats:
     return np.ldexp(1.0, np.where(regular, np.frexp(x)[1] - 1, 0))
 
 
+# Sizes of numbers whose squares and sums are far from the ends of float64
+_ORDINARY = 1e-100, 1e100
+
+
 def mean_and_std(x: Floats) -> tuple[float, float]:
     """Mean and standard deviation of finite numbers (n,) of any size, without over- or underflow."""
     # of ordinary numbers to the last bit what x.mean() and x.std() are
-    size = power_of_two(np.abs(x).max())
-    mean = float((x / size).mean() * size)
+    unit = _unit(x)
+    mean = float((x / unit).mean() * unit)
     away = x - mean
-    unit = power_of_two(np.abs(away).max())
+    unit = _unit(away)
     return mean, float(np.sqrt(((away / unit) ** 2).mean()) * unit)
+
+
+def _unit(x: Floats) -> float:
+    """Return 1 for ordinary numbers, else the largest one's power of two, which takes longer."""
+    size = np.abs(x).max()
+    return 1.0 if _ORDINARY[0] < size < _ORDINARY[1] else float(power_of_two(size))
 
 
 def column_stds(x: Floats) -> Floats:
@@ -125,6 +138,127 @@ def streams(seed: int, key: int, count: int) -> list[np.random.SeedSequence]:
 def padded(cells: int) -> int:
     """Return the length of a compiled look-up table of n cells: up to 16 fit registers of four."""
     return -(-cells // 4) * 4 if cells <= 16 else cells
+
+
+# -- Sobol' points -------------------------------------------------------------------------------------------
+
+# Direction numbers exist for this many dimensions; further columns make all points independent numbers
+SOBOL_DIMENSIONS = 21_201
+# Binary digits of points
+_BITS = 30
+# scipy's direction numbers, beside scipy.stats
+_TABLE = "_sobol_direction_numbers.npz"
+
+
+def sobol_points(d: int, streams: Sequence[np.random.SeedSequence]) -> SobolPoints | IndependentPoints:
+    """Return random Sobol' sequences in d dimensions, one a stream; independent points beyond them."""
+    make = IndependentPoints if d > SOBOL_DIMENSIONS else SobolPoints
+    return make(d, [np.random.default_rng(stream) for stream in streams])
+
+
+class SobolPoints:
+    """Sequences that share a random matrix; each has a separate random digital shift.
+
+    Given the matrix, they are independent of each other, and every point is uniform. Some pairs of dimensions
+    depend strongly on each other in the first few hundred points, whatever the matrix; every sequence
+    therefore assigns its dimensions to the columns in a random order.
+    """
+
+    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
+        self._digits = sobol_digits(d, rngs[0])
+        self._shifts = [rng.integers(1 << _BITS, size=d) for rng in rngs]
+        self._orders = [rng.permutation(d) for rng in rngs]
+
+    def random(self, n: int) -> Floats:
+        """Draw the next n points of every sequence, (sequences · n, d), sequence by sequence."""
+        digits = self._digits(n)
+        points = np.empty((len(self._shifts), *digits.shape))
+        for sequence, order, shift in zip(points, self._orders, self._shifts, strict=True):
+            sequence[:] = digits[:, order] ^ shift
+        points /= 1 << _BITS
+        return points.reshape(-1, digits.shape[1])
+
+
+class IndependentPoints:
+    """Independent points in any number of dimensions."""
+
+    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
+        self._d, self._rngs = d, rngs
+
+    def random(self, n: int) -> Floats:
+        """Draw the next n points of every stream, (streams · n, d), stream by stream."""
+        return np.concatenate([rng.random((n, self._d)) for rng in self._rngs])
+
+
+def sobol_digits(d: int, rng: np.random.Generator) -> Callable[[int], Ints]:
+    """The next n points (n, d) of scipy's scrambled Sobol' sequence, as whole numbers of 30 binary digits."""
+    # scipy.stats takes longer to import than many a row to explain: its table is enough
+    table = Path(scipy.__file__).parent / "stats" / _TABLE
+    if table.exists():
+        return _ScrambledSobol(d, rng, table)
+    from scipy.stats.qmc import Sobol
+
+    sequence = Sobol(d, scramble=True, bits=_BITS, rng=rng)
+    return lambda n: (sequence.random(n) * (1 << _BITS)).astype(np.int64)
+
+
+class _ScrambledSobol:
+    """Point i + 1 is point i with v_c flipped, c the number of ones at the end of i.
+
+    That is the order of Antonov & Saleev (1979).
+    """
+
+    def __init__(self, d: int, rng: np.random.Generator, table: Path) -> None:
+        (rng,) = rng.spawn(1)  # as scipy does
+        powers = np.uint32(1) << np.arange(_BITS, dtype=np.uint32)
+        self._next = rng.integers(2, size=(d, _BITS), dtype=np.uint32) @ powers
+        # a scrambled digit is the digit itself, and a random sum of those before it (Matoušek 1998)
+        matrix = np.tril(rng.integers(2, size=(d, _BITS, _BITS), dtype=np.uint32), -1)
+        plain, self._steps = _direction_numbers(d, table), np.zeros((_BITS, d), dtype=np.uint32)
+        for digit, power in enumerate(powers[::-1]):
+            summed = power | matrix[:, digit] @ powers[::-1]
+            self._steps |= power * _parity(plain & summed)
+        self._count = 0
+
+    def __call__(self, n: int) -> Ints:
+        each = self._count + np.arange(n)
+        ones = np.log2((each + 1) & ~each).astype(np.int64)
+        points = np.concatenate([self._next[None], self._steps[ones]])
+        np.bitwise_xor.accumulate(points, axis=0, out=points)
+        self._next, self._count = points[-1], self._count + n
+        return points[:-1].astype(np.int64)
+
+
+def _parity(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    for shift in (16, 8, 4, 2, 1):
+        x = x ^ (x >> np.uint32(shift))
+    return x & np.uint32(1)
+
+
+@lru_cache(maxsize=4)
+def _direction_numbers(d: int, table: Path) -> NDArray[np.uint32]:
+    """The steps v of every dimension, (30, d), by the recurrence of Joe & Kuo (2008) and their table."""
+    polynomials, first = (its[:d].astype(np.uint32) for its in _joe_kuo(table))
+    v, degrees = np.ones((_BITS, d), dtype=np.uint32), np.frexp(polynomials)[1] - 1
+    for m in range(1, int(degrees.max()) + 1):
+        its = np.flatnonzero(degrees == m)
+        terms = [(polynomials[its] >> np.uint32(m - k)) & np.uint32(1) for k in range(1, m + 1)]
+        for j in range(_BITS):
+            if j < m:
+                v[j, its] = first[its, j]
+                continue
+            new = v[j - m, its]
+            for k, term in enumerate(terms, 1):
+                new ^= (term * v[j - k, its]) << np.uint32(k)
+            v[j, its] = new
+    return v << np.arange(_BITS - 1, -1, -1, dtype=np.uint32)[:, None]
+
+
+@lru_cache(maxsize=1)
+def _joe_kuo(table: Path) -> tuple[Ints, Ints]:
+    """Primitive polynomials (21201,), and first numbers (21201, 18) of the recurrence."""
+    with np.load(table) as numbers:
+        return numbers["poly"], numbers["vinit"]
 
 
 # -- R², and when a model counts as constant: one rule for every explainer, measure and drawing ------------

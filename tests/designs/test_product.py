@@ -12,7 +12,18 @@ import limes
 import oracle
 import strategies
 from effort import examples
-from internals import BinWeights, EuclideanWeights, _product, categorical, marginals_from_bins, named_weights
+from internals import (
+    BinWeights,
+    EuclideanWeights,
+    _arrays,
+    _product,
+    binned,
+    categorical,
+    learn_means,
+    marginals_from_bins,
+    named_weights,
+    unbinned,
+)
 from limes.designs import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models import forms
@@ -233,7 +244,7 @@ def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
         def random(self, n):
             return np.resize([0.0, 1.0], (n, self._d))
 
-    monkeypatch.setattr(_product, "_Sobol", Ends)
+    monkeypatch.setattr(_arrays, "SobolPoints", Ends)
     line = np.array([-np.inf, np.inf])
     laws = marginals_from_bins([line, line], [[0.0], [3.0]], [[1.0], [2.0]])
     family = ProductFamily(laws, EuclideanWeights(1.0), slopes=np.ones(2, dtype=bool))
@@ -247,7 +258,7 @@ def test_rows_are_finite_at_the_very_ends_of_the_unit_cube(monkeypatch):
 @pytest.mark.parametrize("d", [1, 7, 300])
 def test_points_are_spread_evenly_in_every_dimension(d):
     """The first 2^m points of a Sobol' sequence have one value in each of 2^m equal intervals."""
-    sequences = _product.sobol_points(d, np.random.SeedSequence(0).spawn(2))
+    sequences = _arrays.sobol_points(d, np.random.SeedSequence(0).spawn(2))
     draws = [sequences.random(n).reshape(2, n, d) for n in (16, 48)]
     points = np.concatenate(draws, axis=1)
     assert (points[0] != points[1]).all()
@@ -255,8 +266,55 @@ def test_points_are_spread_evenly_in_every_dimension(d):
     assert (np.array(counts) == 1).all()
 
 
+def mixed_laws(count, rng):
+    """Laws of every kind: of numbers, tied or missing or without bins, and of categories."""
+    laws = []
+    for j in range(count):
+        x = rng.normal(size=200)
+        x = (np.round(x, 1) if j % 4 == 0 else x) * 10.0 ** rng.integers(-3, 4)
+        edges = np.unique(np.quantile(x, [0.0, 0.5, 1.0] if j % 2 else [0.0, 0.25, 0.5, 0.75, 1.0]))
+        x[: 20 * (j % 3 == 0)] = np.nan
+        laws.append(binned(x, edges, law=("truncnorm", "uniform", "empirical")[j % 5 % 3]))
+    return (*laws, unbinned(rng.normal(size=200)), categorical(rng.integers(4, size=200) * 1.0))
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_rows_of_many_columns_are_those_of_each_column(alike):
+    """Bit for bit, though columns with as many cells are drawn at once."""
+    rng = np.random.default_rng(0)
+    laws = mixed_laws(30, rng)
+    laws = tuple(law for law in laws if law.cells.count == 4 and len(law.measures) == 1) if alike else laws
+    levels = rng.random((5000, len(laws)))
+    x, cells = ProductFamily(laws, BinWeights(1.0)).draw(levels)
+    for j, law in enumerate(laws):
+        values, cell = law.draw(levels[:, j])
+        np.testing.assert_array_equal(x[:, j], values)
+        np.testing.assert_array_equal(cells[:, j], cell)
+
+
+def test_means_of_many_columns_are_those_of_each_column():
+    """Bit for bit."""
+    together, apart = (mixed_laws(30, np.random.default_rng(1)) for _ in range(2))
+    learn_means(together)
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_array_equal(one.means, other.means)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 40, 500, 21_201])
+def test_points_are_those_of_scipy(d, monkeypatch):
+    """Digit for digit, however many are drawn at once, and where scipy has its table elsewhere."""
+    counts, rng = (8, 8, 1, 15, 32), np.random.default_rng
+    expected = stats.qmc.Sobol(d, scramble=True, bits=30, rng=rng(d)).random(sum(counts))
+    ours = _arrays.sobol_digits(d, rng(d))
+    assert (np.concatenate([ours(n) for n in counts]) == expected * 2**30).all()
+    monkeypatch.setattr(_arrays, "_TABLE", "elsewhere.npz")
+    others = _arrays.sobol_digits(d, rng(d))
+    assert not isinstance(others, type(ours))
+    assert (others(8) == expected[:8] * 2**30).all()
+
+
 def test_points_beyond_the_last_dimension_of_sobol_are_independent():
-    d = _product.SOBOL_DIMENSIONS + 1
-    points = _product.sobol_points(d, [np.random.SeedSequence(0)]).random(64)
+    d = _arrays.SOBOL_DIMENSIONS + 1
+    points = _arrays.sobol_points(d, [np.random.SeedSequence(0)]).random(64)
     assert points.shape == (64, d)
     assert ((points >= 0) & (points < 1)).all()

@@ -242,13 +242,16 @@ def test_a_sum_of_columns_is_followed():
     assert not around.errors.any()
 
 
-def test_effects_of_cells_are_means_of_the_functions_there():
+@pytest.mark.parametrize("name", ["slopes", "cells"])
+def test_effects_are_means_of_the_functions_in_cells(name):
     family, x, cells = drawn(n=1 << 16)
-    units = wide.with_cells(wide.slopes_of_columns(family.marginals), np.arange(12) % 5 == 1, cells)
+    laws, at = (family.marginals, np.arange(12)) if name == "slopes" else (family.marginals[1::5], [1, 6, 11])
+    x, cells = x[:, at], cells[:, at]
+    units = wide.slopes_of_columns(laws, x) if name == "slopes" else wide.functions_of_cells(laws, cells)
     coef = np.random.default_rng(0).normal(size=(units.size, 2))
     values, effects = units(x, cells) @ coef, units.effects(coef)
-    total = sum(np.exp(law.log_mass) @ its for law, its in zip(family.marginals, effects, strict=True))
+    total = sum(np.exp(law.log_mass) @ its for law, its in zip(laws, effects, strict=True))
     assert values.mean(axis=0) == pytest.approx(coef[0] + total, abs=0.05)
-    for law, its, cell in zip(family.marginals, effects, cells.T, strict=True):
+    for law, its, cell in zip(laws, effects, cells.T, strict=True):
         means = np.stack([values[cell == b].mean(axis=0) for b in range(law.cells.count)])
         assert means - values.mean(axis=0) == pytest.approx(its - np.exp(law.log_mass) @ its, abs=0.1)

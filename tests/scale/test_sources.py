@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -75,6 +77,55 @@ def test_rows_are_known_beforehand_or_nearly(tmp_path):
     assert Source.of(tmp_path / "in.parquet").likely_rows == 5000
     table.to_csv(tmp_path / "in.csv", index=False)
     assert Source.of(tmp_path / "in.csv").likely_rows == 5000
+
+
+@pytest.mark.parametrize("size", [7, 64, 700])
+def test_a_large_row_group_is_read_in_windows(tmp_path, monkeypatch, size):
+    """The same rows as of a small one, with dictionaries, nulls and columns in another order."""
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "a": rng.normal(size=1000),
+            "b": pa.array(
+                [None if i % 9 == 0 else f"text {i % 50}" for i in range(1000)]
+            ).dictionary_encode(),
+            "c": np.arange(1000),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=900)
+
+    def read():
+        parts = Source.of(tmp_path / "in.parquet").parts(size, ["c", "b"])
+        chunks = [pa.concat_tables(part.read(["c", "b"])) for part in parts]
+        return [chunk.to_pylist() for chunk in chunks]
+
+    whole = read()
+    monkeypatch.setattr(cells, "_CELLS", 300)
+    monkeypatch.setattr(cells, "_BATCH", 100)
+    assert read() == whole
+    assert [row["c"] for part in whole for row in part] == list(range(1000))
+
+
+CHILD = """
+import sys, pyarrow
+sys.path.insert(0, sys.argv[2])
+from internals import Source, _cells
+_cells._CELLS = 1 << 18
+parts = Source.of(sys.argv[1]).parts(50_000, ["a", "b"])
+rows = sum(chunk.num_rows for part in parts for chunk in part.read(["a", "b"]))
+print(rows, pyarrow.default_memory_pool().max_memory())
+"""
+
+
+def test_a_large_row_group_is_never_in_memory(tmp_path):
+    """Two columns of a million numbers are 16 MB, of windows of 131,072 rows 2 MB."""
+    path, values = tmp_path / "t.parquet", np.random.default_rng(0).normal(size=1_000_000)
+    pq.write_table(pa.table({"a": values, "b": values}), path, row_group_size=1_000_000, use_dictionary=False)
+    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1])]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows, peak = map(int, run.stdout.split())
+    assert rows == 1_000_000
+    assert peak < 12 << 20
 
 
 def test_a_background_skips_what_cannot_be_read(tmp_path, monkeypatch):

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, streams
+from limes._arrays import Floats, Ints, sobol_points, streams
 from limes._expectations.least_squares import least_effective
 from limes._expectations.pool_fit import CellCodes, cell_codes
 from limes._expectations.sampled import Sampling
 from limes._threads import Locked, in_workers
 from limes.designs._marginals import Atoms
-from limes.designs._product import ProductFamily, sobol_points
+from limes.designs._product import ProductFamily
 from limes.models._calling.caller import Retry, with_retries
 
 # Independent sequences, and rows of all of them together in the smallest pool

@@ -34,9 +34,10 @@ nothing under- or overflows. Three kinds of integrands:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import EllipsisType
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
@@ -70,6 +71,8 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _FIRST_PANELS, _ROUNDS, _MOST_PANELS = 4, 60, 20_000
 # Values of functions computed at once: 32 MB of float64; panels before the number of functions is known
 _BLOCK, _FIRST_BLOCK = 4_000_000, 4096
+# Columns whose means are computed at once
+_COLUMNS = 256
 # Probabilities below this are computed in logarithms
 _FAR = 1e-280
 
@@ -97,6 +100,11 @@ class GaussianPieces:
             scale = power_of_two(np.minimum(std, upper - lower))
         share = scale / std
         return cls(anchor, share * ((anchor - mean) / std), share**2, lower, upper, weight, scale)
+
+    @classmethod
+    def joined(cls, many: Sequence[GaussianPieces]) -> GaussianPieces:
+        """The pieces of several columns, (P,) each, one column's after the other."""
+        return cls(*(np.concatenate([getattr(its, each.name) for its in many]) for each in fields(cls)))
 
     @cached_property
     def area(self) -> Floats:
@@ -192,18 +200,22 @@ class GaussianPieces:
 
     def quantile(self, piece: Ints, level: Floats) -> Floats:
         """Inverse distribution function of pieces at levels, both (n,)."""
-        x = np.empty(level.shape)
-        flat = self.precision[piece] == 0
-        at = piece[flat]
-        x[flat] = self.lower[at] + level[flat] * (self.upper[at] - self.lower[at])
-        at = piece[~flat]
-        width = 1.0 / np.sqrt(self.precision[at])
-        shift = self.slope[at] * width
-        lower = self.steps(self.lower[at], at) / width + shift
-        upper = self.steps(self.upper[at], at) / width + shift
-        step = width * (normal_quantile(level[~flat], lower, upper) - shift)
-        x[~flat] = self.anchor[at] + self.scale[at] * step
+        step = self._tails.quantile(piece, level)
+        x = self.anchor[piece] + self.scale[piece] * step
+        flat = self.precision == 0
+        if flat.any():
+            its = flat[piece]
+            at = piece[its]
+            x[its] = self.lower[at] + level[its] * (self.upper[at] - self.lower[at])
         return np.asarray(np.clip(x, self.lower[piece], self.upper[piece]))
+
+    @cached_property
+    def _tails(self) -> _Tails:
+        """The pieces as standard normal laws; a piece without precision has a separate quantile."""
+        width = 1.0 / np.sqrt(np.where(self.precision > 0, self.precision, 1.0))
+        shift = self.slope * width
+        lower, upper = (self.steps(end) / width + shift for end in (self.lower, self.upper))
+        return _Tails.of(width, shift, lower, upper)
 
     # -- moments ---------------------------------------------------------------------------------------
 
@@ -284,6 +296,17 @@ class GaussianPieces:
         end = np.minimum(upper[row, 0], self.upper[piece])
         integral[row, piece] = part(self, piece, start, end)
         return integral
+
+
+def learn_mean_steps(many: Sequence[GaussianPieces]) -> None:
+    """Compute and keep the mean steps of many columns' pieces, (P,) each, to the same bits as one by one."""
+    missing = [its for its in many if "mean_step" not in vars(its) and np.isfinite(its.lower).any()]
+    for first in range(0, len(missing), _COLUMNS):
+        block = missing[first : first + _COLUMNS]
+        ends = np.cumsum([its.anchor.size for its in block])[:-1]
+        parts = np.split(GaussianPieces.joined(block).mean_step, ends)
+        for its, steps in zip(block, parts, strict=True):
+            vars(its)["mean_step"] = steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,19 +423,39 @@ def _folded(start: Floats, end: Floats) -> tuple[Floats, Floats, Floats]:
     return np.where(left, -1.0, 1.0), near, np.where(left, -start, end)
 
 
-def normal_quantile(level: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Quantiles of the standard normal law cut to [lower, upper], all (n,)."""
-    # Φ(x) = (1 - level) Φ(lower) + level Φ(upper), mirrored where the interval lies more to the right:
-    # probabilities of left tails keep their digits
-    mirrored = -lower < upper
-    start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
-    share = np.where(mirrored, 1.0 - level, level)
-    first, last = ndtr(start), ndtr(end)
-    quantile = ndtri(np.minimum(first + share * (last - first), 1.0))
-    far = last < _FAR
-    if far.any():
-        quantile[far] = _tail_quantile(share[far], start[far], end[far])
-    return np.asarray(np.where(mirrored, -quantile, quantile))
+class _Tails(NamedTuple):
+    """P normal laws cut to intervals, (P,) each: steps are width · (quantile - shift).
+
+    With Φ(x) = (1 - level) Φ(lower) + level Φ(upper), mirrored where the interval lies more to the right:
+    probabilities of left tails keep their digits.
+    """
+
+    width: Floats
+    shift: Floats
+    mirrored: Bools
+    start: Floats
+    end: Floats
+    first: Floats  # Φ(start)
+    span: Floats  # Φ(end) - Φ(start)
+    far: Bools  # whether Φ(end) underflows
+
+    @classmethod
+    def of(cls, width: Floats, shift: Floats, lower: Floats, upper: Floats) -> _Tails:
+        mirrored = -lower < upper
+        start, end = np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
+        first, last = ndtr(start), ndtr(end)
+        return cls(width, shift, mirrored, start, end, first, last - first, last < _FAR)
+
+    def quantile(self, piece: Ints, level: Floats) -> Floats:
+        mirrored = self.mirrored[piece]
+        share = np.where(mirrored, 1.0 - level, level)
+        quantile = ndtri(np.minimum(self.first[piece] + share * self.span[piece], 1.0))
+        if self.far.any():
+            far = self.far[piece]
+            at = piece[far]
+            quantile[far] = _tail_quantile(share[far], self.start[at], self.end[at])
+        np.negative(quantile, out=quantile, where=mirrored)
+        return np.asarray(self.width[piece] * (quantile - self.shift[piece]))
 
 
 def _tail_quantile(share: Floats, start: Floats, end: Floats) -> Floats:

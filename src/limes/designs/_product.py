@@ -29,6 +29,7 @@ from limes._arrays import (
     distinct_rows,
     first_of_each,
     float_array,
+    sobol_points,
     stacked_rows,
 )
 from limes._threads import LRUCache
@@ -41,18 +42,14 @@ from limes.designs._column import (
     of_each_cell,
     sliced,
 )
-from limes.designs._marginals import BinCells, Levels, Marginal, marginals_from_bins
+from limes.designs._marginals import BinCells, Levels, Marginal, StackedLaws, marginals_from_bins
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
 # Largest number of rows in a block, and of numbers in an array of its integrals
 _ROWS, _NUMBERS = 256, 1 << 20
-# Direction numbers exist for this many dimensions; further columns make all points independent numbers.
-SOBOL_DIMENSIONS = 21_201
 # Columns of one cell that a family remembers
 _SINGLE = 4096
-# Binary digits of their points
-_BITS = 30
 
 
 # -- features ------------------------------------------------------------------------------------------------
@@ -682,10 +679,19 @@ class ProductFamily:
         """
         # an inverse distribution function has no value at 0
         levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
+        stacks, others = self._stacks
+        if len(stacks) == 1 and not others:
+            return stacks[0].draw(levels)
         x, cells = np.empty(levels.shape), np.empty(levels.shape, dtype=np.int64)
-        for j, law in enumerate(self.marginals):
-            x[:, j], cells[:, j] = law.draw(levels[:, j])
+        for stack in stacks:
+            x[:, stack.columns], cells[:, stack.columns] = stack.draw(levels[:, stack.columns])
+        for j in others:
+            x[:, j], cells[:, j] = self.marginals[j].draw(levels[:, j])
         return x, cells
+
+    @cached_property
+    def _stacks(self) -> tuple[list[StackedLaws], list[int]]:
+        return StackedLaws.of(self.marginals)
 
     @cached_property
     def widest(self) -> int:
@@ -733,42 +739,3 @@ class SobolRows:
         """The next x and h of every sequence, (sequences · rows, d) each; every row is a group."""
         x, h = self._design.draw(self._points.random(rows))
         return x, h, np.arange(len(x))
-
-
-def sobol_points(d: int, streams: Sequence[np.random.SeedSequence]) -> _Sobol | _Independent:
-    """Return random Sobol' sequences in d dimensions, one a stream; independent points beyond them."""
-    make = _Independent if d > SOBOL_DIMENSIONS else _Sobol
-    return make(d, [np.random.default_rng(stream) for stream in streams])
-
-
-class _Sobol:
-    """Sequences that share a random matrix; each has a separate random digital shift.
-
-    Given the matrix, they are independent of each other, and every point is uniform. Some pairs of dimensions
-    depend strongly on each other in the first few hundred points, whatever the matrix; every sequence
-    therefore assigns its dimensions to the columns in a random order.
-    """
-
-    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
-        from scipy.stats.qmc import Sobol
-
-        self._points = Sobol(d, scramble=True, bits=_BITS, rng=rngs[0])
-        self._shifts = [rng.integers(1 << _BITS, size=d) for rng in rngs]
-        self._orders = [rng.permutation(d) for rng in rngs]
-
-    def random(self, n: int) -> Floats:
-        """Draw the next n points of every sequence, (sequences · n, d), sequence by sequence."""
-        digits = (self._points.random(n) * (1 << _BITS)).astype(np.int64)
-        points = np.empty((len(self._shifts), *digits.shape))
-        for sequence, order, shift in zip(points, self._orders, self._shifts, strict=True):
-            sequence[:] = digits[:, order] ^ shift
-        points /= 1 << _BITS
-        return points.reshape(-1, digits.shape[1])
-
-
-class _Independent:
-    def __init__(self, d: int, rngs: Sequence[np.random.Generator]) -> None:
-        self._d, self._rngs = d, rngs
-
-    def random(self, n: int) -> Floats:
-        return np.concatenate([rng.random((n, self._d)) for rng in self._rngs])

@@ -473,6 +473,7 @@ class Slice:
     file: Place
     stamp: Stamp
     group: int
+    group_rows: int
     start: int
     num_rows: int
     keys: pa.Table  # the columns that its folder states
@@ -483,9 +484,7 @@ class Slice:
     def read(self, columns: Sequence[str]) -> Chunk:
         self.stamp.check(self.file)
         try:
-            rows = _row_group(
-                self.file, self.stamp, self.group, tuple(_without(columns, self.keys.column_names))
-            )
+            rows = self._stored(tuple(_without(columns, self.keys.column_names)))
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -493,7 +492,21 @@ class Slice:
             )
         finally:
             self.stamp.check(self.file)
-        return _with_keys(rows.slice(self.start, self.num_rows), self.keys, columns)
+        return _with_keys(rows, self.keys, columns)
+
+    def _stored(self, columns: tuple[str, ...]) -> pa.Table:
+        where, most = (
+            (self.file, self.stamp, self.group, columns),
+            max(_BATCH, _CELLS // max(len(columns), 1)),
+        )
+        if self.group_rows <= most:
+            return _row_group(*where).slice(self.start, self.num_rows)
+        parts, start, stop = [], self.start, self.start + self.num_rows
+        while start < stop:
+            place = start % most
+            parts.append(_window(*where, start - place, most).slice(place, min(stop - start, most - place)))
+            start += parts[-1].num_rows
+        return pa.concat_tables(parts)
 
 
 def _without(columns: Sequence[str], others: Collection[str]) -> list[str]:
@@ -512,6 +525,40 @@ def _row_group(path: Place, stamp: Stamp, group: int, columns: tuple[str, ...]) 
     def read(file: Any) -> pa.Table:
         with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=True) as table:
             return table.read_row_group(group, columns=[*columns], use_threads=False).select(columns)
+
+    return parsed(path, read)
+
+
+# Cells of a row group that are in memory at once, 128 MB of numbers. Of a larger one rows that are decoded at
+# once, and bytes of a column that are read
+_CELLS, _BATCH, _BUFFER = 1 << 24, 1 << 16, 1 << 18
+
+
+@lru_cache(maxsize=1)
+def _window(
+    path: Place,
+    stamp: Stamp,  # noqa: ARG001
+    group: int,
+    columns: tuple[str, ...],
+    first: int,
+    most: int,
+) -> pa.Table:
+    """At most ``most`` rows of a large row group, from its row ``first`` on."""
+
+    def read(file: Any) -> pa.Table:
+        parts, start = [], 0
+        reading = {"pre_buffer": False, "buffer_size": _BUFFER, "page_checksum_verification": True}
+        with pq.ParquetFile(file, **reading) as table:
+            options = {"row_groups": [group], "columns": [*columns], "use_threads": False}
+            for batch in table.iter_batches(_BATCH, **options):
+                # rows before the first are decoded, too, and forgotten
+                begin, end = max(first - start, 0), min(first + most - start, batch.num_rows)
+                if begin < end:
+                    parts.append(batch.slice(begin, end - begin))
+                start += batch.num_rows
+                if start >= first + most:
+                    break
+        return pa.Table.from_batches(parts).select(columns)
 
     return parsed(path, read)
 
@@ -650,7 +697,7 @@ class Source:
             _check_types(path, schema, self.files[0], self.schema, stored)
         for i, (path, (schema, sizes)) in enumerate(self._footers.items()):
             for group, size in enumerate(sizes):
-                yield Slice(path, self.stamps[path], group, 0, size, self._keys_of(i, schema.names))
+                yield Slice(path, self.stamps[path], group, size, 0, size, self._keys_of(i, schema.names))
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         for i, (path, stamp) in enumerate(self.stamps.items()):

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import limes
 from effort import repeats
-from internals import _WORTH, SharedDraws
+from internals import _WORTH, SharedDraws, suggestion_module
 from limes.exceptions import InputError
 
 rng = np.random.default_rng(0)
@@ -221,9 +221,12 @@ def test_a_design_that_holds_a_function_leaves_nothing(function, holds):
     assert suggestion.noise[at] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has():
+@pytest.mark.parametrize("is_wide", repeats([False, True], [False]))
+def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has(monkeypatch, is_wide):
     """R² around single rows, of models that are asked, and of the same ones, read, on other draws."""
     d = 8
+    if is_wide:  # trees split the columns that the answers choose
+        monkeypatch.setattr(suggestion_module, "_MOST_CONTROLLED", 4)
     x = np.random.default_rng(1).normal(size=(400, d))
     y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + (x[:, 3] > 0.5) + x[:, 4:] @ [1.0, 0.5, -0.5, 0.2]
     models = [
@@ -249,6 +252,16 @@ def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has():
             scale = np.sqrt(((exact.miss[:5] ** 2) / (1 - exact.row_fidelity[:5] + 1e-12)).max())
             assert np.abs(asked.miss[some] - exact.miss[:5]).max() < 0.35 * scale + 0.2
     assert np.mean(inside) >= 0.93
+
+
+def test_trees_of_few_columns_make_errors_of_a_wide_table_small(monkeypatch):
+    monkeypatch.setattr(suggestion_module, "_MOST_CONTROLLED", 4)
+    x = np.random.default_rng(0).normal(size=(300, 16))
+    explainer, errors = limes.TabularExplainer(boosted, x, rng=0), []
+    for _ in range(2):
+        errors.append(limes.suggest_design(explainer, x[:2], max_calls=4096).fidelity_errors)
+        monkeypatch.setattr(suggestion_module, "strongest", lambda *_: np.zeros(16, dtype=bool))
+    assert np.median(errors[0] / errors[1]) < 0.8
 
 
 def test_a_narrow_bandwidth_is_judged_at_the_rows_that_have_draws_enough():

@@ -194,13 +194,17 @@ class SequenceRidge:
 
 def _penalised(gram: Floats, product: Floats, penalty: float) -> Floats:
     """Solve (gram + penalty · I) coef = product, but for the first coefficient, the constant."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg.lapack import dposv
 
     ridge = np.full(len(gram), penalty)
     ridge[0] *= _CONSTANT
     normal = gram.copy()
     normal[np.diag_indices_from(normal)] += ridge
-    return np.asarray(cho_solve(cho_factor(normal), product))
+    # LAPACK takes the transpose of a symmetric matrix as it is; scipy's checks take as long as small fits
+    _, coef, failed = dposv(normal.T, product, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError(f"normal equations of {len(gram)} columns are singular")
+    return np.asarray(coef)
 
 
 def out_of_sequence(features: Reals, coef: Floats) -> Reals:

@@ -324,9 +324,8 @@ class Units:
         values = np.empty((len(x), self.size), dtype=np.float32)
         values[:, 0] = 1.0
         of_cells, of_columns, layer, products = np.split(values[:, 1:], self._ends, axis=1)
-        mean, factor = self._scaling
-        of_cells[:] = (self.basis(x, cells) - mean) * factor
-        of_columns[:] = self._columns(x, cells)
+        of_cells[:] = self.of_cells(x, cells)
+        of_columns[:] = self.standard(x, cells)
         np.cos(of_columns @ self.directions + self.phases, out=layer)
         products[:] = self._products(of_columns)
         return values
@@ -338,7 +337,7 @@ class Units:
         constant, (of_cells, *others) = coef[0], np.split(coef[1:], self._ends)
         mean, factor = self._scaling
         of_cells = of_cells * factor[:, None]
-        columns = self._columns(x, cells)
+        columns = self.standard(x, cells)
         layer = columns @ self.directions
         layer += self.phases
         np.cos(layer, out=layer)
@@ -388,7 +387,12 @@ class Units:
         # a cell that no row ever hits is left out: divided by its deviation, single precision overflows
         return mean, np.divide(_CELLS, spread, out=np.zeros_like(spread), where=spread > _NEVER)
 
-    def _columns(self, x: Floats, cells: CellNumbers) -> Reals:
+    def of_cells(self, x: Floats, cells: CellNumbers) -> Floats:
+        """The functions of cells alone."""
+        mean, factor = self._scaling
+        return (self.basis(x, cells) - mean) * factor
+
+    def standard(self, x: Floats, cells: CellNumbers) -> Reals:
         """s(x), (n, m); 0 for a missing number."""
         values = x[:, self.columns]
         at = np.flatnonzero(self.cells >= 0)
@@ -409,7 +413,7 @@ class Network:
 
     def out_of_sequence(self, features: Reals) -> Floats:
         """Values (n, k) at the fitted rows, each by the fit without its sequence."""
-        return self._behind_link(out_of_sequence(features, self.coef))
+        return self._link(out_of_sequence(features, self.coef)).astype(np.float64)
 
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
         """Mean over all fits at rows x with these cells (n, d): (n, k)."""
@@ -418,14 +422,14 @@ class Network:
         means = np.empty((len(x), k))
         for first in range(0, len(x), _BLOCK):
             block = slice(first, first + _BLOCK)
-            values = self._behind_link(self.units.sums(x[block], cells[block], coef))
-            means[block] = values.reshape(-1, count, k).mean(axis=1)
+            values = self._link(self.units.sums(x[block], cells[block], coef)).reshape(-1, count, k)
+            means[block] = values.mean(axis=1, dtype=np.float64)
         return means
 
-    def _behind_link(self, values: Reals) -> Floats:
+    def _link(self, values: Reals) -> Reals:
         from scipy.special import expit
 
-        return np.asarray(expit(values) if self.is_logistic else values, dtype=np.float64)
+        return np.asarray(expit(values) if self.is_logistic else values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -574,15 +578,22 @@ class _Trees(FittedControl):
         return ControlMoments.exact(self.intercept + mean, coef)
 
 
-def tree_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - trees cut by x
-    # boosts the answers' principal directions: probabilities of two classes have one
+def tree_control(
+    design: ProductDesign,  # noqa: ARG001 - trees cut by x
+    x: Floats,
+    f: Floats,
+    columns: Ints | None = None,
+) -> FittedControl:
+    # boosts the answers' principal directions: probabilities of two classes have one. Trees see all columns,
+    # or some
     mean = f.mean(axis=0)
     _, sizes, directions = np.linalg.svd(f - mean, full_matrices=False)
     varying = sizes[:_MOST_DIRECTIONS] > _NEGLIGIBLE * max(sizes[0], 1e-300)
     if sizes[0] == 0 or len(x) < _FEWEST_ROWS:
         return ZeroControl(f.shape[1])
     directions = directions[:_MOST_DIRECTIONS][varying]
-    forests = tuple(_boosted(x, values) for values in ((f - mean) @ directions.T).T)
+    its = np.arange(x.shape[1]) if columns is None else columns
+    forests = tuple(_boosted(x, values, its) for values in ((f - mean) @ directions.T).T)
     return _Trees(forests, directions, mean)
 
 
@@ -594,7 +605,7 @@ def share_beyond_trees(f: Floats) -> float:
     return share_left(outside[:, :-_MOST_DIRECTIONS].sum(axis=1), f)
 
 
-def _boosted(x: Floats, values: Floats) -> Forest:
+def _boosted(x: Floats, values: Floats, columns: Ints) -> Forest:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
@@ -608,12 +619,13 @@ def _boosted(x: Floats, values: Floats) -> Forest:
         random_state=0,
     )
     # scikit-learn refuses a column without values; a constant one is never split
-    filled = np.where(np.isnan(x).all(axis=0), 0.0, x)
+    filled = np.where(np.isnan(x[:, columns]).all(axis=0), 0.0, x[:, columns])
     # a small table is quicker on one thread, and rows that are explained in parallel would share the cores
     with threadpool_limits(1, user_api="openmp"):
         form = histogram(model.fit(filled, values), "predict", None)
     assert isinstance(form, Forest)  # noqa: S101 - predictions of a regressor
-    return form
+    feature = np.where(form.feature >= 0, columns[form.feature], -1)
+    return replace(form, feature=feature, size=x.shape[1])
 
 
 # -- kernel regression ---------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ square.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from limes._expectations.controls.control import share_left
 from limes._expectations.controls.tables import CellBasis, ColumnBasis, Units
 from limes._expectations.least_squares import ControlMoments
 from limes._expectations.pool_fit import CellMoments, ExplainedRows
-from limes.designs._marginals import BinCells, Marginal
+from limes.designs._marginals import BinCells, Marginal, learn_means
 from limes.designs._product import ProductFamily
 
 # Functions of cells with which every column has them, and most of those that are chosen
@@ -30,8 +30,8 @@ _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Steps of conjugate gradients, and the share of the first residual at which they end. Columns of a pool are
 # independent, so that few steps are enough
 _STEPS, _ENOUGH = 12, 1e-2
-# Numbers that are computed at once
-_NUMBERS = 1 << 22
+# Numbers that are computed at once, and stay in the processor's cache
+_NUMBERS = 1 << 18
 
 
 def is_wide(laws: Sequence[Marginal], rows: int) -> bool:
@@ -71,38 +71,38 @@ def halves(
         yield range(first, first + count), strongest(family.marginals, cells[others], f[others])
 
 
-def slopes_of_columns(laws: Sequence[Marginal]) -> Units:
-    """Slopes of columns, and indicators of categories: of mean 0 and variance 1 under their laws."""
-    parts = []
+def slopes_of_columns(laws: Sequence[Marginal], x: Floats) -> Units:
+    """Slopes of columns, and indicators of categories: of mean 0 and variance 1 at rows x (n, d)."""
+    whole = np.asarray(np.isfinite(x).all(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        means, spreads = x.mean(axis=0), x.std(axis=0)
+    parts: list[tuple[float, ...]] = []
     for j, law in enumerate(laws):
-        mass = np.exp(law.log_mass)
         if isinstance(law.cells, BinCells):
-            inside = np.flatnonzero(np.isfinite(law.means) & (mass > 0))
-            means, share = law.means[inside], mass[inside] / mass[inside].sum()
-            mean = float(share @ means)
-            spread = float(np.sqrt(share @ (law.spreads[inside] ** 2 + (means - mean) ** 2)))
-            parts += [(j, -1, mean, spread)] if 0.0 < spread < np.inf else []
+            if not whole[j]:
+                its = x[np.isfinite(x[:, j]), j]
+                means[j], spreads[j] = (its.mean(), its.std()) if its.size else (0.0, 0.0)
+            parts += [(j, -1, means[j], spreads[j])] if 0.0 < spreads[j] < np.inf else []
         else:
+            mass = np.exp(law.log_mass)
             parts += [
                 (j, b, p, float(np.sqrt(p * (1.0 - p)))) for b, p in enumerate(mass.tolist()) if 0.0 < p < 1.0
             ]
-    columns, cells, center, scale = np.array(parts, dtype=np.float64).reshape(-1, 4).T
-    basis = CellBasis(
-        tuple(ColumnBasis(law, *np.zeros((2, law.cells.count), dtype=np.bool_)) for law in laws)
-    )
-    none = np.empty((0, 2), dtype=np.int64)
-    no_layer = np.empty((len(parts), 0), dtype=np.float32), np.empty(0, dtype=np.float32)
-    return Units(basis, columns.astype(np.int64), cells.astype(np.int64), center, scale, *no_layer, none)
+    none = [ColumnBasis(law, *np.zeros((2, law.cells.count), dtype=np.bool_)) for law in laws]
+    return _units(CellBasis(tuple(none)), np.array(parts, dtype=np.float64).reshape(-1, 4))
 
 
-def with_cells(units: Units, chosen: Bools, cells: CellNumbers) -> Units:
-    """Add functions of cells of the chosen columns, for a fit to rows in these cells."""
-    at = np.flatnonzero(chosen)
-    columns = list(units.basis.columns)
-    of_chosen = CellBasis.of([columns[j].law for j in at], cells[:, at])
-    for j, its in zip(at.tolist(), of_chosen.columns, strict=True):
-        columns[j] = its
-    return replace(units, basis=CellBasis(tuple(columns)))
+def functions_of_cells(laws: Sequence[Marginal], cells: CellNumbers) -> Units:
+    """Functions of cells of some columns, for a fit to rows in these cells, (n, d)."""
+    return _units(CellBasis.of(laws, cells), np.empty((0, 4)))
+
+
+def _units(basis: CellBasis, columns: Floats) -> Units:
+    """Functions of cells, and columns in units: the column, its category or -1, centre and scale, (m, 4)."""
+    column, cell, center, scale = columns.T
+    layer = np.empty((len(columns), 0), dtype=np.float32), np.empty(0, dtype=np.float32)
+    pairs = np.empty((0, 2), dtype=np.int64)
+    return Units(basis, column.astype(np.int64), cell.astype(np.int64), center, scale, *layer, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +124,19 @@ def wide_additive(
     rows, k = len(f) // sequences, f.shape[1]
     values, constant = np.empty_like(f), np.zeros(k)
     effects = [np.zeros((law.cells.count, k)) for law in family.marginals]
-    slopes, penalty = slopes_of_columns(family.marginals), None
+    laws, slopes, penalty = family.marginals, slopes_of_columns(family.marginals, x), None
+    learn_means(laws)
+    # the functions of cells are those that a half of the sequences chooses, the slopes are the same
+    both, size = np.empty((len(x), slopes.size + _CHOSEN), dtype=np.float32), slopes.size
+    both[:, 0] = 1.0
+    fill(both[:, 1:size], slopes.standard, x, cells)
     for fitted, chosen in halves(family, cells, f, sequences):
-        units = with_cells(slopes, chosen, cells)
-        features, parts = in_blocks(units, x, cells), [slice(s * rows, (s + 1) * rows) for s in fitted]
+        at, features = np.flatnonzero(chosen), both[:, :size]
+        if at.size:
+            units = functions_of_cells([laws[j] for j in at], cells[:, at])
+            features = both[:, : size + units.size - 1]
+            fill(features[:, size:], units.of_cells, x[:, at], cells[:, at])
+        parts = [slice(s * rows, (s + 1) * rows) for s in fitted]
         if penalty is None:
             # the one that predicts the first sequence best
             unseen = parts[0]
@@ -138,18 +147,24 @@ def wide_additive(
         for part, coef in zip(parts, coefs, strict=True):
             values[part] = features[part] @ coef
             constant += coef[0] / sequences
-        for effect, its in zip(effects, units.effects(coefs.mean(axis=0)), strict=True):
-            effect += its * (len(parts) / sequences)
+        coef, share = coefs.mean(axis=0), len(parts) / sequences
+        for effect, its in zip(effects, slopes.effects(coef[:size]), strict=True):
+            effect += its * share
+        if at.size:
+            of_cells = np.concatenate([np.zeros((1, k)), coef[size:]])
+            for j, its in zip(at.tolist(), units.effects(of_cells), strict=True):
+                effects[j] += its * share
     return values, EffectsOfCells(constant, CellMoments.of(family, effects))
 
 
-def in_blocks(units: Units, x: Floats, cells: CellNumbers) -> Reals:
-    """Values of functions at rows x in cells (n, d), few rows at once."""
-    features, step = np.empty((len(x), units.size), dtype=np.float32), max(1, _NUMBERS // units.size)
+def fill(
+    values: Reals, functions: Callable[[Floats, CellNumbers], Reals], x: Floats, cells: CellNumbers
+) -> None:
+    """Write values (n, p) of functions at rows x in cells (n, d), few rows at once."""
+    step = max(1, _NUMBERS // max(values.shape[1], 1))
     for first in range(0, len(x), step):
         block = slice(first, first + step)
-        features[block] = units(x[block], cells[block])
-    return features
+        values[block] = functions(x[block], cells[block])
 
 
 def ridge_without(

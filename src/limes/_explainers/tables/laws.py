@@ -172,28 +172,30 @@ def fit_laws(
 
     Numbers that are ``missing`` are codes of missing values, with a bin of codes alone.
     """
-    for column, x in zip(table.columns, table.matrix.T, strict=True):
-        largest = np.nanmax(np.abs(x)) if not column.categorical else 0.0
-        if largest > _LARGEST:  # differences of values would be no finite numbers
-            raise InputError(
-                f"column {column.name!r} holds {largest:.3g}: sums of values beyond {_LARGEST:g} are not "
-                "finite; divide the column by a constant"
-            )
+    # column by column in memory, as they are learnt from
+    matrix = np.asfortranarray(table.matrix)
+    largest = np.maximum(np.fmax.reduce(matrix), -np.fmin.reduce(matrix))
+    for j in np.flatnonzero(table.numeric & (largest > _LARGEST)):
+        # differences of values would be no finite numbers
+        raise InputError(
+            f"column {table.names[j]!r} holds {largest[j]:.3g}: sums of values beyond {_LARGEST:g} are not "
+            "finite; divide the column by a constant"
+        )
     entries = bins if isinstance(bins, list | tuple) else []
     statistics = {j: entry for j, entry in enumerate(entries) if isinstance(entry, BinStatistics)}
     if bins is None:
         # a column without a single number has no slope
-        empty = table.numeric & np.isnan(table.matrix).all(axis=0)
-        edges = bin_edges(table.matrix, empty, bins="quartile", names=table.names)
+        empty = table.numeric & np.isnan(matrix).all(axis=0)
+        edges = bin_edges(matrix, empty, bins="quartile", names=table.names)
     else:
         cut = [None if j in statistics else edge for j, edge in enumerate(bins)] if statistics else bins
         learnt = [bool(number) and j not in statistics for j, number in enumerate(table.numeric)]
-        codes = np.isin(table.matrix, missing) & np.array(learnt)
-        values = np.where(codes, np.nan, table.matrix)
+        codes = np.isin(matrix, missing) & np.array(learnt)
+        values = np.where(codes, np.nan, matrix) if codes.any() else matrix
         edges = bin_edges(values, learnt, bins=cut, target=target, names=table.names)
     edges = [*map(between_cells, table.columns, edges)]
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
-    columns = zip(table.columns, table.matrix.T, sources, strict=True)
+    columns = zip(table.columns, matrix.T, sources, strict=True)
     return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
 
 

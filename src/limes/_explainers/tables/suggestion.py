@@ -29,6 +29,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
 from limes._checks import check_count
 from limes._expectations.controls.tables import tree_control
+from limes._expectations.controls.wide import strongest
 from limes._explainers.reading import even_positions
 from limes._explainers.tables.laws import fit_laws
 from limes._explainers.tables.shared import SharedAnswers, SharedDraws
@@ -58,7 +59,8 @@ _SURELY = 1.0
 # Most rows that an unread model is asked about, in shares of this number: the draws around rows, and those of
 # seven designs; and least draws a coefficient around each row
 _CALLS, _SHARES, _LEAST = 16_384, 8, 4
-# Columns beyond which trees that follow the model take longer than they are worth
+# Columns beyond which the answers choose those that trees split, which follow the model: trees of all of them
+# take longer than they are worth
 _MOST_CONTROLLED = 128
 # Most rows at which designs of such a model are compared
 _MOST_ROWS = 128
@@ -447,12 +449,21 @@ class _ByAnswers:
     def _answers(self, draws: SharedDraws) -> SharedAnswers:
         """The model's answers, beside trees that know those to all draws before."""
         control = None
-        if self._answered and draws.x.shape[1] <= _MOST_CONTROLLED:
+        if self._answered:
             x, f = (np.concatenate(parts) for parts in zip(*self._answered, strict=True))
-            control = tree_control(draws.family.at(draws.rows[0]), x, f)
+            columns = self._split(x, f)
+            if columns.size:
+                control = tree_control(draws.family.at(draws.rows[0]), x, f, columns)
         f = self._predict(draws.x).reshape(len(draws.x), -1)
         self._answered.append((draws.x, f))
         return draws.answered(f, control)
+
+    def _split(self, x: Floats, f: Floats) -> Ints:
+        """Columns that trees may split, given answers f (m, k) to rows x (m, d)."""
+        if x.shape[1] <= _MOST_CONTROLLED:
+            return np.arange(x.shape[1])
+        quartiles = self._family("quartile", self._explainer.design_options["bandwidth"])
+        return np.flatnonzero(strongest(quartiles.marginals, quartiles.cells(x), f))
 
     def judge(self, name: str, bins: Any, bandwidth: float) -> _Judged:
         family = self._family(bins, bandwidth)
