@@ -207,6 +207,46 @@ def test_the_population_optimum_with_a_constant_is_the_least_squares_of_all_rows
     assert surrogate.proved
 
 
+def greedy(v, k, target):
+    """GSHP of Kyrillidis et al. 2013, in its own words: the selector, and the projector on Σu = target."""
+    chosen = [int(np.argmax(target * v))]
+    while len(chosen) < k:
+        far = np.abs(v - (v[chosen].sum() - target) / len(chosen))
+        far[chosen] = -1.0
+        chosen.append(int(np.argmax(far)))
+    u = np.zeros(v.size)
+    u[chosen] = v[chosen] - (v[chosen].sum() - target) / k
+    return u
+
+
+def test_the_papers_projection_is_not_one_where_the_prediction_is_0():
+    """Lemma 2 of 2025: its first pick, the largest y v_j, is undefined at y = 0; elsewhere both agree."""
+    rng, wrong, exact = np.random.default_rng(0), 0, 0
+    for _ in range(60):
+        v = rng.normal(size=7)
+        for target in (0.4, -0.7):
+            assert ((greedy(v, 3, target) - v) ** 2).sum() == pytest.approx(
+                ((project(v, target, 3) - v) ** 2).sum()
+            )
+        least = ((project(v, 0.0, 3) - v) ** 2).sum()
+        wrong += ((greedy(v, 3, 0.0) - v) ** 2).sum() > least * (1 + 1e-9)
+        exact += ((greedy(v, 3, 0.0) - v) ** 2).sum() >= least * (1 - 1e-9)
+    assert wrong > 10
+    assert exact == 60
+
+
+def test_algorithm_2_of_2025_returns_more_than_k_literals_where_x_has_zeros():
+    """It keeps k entries outside the support of x, and k within."""
+    x, w, k = np.array([1.0, 1, 1, 0, 0, 0]), np.array([0.9, -0.5, 0.2, 2.0, -1.0, 0.3]), 2
+    outside, within = np.flatnonzero(x == 0), np.flatnonzero(x)
+    kept = outside[np.argsort(-np.abs(w[outside]))[:k]]
+    result = np.zeros(6)
+    result[kept] = w[kept]
+    result[within] = greedy(w[within], k, 0.5)
+    assert x @ result == pytest.approx(0.5)
+    assert np.count_nonzero(result) == 2 * k
+
+
 def test_a_common_shift_moves_no_projection():
     v = np.random.default_rng(0).normal(size=30)
     assert project(v + 1000.0, 0.3, 5) == pytest.approx(project(v, 0.3, 5), abs=1e-10)
