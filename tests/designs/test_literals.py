@@ -48,6 +48,17 @@ def test_moments_of_a_law_are_those_of_its_definition(name, spread, d):
     assert covariance == pytest.approx(expected, rel=oracle.ROUNDING, abs=1e-14)
 
 
+@pytest.mark.parametrize("spread", [0.0, 5.0, 30.0, 150.0])
+def test_that_two_literals_flip_keeps_its_digits_where_flips_are_rare(spread):
+    """E (s_i - 1)(s_j - 1) = 4 P(both flip), by sums of positive numbers."""
+    law, d = CountLaw(9, spread), 9
+    flips = np.arange(d + 1)
+    weights = np.exp(-spread * flips)
+    both = 4 * (weights * flips * (flips - 1)).sum() / weights.sum() / (d * (d - 1))
+    assert law.away**2 + law.shared == pytest.approx(both, rel=oracle.EXACT)
+    assert law.away * (2 - law.away) - law.shared == pytest.approx(law.variance, rel=oracle.EXACT)
+
+
 @pytest.mark.parametrize("name", FLIP_LAWS)
 @pytest.mark.parametrize("spread", SPREADS)
 def test_probabilities_of_patterns_are_those_of_all_rows(name, spread):

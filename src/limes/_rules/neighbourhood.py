@@ -150,7 +150,11 @@ class CountLaw:
 
     @cached_property
     def shared(self) -> float:
-        return 2.0 * self.away - self.variance - self.away**2
+        if self.size == 1:
+            return 0.0
+        flips, pairs = np.arange(self.size + 1), self.size * (self.size - 1)
+        # 2 (1 - ρ) - a - (1 - ρ)² loses its digits where flips are rare
+        return float(4.0 * self.counts @ (flips * (flips - 1)) / pairs) - self.away**2
 
     def pattern(self, flipped: Ints, size: int) -> Floats:
         """Return the probability that of ``size`` literals exactly some chosen ones flip, by their number."""
