@@ -89,13 +89,14 @@ def record(task, x, method, setting):
     seconds, certificate = process_time() - began, explanation.certificate
     w = explanation.values[0]
     errors = {
-        "rmse": float(np.sqrt(certificate.fidelity)),
         "fresh_rmse": float(np.sqrt(certificate.fresh_fidelity)),
         "nonzero": int((np.abs(w) > _NONZERO).sum()),
         "constant": float(explanation.intercepts[0]),
         "off_plane": float(abs(w @ x - explanation.predictions[0])),
         "seconds": seconds,
     }
+    if method != "population":  # it has no sample
+        errors["rmse"] = float(np.sqrt(certificate.fidelity))
     if x.size <= LOW and method != "cvx":
         errors["precision"] = certificate.precision
     if method == "optimum":
