@@ -422,15 +422,15 @@ def _linear_over_words(form: Linear, word_rows: WordRows, columns: Any) -> Form:
 def used_words(form: Form) -> Bools:
     """Return which words a form over them depends on, (d,)."""
     if isinstance(form, Combination):
-        return np.any([used_words(part) for part in form.parts], axis=0)
+        return np.asarray(np.stack([used_words(part) for part in form.parts]).any(axis=0))
     if isinstance(form, Linked):
         return used_words(form.margin)
     if isinstance(form, Linear):
         return np.asarray(form.coef.any(axis=tuple(range(1, form.coef.ndim))))
     if isinstance(form, NormalizedLinear):  # a word without a coefficient is part of the norm
-        return form.a > 0
+        return np.asarray(form.a > 0)
     if isinstance(form, PresenceProducts):
-        counts = form.coef.any(axis=tuple(range(1, form.coef.ndim)))
+        counts = np.asarray(form.coef.any(axis=tuple(range(1, form.coef.ndim))))
         return np.isin(np.arange(form.size), form.word[counts[form.product]])
     return np.ones(form.size, dtype=np.bool_)
 
