@@ -145,6 +145,7 @@ mutants: $(INSTALLED)
 
 papers: $(INSTALLED)
 	$(BIN)/python papers/koriche-2025/run.py
+	$(BIN)/python papers/koriche-2025/readings.py
 	$(BIN)/python papers/koriche-2025/report.py
 	$(BIN)/python -m papers
 

@@ -93,7 +93,7 @@ NAMES = {
     "limes._pipeline": "Pipeline",
     "limes._rules.bounds": "bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
-    "limes._rules.neighbourhood": "ColumnChanges FlipLaw LiteralFlips OtherValues",
+    "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
     "limes._rules.precision": "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets",

@@ -351,3 +351,20 @@ def least_squares(z, f, weights, penalty=0.0):
     right = design.T @ (weights[:, None] * f.reshape(len(f), -1))
     solution = np.linalg.solve(gram, right.astype(float))
     return solution[0].reshape(f.shape[1:]), solution[1:].reshape(-1, *f.shape[1:])
+
+
+# -- neighbourhoods of literals: all rows --------------------------------------------------------------------
+
+
+def all_rows(d: int) -> np.ndarray:
+    """All rows of d literals, the one of +1 alone first, (2^d, d)."""
+    return 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
+
+
+def row_law(rows: np.ndarray, instance: np.ndarray, spread: float, law: str = "literal") -> np.ndarray:
+    """Probability of each of all rows: e^{-σ flips} shared by rows ("literal"), or by numbers of flips."""
+    flips = (rows != instance).sum(axis=1)
+    weights = np.exp(-spread * flips)
+    if law == "count":
+        weights /= np.bincount(flips)[flips]  # the rows with this number of flips
+    return weights / weights.sum()

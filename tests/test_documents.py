@@ -63,6 +63,41 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
         assert (tmp_path / "patient.html").exists()
 
 
+PRINTED = re.compile(r"^# (.+)$", re.MULTILINE)
+
+
+@pytest.mark.examples
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "papers").glob("calls-*.md")), ids=lambda path: path.stem
+)
+def test_calls_of_a_paper_print_what_stands_below_them(page, capsys):
+    """One page a paper: statement, call, number."""
+    if page.stem == "calls-2025":
+        pytest.importorskip("cvxpy", reason="pip install 'limes[sparse]'")
+    text = page.read_text(encoding="utf-8")
+    run(text)
+    expected = PRINTED.findall("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))
+    assert len(expected) > 10
+    assert len(expected) == text.count("\nprint(")
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_every_statement_of_a_paper_has_a_call_that_is_there():
+    """Links of the pages' tables lead to sections of the page, and the table of contents has all pages."""
+    pages = sorted((ROOT / "docs" / "papers").glob("calls-*.md"))
+    assert len(pages) == 4
+    index = (ROOT / "docs" / "papers" / "index.md").read_text(encoding="utf-8")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+        table = [line for line in text.splitlines() if line.startswith("| ")]
+        assert len(table) >= 12
+        for anchor in re.findall(r"\(#([^)]+)\)", text):
+            assert anchor in anchors, (page.name, anchor)
+        assert f"({page.name})" in index
+
+
 def test_a_block_that_fails_is_noticed_with_its_line():
     with pytest.raises(ZeroDivisionError) as failure:
         run("text\n\n<!-- reader has\nzero = 0\n-->\n\n```python\none = 1\none / zero\n```\n")

@@ -57,11 +57,22 @@ def test_sparse_explanations_run_and_resume(tmp_path):
     slack = 1 + 1e-9
     for law in json.loads((results / "machine_cpu-0-tables.json").read_text())["laws"].values():
         methods = law["methods"]
-        assert law["proved"]
+        assert methods["optimum"]["proved"]
+        rules = [one for one in methods.values() if "off_plane" in one]
+        assert len(rules) >= 5
+        for one in rules:  # the paper's hyperplane, without a constant
+            assert one["constant"] == 0.0
+            assert one["off_plane"] <= 1e-12
         assert methods["cvx"]["rmse"] <= methods["optimum"]["rmse"] * (1 + 1e-5)  # the solver's own accuracy
         for other in {"iht", "projection"} & set(methods):
             assert methods["optimum"]["rmse"] <= methods[other]["rmse"] * slack
     assert "Machine CPU" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_the_paper_on_rules_is_made_by_public_calls():
+    for path in (ROOT / "papers" / "koriche-2025").glob("*.py"):
+        private = re.findall(r"limes(?:\.\w+)*\._\w+", path.read_text())
+        assert not private, (path.name, private)
 
 
 def test_both_laws_of_flips_are_their_definitions(monkeypatch):

@@ -107,8 +107,11 @@ def test_what_an_explanation_has_is_documented(name):
 
 
 def test_an_option_of_several_explainers_has_one_default():
-    """But where the kinds of data differ: bins or words, slow models of images, segments by their names."""
-    differing = {"bandwidth", "ridge", "max_calls", "batch_size", "segments"}
+    """But where the kinds of data differ: bins or words, slow models of images, segments by their names.
+
+    And the law, of values in bins or of literals that flip.
+    """
+    differing = {"bandwidth", "ridge", "max_calls", "batch_size", "segments", "law"}
     explainers = [getattr(limes, name) for name in limes.__all__ if name.endswith("Explainer")]
     defaults = {}
     for explainer in explainers:

@@ -74,6 +74,6 @@ contrast.proved
 # -------
 #
 # Base and weights are the best of their size, in closed form, under a law in which columns leave their bin at random. ``intercept=False`` drops the
-# base, as in the paper. ``solver="branch_and_bound"`` proves the optimum of a sample instead. ``worst_case="exact"`` searches for the ends of the range where the
-# bounds of a forest are too wide. A contrast is proved by bounds of trees, forests and sums, and else searched for among rows drawn. :class:`limes.MapleExplainer` is one of
+# base, as in the paper (:doc:`call by call </papers/calls-2025>`). ``solver="branch_and_bound"`` proves the optimum of a sample instead. ``worst_case="exact"`` searches
+# for the ends of the range where the bounds of a forest are too wide. A contrast is proved by bounds of trees, forests and sums, and else searched for among rows drawn. :class:`limes.MapleExplainer` is one of
 # the paper's baselines.

@@ -1,26 +1,113 @@
-"""The paper's explainers and this library's at one row: coefficients u of w∘x, an intercept, seconds."""
+"""The paper's explainers and this library's at one row, by public calls, and their errors.
+
+A rule is one call ``limes.SparseExplainer(...)(row)``: it draws m rows of the law, solves for w over w·x =
+f(x), and its certificate has the errors on those rows and on fresh ones. LIME and MAPLE do not know the law,
+and are evaluated on rows that ``laws.py`` draws.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
 import numpy as np
+from laws import LAWS, precision
 
-from limes._rules.neighbourhood import FlipLaw
-from limes._rules.perspective import perspective_bound
-from limes._rules.problem import PopulationProblem, SampleProblem, hard_thresholding, projection
-from limes._rules.solvers import branch_and_bound, convex
+import limes
 
+# The paper's solvers, and this library's own: the optimum of the law itself, for E[s f] from a sample, from
+# one ten times as large, and from the network's weights ("population", under the literal law)
+SOLVERS = {
+    "cvx": "convex",
+    "optimum": "branch_and_bound",
+    "iht": "hard_thresholding",
+    "projection": "projection",
+    "projection_10": "projection",
+    "population": "projection",
+}
+# The paper's constraint of MIP and CVX; Algorithm 2 has none
+BOXES = {"cvx": 1.0, "optimum": 1.0}
 # Literals up to which the convex solver is asked
 _CONVEX = 500
 # Background of MAPLE's forest: more rows take minutes and change little
 _MAPLE_ROWS = 2000
+# Literals up to which precision is reported (Table 2)
+LOW = 24
+# Weights below it are the convex solver's roundings
+_NONZERO = 1e-6
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The law, sizes and limits of a rule."""
+
+    law: str
+    k: int
+    spread: float
+    samples: int
+    fresh: int
+    limit: float
+    seed: int
+
+
+def rule(task, x, method, setting):
+    """One explanation of the paper's form, or of limes's own solver; None where it cannot be had."""
+    if (method == "cvx" and x.size > _CONVEX) or (method == "population" and setting.law != "literal"):
+        return None
+    box = BOXES.get(method)
+    if box is not None and abs(task.predict(x[None])[0]) > setting.k * box:
+        return None  # k weights within the box cannot add up to the prediction
+    search = {"time_limit": setting.limit} if method == "optimum" else {}
+    if method.startswith("projection"):
+        search = {"method": "sampled"}
+    explainer = limes.SparseExplainer(
+        task.predict,
+        solver=SOLVERS[method],
+        k=setting.k,
+        intercept=False,
+        box=box,
+        law=setting.law,
+        spread=setting.spread,
+        samples=setting.samples * (10 if method == "projection_10" else 1),
+        fresh=setting.fresh,
+        rng=setting.seed,
+        **search,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        explanation = explainer(x[None], progress=False)
+    return None if method == "population" and explanation.method != "exact" else explanation
+
+
+def record(task, x, method, setting):
+    """Errors of a rule; seconds are the processor's, of the whole call with its certificate."""
+    began = process_time()
+    explanation = rule(task, x, method, setting)
+    if explanation is None:
+        return None
+    seconds, certificate = process_time() - began, explanation.certificate
+    w = explanation.values[0]
+    errors = {
+        "fresh_rmse": float(np.sqrt(certificate.fresh_fidelity)),
+        "nonzero": int((np.abs(w) > _NONZERO).sum()),
+        "constant": float(explanation.intercepts[0]),
+        "off_plane": float(abs(w @ x - explanation.predictions[0])),
+        "seconds": seconds,
+    }
+    if method != "population":  # it has no sample
+        errors["rmse"] = float(np.sqrt(certificate.fidelity))
+    if x.size <= LOW and method != "cvx":
+        errors["precision"] = certificate.precision
+    if method == "optimum":
+        proof = {"proved": certificate.proved, "gap": certificate.gap, "nodes": certificate.nodes}
+        return {**errors, **proof}
+    return errors
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """An explanation b + u·s of the signs s = z∘x."""
+    """A baseline's explanation b + u·s of the signs s = z∘x."""
 
     u: np.ndarray
     intercept: float
@@ -28,55 +115,28 @@ class Answer:
 
     def rmse(self, signs, values):
         """Root mean squared error on rows."""
-        support = np.flatnonzero(self.u)
-        return float(np.sqrt(np.mean((signs[:, support] @ self.u[support] + self.intercept - values) ** 2)))
+        return float(np.sqrt(np.mean((signs @ self.u + self.intercept - values) ** 2)))
 
-    @property
-    def nonzero(self):
-        """Number of literals with a coefficient."""
-        return int((np.abs(self.u) > 1e-6).sum())
-
-
-def sample_problem(x, target, signs, values):
-    """The paper's problem P3 of these rows; its Gram matrix is computed here, in no solver's time."""
-    problem = SampleProblem(x, target, signs, values)
-    problem.gram  # noqa: B018
-    return problem
-
-
-def optimum(problem, k, limit):
-    """The optimum (MIP): the answer, and what is proved of it."""
-    solution = branch_and_bound(problem, k, time_limit=limit)
-    proof = {
-        "proved": solution.proved,
-        "gap": solution.gap,
-        "nodes": solution.nodes,
-        "perspective": perspective_bound(problem, k) / max(solution.objective, 1e-300),
-    }
-    return _answer(solution, problem), proof
+    def record(self, task, x, setting, *, with_precision):
+        """Errors on m rows of the law, and on fresh ones."""
+        law = LAWS[setting.law](x.size, setting.spread)
+        rng = np.random.default_rng(setting.seed)
+        rows, fresh = (drawn(law, task, x, count, rng) for count in (setting.samples, setting.fresh))
+        errors = {
+            "rmse": self.rmse(*rows),
+            "fresh_rmse": self.rmse(*fresh),
+            "nonzero": int((np.abs(self.u) > _NONZERO).sum()),
+            "seconds": self.seconds,
+        }
+        if with_precision and x.size <= LOW:
+            errors["precision"] = precision(law, task.predict, x, self.u, float(task.predict(x[None])[0]))
+        return errors
 
 
-def thresholding(problem, k):
-    """IHT, Algorithm 1."""
-    return _answer(hard_thresholding(problem, k), problem)
-
-
-def relaxation(problem, k):
-    """CVX, the convex relaxation; None for sets with more literals than its solver takes."""
-    return _answer(convex(problem, k), problem) if problem.size <= _CONVEX else None
-
-
-def projected(x, target, spread, signs, values, k):
-    """The population's optimum for Γ from a sample, which an earlier explanation serves as control."""
-    law = FlipLaw(x.size, spread)
-    control = np.zeros(x.size)
-    for _ in range(2):
-        rest = values - signs @ control
-        gamma = law.variance * control + (rest - rest.mean()) @ signs / rest.size
-        problem = PopulationProblem(x, target, law, gamma, float(values.mean()), float(values.var()))
-        answer = _answer(projection(problem, k), problem)
-        control = answer.u
-    return answer
+def drawn(law, task, x, rows, rng):
+    """Signs (m, d) and the network's answers (m,) of rows around x."""
+    flips = law.flips(rng, rows)
+    return 1.0 - 2.0 * flips, task.predict(np.where(flips, -x, x))
 
 
 class Lime:
@@ -89,30 +149,24 @@ class Lime:
         """Return the explanation of a row; a new explainer, so that numbers depend on the row alone."""
         from lime.lime_tabular import LimeTabularExplainer
 
-        began = perf_counter()
+        began = process_time()
         explainer = LimeTabularExplainer(self._task.train, mode="regression", random_state=0)
         explanation = explainer.explain_instance(x, self._task.predict, num_features=k)
         u = np.zeros(x.size)
         for j, b in explanation.local_exp[1]:
             u[j] = 0.5 * b
-        return Answer(u, 0.0, perf_counter() - began)
+        return Answer(u, 0.0, process_time() - began)
 
 
 class Maple:
     """MAPLE; it keeps its intercept."""
 
     def __init__(self, task):
-        from limes import MapleExplainer
-
-        self._explainer = MapleExplainer(task.predict, task.train[:_MAPLE_ROWS])
+        self._explainer = limes.MapleExplainer(task.predict, task.train[:_MAPLE_ROWS], rng=0)
 
     def answer(self, x):
         """Return the explanation of a row."""
-        began = perf_counter()
+        began = process_time()
         explanation = self._explainer(x[None])
-        seconds = perf_counter() - began
+        seconds = process_time() - began
         return Answer(explanation.values[0] * x, float(explanation.intercepts[0]), seconds)
-
-
-def _answer(solution, problem):
-    return Answer(solution.w * problem.instance, solution.intercept, solution.seconds)

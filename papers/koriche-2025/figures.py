@@ -52,7 +52,7 @@ def sweeps(sets, folder):
         f"""## Figures 2 to 7: errors by sparsity and by spread
 
 In-sample RMSE under the literal law, means over {instances} instances a set, those of them
-with |f(x)| <= k, as a network may answer outside [-1, 1] (the paper's 20;
+with |f(x)| <= k, as a network may answer outside [-1, 1] (the paper's 20; samples of an earlier run;
 Figures 2, 4 and 5 by k at σ = 1; 3, 6 and 7 by σ at k = 7). {proved:.1%} of the optima are proved.
 At small k LIME
 may lie below the optimum: its w need not satisfy w·x = f(x). In shape as published: the optimum

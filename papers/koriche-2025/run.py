@@ -18,19 +18,20 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from laws import LAWS, precision
+from laws import LAWS
 from sets import available, prepared
 from tqdm.auto import tqdm
 
 import explainers
+from explainers import Setting
 
 RESULTS = Path(__file__).parent / "results"
 SAMPLES, FRESH = 1000, 20_000
 K, SPREAD = 7, 1.0
 SPARSITIES = range(1, 11)
 SPREADS = [round(0.1 * step, 1) for step in range(1, 11)]
-# Literals up to which precision is reported (Table 2)
-LOW = 24
+# Fresh rows where only the errors in the sample are drawn
+FEW = 100
 
 
 def main() -> None:
@@ -71,69 +72,42 @@ def figures(task, x, seed: int, baselines: dict, limit: float) -> dict:
     """Errors in the sample by k (σ = 1) and by σ (k = 7) under the literal law."""
     lime = {k: baselines["lime"].answer(x, k) for k in SPARSITIES}
     return {
-        "k": [_errors(task, x, seed, k, SPREAD, lime[k], limit) for k in SPARSITIES],
-        "spread": [_errors(task, x, seed, K, spread, lime[K], limit) for spread in SPREADS],
+        "k": [
+            _errors(task, x, Setting("literal", k, SPREAD, SAMPLES, FEW, limit, seed), lime[k])
+            for k in SPARSITIES
+        ],
+        "spread": [
+            _errors(task, x, Setting("literal", K, spread, SAMPLES, FEW, limit, seed), lime[K])
+            for spread in SPREADS
+        ],
     }
 
 
 PARTS = {"tables": tables, "figures": figures}
 
 
-def _under(name: str, task, x, seed: int, others: dict, limit: float) -> dict:
-    law, rng, target = LAWS[name](x.size, SPREAD), np.random.default_rng(seed), _target(task, x)
-    signs, values = drawn(law, task, x, SAMPLES, rng)
-    fresh = drawn(law, task, x, FRESH, rng)
-    problem = explainers.sample_problem(x, target, signs, values)
-    best, proof = explainers.optimum(problem, K, limit)
-    answers = {
-        "cvx": explainers.relaxation(problem, K),
-        "optimum": best,
-        "iht": explainers.thresholding(problem, K),
-        **others,
+def _under(law: str, task, x, seed: int, others: dict, limit: float) -> dict:
+    setting = Setting(law, K, SPREAD, SAMPLES, FRESH, limit, seed)
+    rules = {method: explainers.record(task, x, method, setting) for method in explainers.SOLVERS}
+    baselines = {
+        name: answer.record(task, x, setting, with_precision=name == "lime")
+        for name, answer in others.items()
     }
-    if name == "literal":
-        more = drawn(law, task, x, 10 * SAMPLES, rng)
-        answers["projection"] = explainers.projected(x, target, SPREAD, signs, values, K)
-        answers["projection_10"] = explainers.projected(x, target, SPREAD, *more, K)
-    methods = {}
-    for method, answer in answers.items():
-        if answer is None:
-            continue
-        methods[method] = {
-            "rmse": answer.rmse(signs, values),
-            "fresh_rmse": answer.rmse(*fresh),
-            "nonzero": answer.nonzero,
-            "seconds": answer.seconds,
-        }
-        if x.size <= LOW and method not in ("maple", "cvx"):
-            methods[method]["precision"] = precision(law, task.predict, x, answer.u, target)
-    return {**proof, "methods": methods}
+    methods = {name: one for name, one in {**rules, **baselines}.items() if one is not None}
+    return {"methods": methods}
 
 
-def _errors(task, x, seed: int, k: int, spread: float, lime, limit: float) -> dict[str, float]:
+def _errors(task, x, setting: Setting, lime) -> dict[str, float]:
     """In-sample errors under the literal law, as the figures have them; NaN where k weights cannot add up."""
-    law, rng = LAWS["literal"](x.size, spread), np.random.default_rng(seed)
-    target = _target(task, x)
-    if abs(target) > k:
+    best = explainers.record(task, x, "optimum", setting)
+    if best is None:
         return {"optimum": np.nan, "iht": np.nan, "lime": np.nan, "proved": np.nan}
-    signs, values = drawn(law, task, x, SAMPLES, rng)
-    problem = explainers.sample_problem(x, target, signs, values)
-    best, proof = explainers.optimum(problem, k, limit)
-    answers = {"optimum": best, "iht": explainers.thresholding(problem, k), "lime": lime}
     return {
-        **{method: answer.rmse(signs, values) for method, answer in answers.items()},
-        "proved": proof["proved"],
+        "optimum": best["rmse"],
+        "iht": explainers.record(task, x, "iht", setting)["rmse"],
+        "lime": lime.record(task, x, setting, with_precision=False)["rmse"],
+        "proved": best["proved"],
     }
-
-
-def _target(task, x) -> float:
-    return float(task.predict(x[None])[0])
-
-
-def drawn(law, task, x, rows, rng):
-    """Signs (m, d) and the network's answers (m,) of rows around x."""
-    flips = law.flips(rng, rows)
-    return 1.0 - 2.0 * flips, task.predict(np.where(flips, -x, x))
 
 
 def _options() -> argparse.Namespace:

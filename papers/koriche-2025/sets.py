@@ -76,21 +76,27 @@ class Task:
         return self.test[order[i % len(order)]]
 
 
-def prepared(file: str) -> Task:
-    """4-bin literals, target scaled to [-1, 1], scikit-learn's default network on three quarters of rows."""
+def table(file: str):
+    """Return the literals of a set as -1 and +1, its target between 0 and 1, and its columns' types."""
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype
-    from sklearn.model_selection import train_test_split
-    from sklearn.neural_network import MLPRegressor
 
     frame = pd.read_csv(path(file), keep_default_na=False, na_values=[""])
     y = frame.pop("target").to_numpy(dtype=float)
     if file == "medical_charges":
         y = np.log(y)
-    y = 2 * (y - y.min()) / (y.max() - y.min()) - 1
-    signs = limes.Literals.fit(frame, bins=4).transform(frame)
-    train, test, answers, expected = train_test_split(signs, y, random_state=0)
+    y = (y - y.min()) / (y.max() - y.min())
+    return limes.Literals.fit(frame, bins=4).transform(frame), y, frame.dtypes
+
+
+def prepared(file: str) -> Task:
+    """4-bin literals, target scaled to [-1, 1], scikit-learn's default network on three quarters of rows."""
+    from pandas.api.types import is_numeric_dtype
+    from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPRegressor
+
+    signs, y, types = table(file)
+    train, test, answers, expected = train_test_split(signs, 2 * y - 1, random_state=0)
     model = MLPRegressor(random_state=0).fit(train, answers)
-    numeric = sum(map(is_numeric_dtype, frame.dtypes))
+    numeric = sum(map(is_numeric_dtype, types))
     error = float(np.mean((model.predict(test) - expected) ** 2))
-    return Task(model.predict, train, test, frame.shape[1] - numeric, numeric, len(frame), error)
+    return Task(model.predict, train, test, len(types) - numeric, numeric, len(signs), error)

@@ -50,11 +50,15 @@ class MapleExplainer(Described):
 
     A forest is grown on the model's answers. The weight of background row i for x is
 
-        w_i = (1/T) Σ_trees 1[x and row i share the leaf] / (rows in that leaf),
+        w_i = Σ_trees 1[x and row i share the leaf] / (rows in that leaf),
 
     features are ranked by the impurity at their root splits, as many of them are kept as predict the model
-    best on rows held out, and the explanation is the weighted ridge fit at x. It has no sparsity budget and
-    does not reproduce the prediction: a baseline for :class:`limes.SparseExplainer`.
+    best on rows held out, and the explanation is the weighted ridge fit at x,
+
+        min Σ_i w_i (f(x_i) - b₀ - b·x_i)² + α‖b‖².
+
+    The weights add up to the number of trees, as in the authors' code. MAPLE has no sparsity budget and does
+    not reproduce the prediction: a baseline for :class:`limes.SparseExplainer`.
 
     Parameters
     ----------
@@ -67,7 +71,7 @@ class MapleExplainer(Described):
     trees, leaf
         Trees of the forest, and the fewest rows in a leaf; every split looks at half of the features.
     ridge
-        Penalty α of the fit whose weights add up to 1; the intercept is free.
+        Penalty α, beside weights that add up to the number of trees; the intercept is free.
     rng
         Seed.
 
@@ -106,11 +110,11 @@ class MapleExplainer(Described):
     ) -> None:
         refuse_unknown(unknown, MapleExplainer)
         self._table = _numeric_table(background)
-        self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE)
         model, output = behind_method(model, output)
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
+        self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE * trees)
         self._watch = watch(model)
         self._fit()
         self._provenance = {
@@ -189,8 +193,8 @@ class MapleExplainer(Described):
     def example_weights(self, X: Any) -> Floats:
         """Return how much each background row counts for the explanation of each row, (n, background rows).
 
-        ``X`` are rows as the call takes them. A row's weights w_i add up to 1; those of the rows
-        that are held out to choose the number of features are 0.
+        ``X`` are rows as the call takes them. A row's weights w_i add up to the number of trees; those of
+        the rows that are held out to choose the number of features are 0.
 
         Raises
         ------
@@ -208,7 +212,7 @@ class MapleExplainer(Described):
         >>> explainer = limes.MapleExplainer(lambda X: 2.0 * X[:, 0] - X[:, 1], X, trees=20)
         >>> weights = explainer.example_weights(X[:1])
         >>> weights.shape, round(float(weights.sum()), 9)
-        ((1, 200), 1.0)
+        ((1, 200), 20.0)
         """
         rows = _in_float32(self._table.encode(X))
         weights = np.zeros((len(rows), len(self._table.matrix)))
@@ -216,12 +220,12 @@ class MapleExplainer(Described):
         return weights
 
     def _weights(self, rows: Floats) -> Floats:
-        """Return weights (n, training rows) for encoded rows (n, d); each row adds up to 1."""
+        """Return weights (n, training rows) for encoded rows (n, d); each row adds up to the trees."""
         weights = np.zeros((len(rows), len(self._rows)))
         for leaf, training_leaf in zip(self._forest.apply(rows).T, self._leaves.T, strict=True):
             counts = np.bincount(training_leaf)
             weights += (leaf[:, None] == training_leaf) / counts[leaf][:, None]
-        return np.asarray(weights / self._leaves.shape[1])
+        return weights
 
     def _moments(self, weights: Floats) -> WeightedMoments:
         return WeightedMoments.from_rows(self._rows[:, self._order], self._targets, weights, self._ridge)
@@ -234,16 +238,17 @@ class MapleExplainer(Described):
         return int(np.argmin(squares[1:])) + 1
 
     def _r_squared(self, weights: Floats, coef: Floats, intercept: float) -> float:
+        share = weights / weights.sum()
         residual = self._targets - self._rows @ coef - intercept
-        spread = self._targets - weights @ self._targets
-        total = float(weights @ spread**2)
+        spread = self._targets - share @ self._targets
+        total = float(share @ spread**2)
         size = float(np.abs(self._targets).max())
-        return float(r_squared(total - float(weights @ residual**2), total, size)[0])
+        return float(r_squared(total - float(share @ residual**2), total, size)[0])
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedMoments:
-    """Centred moments of features and response under weights that add up to 1.
+    """Centred moments of features and response, divided by the sum of the weights.
 
     Attributes
     ----------
@@ -262,14 +267,16 @@ class WeightedMoments:
     def from_rows(cls, X: Floats, y: Floats, weights: Floats, ridge: float) -> WeightedMoments:
         """Compute the moments of rows (n, d), responses and weights (n,); rows of weight 0 are ignored.
 
-        ``ridge`` is α for weights that add up to 1.
+        ``ridge`` is the penalty beside the weights as they are, so that α is its share of their sum.
         """
-        used = weights > 0
-        share = weights[used] / weights[used].sum()
+        used, total = weights > 0, float(weights.sum())
+        share = weights[used] / total
         center, level = share @ X[used], float(share @ y[used])
         centred = X[used] - center
         gram = (centred * share[:, None]).T @ centred
-        return cls(center, level, gram + ridge * np.eye(len(center)), (share * (y[used] - level)) @ centred)
+        return cls(
+            center, level, gram + ridge / total * np.eye(len(center)), (share * (y[used] - level)) @ centred
+        )
 
     def coefficients(self, kept: int) -> tuple[Floats, float]:
         """Fit the first ``kept`` features: coefficients (d,), 0 for the others, and intercept."""

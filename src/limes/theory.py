@@ -1,4 +1,4 @@
-r"""Closed forms: robustness, sample sizes, averaged probabilities, linear models under smooth weights.
+r"""Closed forms: Σ and its inverse, robustness, sample sizes, averaged probabilities, linear models.
 
 The formulas are the papers', corrected where they are wrong as printed, as each docstring states.
 
@@ -38,6 +38,8 @@ from limes._checks import (
     check_probability,
     check_size,
 )
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._joint import JointDesign
 from limes.designs._product import ProductDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError
@@ -50,12 +52,136 @@ __all__ = [
     "clt_samples",
     "expected_link",
     "gaussian_bins",
+    "gram",
+    "inverse_gram",
     "measured_errors",
     "robustness",
     "smooth_limit",
     "switch_off_bandwidth",
+    "tfidf_factor",
     "theorem_samples",
 ]
+
+
+# Log E[π] whose inverse a float64 holds
+_LEAST_WEIGHT = -700.0
+
+
+def gram(design: ProductDesign | ExchangeableDesign | JointDesign) -> Floats:
+    r"""Return Σ = E[π Z Zᵀ] of Z = (1, h₁, ..., h_d), the intercept first, (d + 1, d + 1).
+
+    Its first entry is E[π], which the papers call C or α₀: divide by it for the moments under w.
+
+    Parameters
+    ----------
+    design
+        Of any kind: ``ProductDesign.from_bins(...)``, ``ExchangeableDesign.word_deletions(d, bandwidth)``, or
+        ``explainer.design(row)``.
+
+    Raises
+    ------
+    InputError
+        If it is no design, or E[π] is below 1e-304.
+
+    References
+    ----------
+    Garreau & von Luxburg 2020, Lemma 8.1; 2022, Proposition 10; Mardaoui & Garreau 2021, Proposition 1.
+
+    Examples
+    --------
+    Two columns of two bins, no weights: each is in its bin with probability ½.
+
+    >>> from limes.designs import ProductDesign
+    >>> columns = [[0, 1, 2]] * 2, [[0.5, 1.5]] * 2, [[1, 1]] * 2
+    >>> design = ProductDesign.from_bins(*columns, instance=[0, 0], bandwidth=float("inf"))
+    >>> gram(design).tolist()
+    [[1.0, 0.5, 0.5], [0.5, 0.5, 0.25], [0.5, 0.25, 0.5]]
+    """
+    covariance = _checked_design(design).gamma(np.eye(design.size))
+    means = np.append(1.0, design.inclusion)
+    moments = np.outer(means, means)
+    moments[1:, 1:] += covariance
+    return np.asarray(np.exp(design.log_weight) * moments)
+
+
+def inverse_gram(design: ProductDesign | ExchangeableDesign | JointDesign) -> Floats:
+    r"""Return the inverse of :func:`gram`, (d + 1, d + 1), without inverting it numerically.
+
+        Σ⁻¹ = (1/C) [[1 + αᵀS⁻¹α, -αᵀS⁻¹], [-S⁻¹α, S⁻¹]],    S = Cov_w(h),  α = E_w h.
+
+    Parameters
+    ----------
+    design
+        As for :func:`gram`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`gram`; and if a feature cannot vary, or repeats others: then there is no inverse.
+
+    References
+    ----------
+    Garreau & von Luxburg 2020, Lemma 8.2; 2022, Proposition 11; Mardaoui & Garreau 2021, Propositions 6, 7.
+
+    Examples
+    --------
+    >>> from limes.designs import ExchangeableDesign
+    >>> design = ExchangeableDesign.word_deletions(5, 0.25)
+    >>> bool(np.allclose(gram(design) @ inverse_gram(design), np.eye(6)))
+    True
+    """
+    alone = np.eye(_checked_design(design).size)
+    if not np.allclose(design.gamma(design.solve(alone)), alone, atol=_ROUNDING**0.5):
+        raise InputError("Σ has no inverse: a feature cannot vary under this design, or repeats others")
+    inverse = design.solve(alone)
+    slopes = inverse @ design.inclusion
+    whole = np.empty((design.size + 1, design.size + 1))
+    whole[0, 0], whole[1:, 1:] = 1.0 + design.inclusion @ slopes, inverse
+    whole[0, 1:] = whole[1:, 0] = -slopes
+    return np.asarray(np.exp(-design.log_weight) * whole)
+
+
+def _checked_design(design: Any) -> ProductDesign | ExchangeableDesign | JointDesign:
+    if not isinstance(design, ProductDesign | ExchangeableDesign | JointDesign):
+        raise InputError(f"Σ is that of a design of limes.designs, got {type(design).__name__}")
+    if design.log_weight < _LEAST_WEIGHT:
+        raise InputError(f"E[π] = exp({float(design.log_weight):.4g}) is below what a float64 holds")
+    return design
+
+
+def tfidf_factor(bandwidth: float) -> float:
+    r"""Return c(ν) of β_j ≈ c(ν) λ_j φ_j, words of a linear model on normalised TF-IDF in long texts.
+
+        c(ν) = E[u (1 - u) / √u] / E[u (1 - u)],    u uniform on (0, 1), weighted by exp(-(1 - √u)² / (2ν²)).
+
+    λ_j is the model's coefficient and φ_j the word's TF-IDF in the text; no word may dominate the norm. u is
+    the share of words that are kept. ``limes.TextExplainer`` computes β_j itself, for any text.
+
+    Parameters
+    ----------
+    bandwidth
+        ν > 0, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
+
+    Raises
+    ------
+    InputError
+        If ν is not positive.
+
+    References
+    ----------
+    Mardaoui & Garreau 2021, eq. 12, corrected: 1.36 is printed for all ν.
+
+    Examples
+    --------
+    >>> [round(tfidf_factor(nu), 3) for nu in (0.05, 0.25, 0.35, float("inf"))]
+    [1.064, 1.307, 1.394, 1.6]
+    """
+    nu = check_bandwidth(bandwidth)
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    # over y = 1 - √u, where the rest is a polynomial; beyond 12 ν the weight is below 1e-31
+    y = 0.5 * min(1.0, 12.0 * nu) * (nodes + 1.0)
+    mass = weights * y * (2.0 - y) * np.exp(-0.5 * (y / nu) ** 2)
+    return float(mass @ (1.0 - y) ** 2 / (mass @ (1.0 - y) ** 3))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,21 +11,20 @@ from hypothesis import strategies as st
 
 import oracle
 import strategies
-from internals import ColumnChanges, ExactExpectation, FlipLaw, ForestExpectation, LiteralFlips, OtherValues
+from internals import (
+    FLIP_LAWS,
+    ColumnChanges,
+    CountLaw,
+    ExactExpectation,
+    FlipLaw,
+    ForestExpectation,
+    LiteralFlips,
+    OtherValues,
+)
 from limes.exceptions import InputError
 from limes.models import forms
 
 SPREADS = (0.0, 0.1, 1.0, 3.0)
-
-
-def all_rows(d):
-    return np.array(list(product([-1.0, 1.0], repeat=d)))
-
-
-def paper_law(rows, instance, spread):
-    """P(z) ∝ exp(-σ #flips), by its definition."""
-    weight = np.exp(-spread * (rows != instance).sum(axis=1))
-    return weight / weight.sum()
 
 
 def signed_mean(moments, law):
@@ -33,18 +32,68 @@ def signed_mean(moments, law):
     return 2.0 * moments.gamma + law.correlation * moments.mean
 
 
+@pytest.mark.parametrize("name", FLIP_LAWS)
 @pytest.mark.parametrize("spread", SPREADS)
-def test_moments_of_the_law_are_those_of_its_definition(spread):
-    instance = np.array([1.0, -1.0, -1.0, 1.0])
-    rows, law = all_rows(4), FlipLaw(4, spread)
-    probability = paper_law(rows, instance, spread)
+@pytest.mark.parametrize("d", [1, 2, 4, 7])
+def test_moments_of_a_law_are_those_of_its_definition(name, spread, d):
+    rows, law = oracle.all_rows(d), FLIP_LAWS[name](d, spread)
+    instance = np.where(np.arange(d) % 3, -1.0, 1.0)
+    probability = oracle.row_law(rows, instance, spread, name)
     signs = rows * instance
-    assert probability @ signs == pytest.approx(np.full(4, law.correlation), rel=oracle.ROUNDING, abs=1e-15)
-    second = (signs * probability[:, None]).T @ signs
-    assert second == pytest.approx(
-        law.correlation**2 + law.variance * np.eye(4), rel=oracle.ROUNDING, abs=1e-15
-    )
-    assert probability @ (signs == -1) == pytest.approx(np.full(4, law.flip), rel=oracle.ROUNDING)
+    mean = probability @ signs
+    assert mean == pytest.approx(np.full(d, law.correlation), rel=oracle.ROUNDING, abs=1e-15)
+    assert probability @ (signs == -1) == pytest.approx(np.full(d, law.away / 2), rel=oracle.ROUNDING)
+    covariance = ((signs - mean) * probability[:, None]).T @ (signs - mean)
+    expected = law.shared + law.variance * np.eye(d)
+    assert covariance == pytest.approx(expected, rel=oracle.ROUNDING, abs=1e-14)
+
+
+@pytest.mark.parametrize("spread", [0.0, 5.0, 30.0, 150.0])
+def test_that_two_literals_flip_keeps_its_digits_where_flips_are_rare(spread):
+    """E (s_i - 1)(s_j - 1) = 4 P(both flip), by sums of positive numbers."""
+    law, d = CountLaw(9, spread), 9
+    flips = np.arange(d + 1)
+    weights = np.exp(-spread * flips)
+    both = 4 * (weights * flips * (flips - 1)).sum() / weights.sum() / (d * (d - 1))
+    assert law.away**2 + law.shared == pytest.approx(both, rel=oracle.EXACT)
+    assert law.away * (2 - law.away) - law.shared == pytest.approx(law.variance, rel=oracle.EXACT)
+
+
+@pytest.mark.parametrize("name", FLIP_LAWS)
+@pytest.mark.parametrize("spread", SPREADS)
+def test_probabilities_of_patterns_are_those_of_all_rows(name, spread):
+    rows, law = oracle.all_rows(6), FLIP_LAWS[name](6, spread)
+    probability = oracle.row_law(rows, np.ones(6), spread, name)
+    for size in range(7):
+        for flipped in range(size + 1):
+            pattern = np.where(np.arange(size) < flipped, -1.0, 1.0)
+            expected = probability[(rows[:, :size] == pattern).all(axis=1)].sum()
+            assert law.pattern(np.array([flipped]), size)[0] == pytest.approx(expected, rel=oracle.EXACT)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+def test_literals_elsewhere_have_the_conditional_law(spread):
+    rows, law, draws = oracle.all_rows(7), CountLaw(7, spread), 40_000
+    probability = oracle.row_law(rows, np.ones(7), spread, "count")
+    given = (rows[:, 0] < 0) & (rows[:, 1] > 0)  # one of two flips
+    flips = law.elsewhere(np.random.default_rng(2), np.ones(draws, dtype=int), np.arange(2, 7))
+    places = 2 ** np.arange(5)
+    counts = np.bincount(flips @ places, minlength=32) / draws
+    expected = np.bincount((rows[given, 2:] < 0) @ places, probability[given], minlength=32)
+    expected /= expected.sum()
+    errors = np.sqrt(expected * (1 - expected) / draws)
+    assert (np.abs(counts - expected) < oracle.Z_LIMIT * errors).all()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_counts_of_flips_have_the_law(spread):
+    """All rows with as many flips are equally likely, and the numbers of flips are a geometric law."""
+    rows, law, draws = oracle.all_rows(5), CountLaw(5, spread), 60_000
+    expected = oracle.row_law(rows, np.ones(5), spread, "count")
+    flips = law.flips(np.random.default_rng(1), draws)
+    counts = np.bincount(flips @ 2 ** np.arange(5), minlength=32) / draws
+    errors = np.sqrt(expected * (1 - expected) / draws)
+    assert (np.abs(counts - expected) < oracle.Z_LIMIT * errors).all()
 
 
 @given(strategies.rngs, st.sampled_from(SPREADS), st.integers(1, 6))
@@ -75,8 +124,8 @@ def test_g_of_a_forest_is_exact(rng, spread, d, seed):
 
 def check_exact(expectation, form, instance, spread):
     near = LiteralFlips(instance, spread)
-    rows = all_rows(instance.size)
-    probability, values = paper_law(rows, instance, spread), form.predict(rows)
+    rows = oracle.all_rows(instance.size)
+    probability, values = oracle.row_law(rows, instance, spread), form.predict(rows)
     expected = (probability * values) @ (rows * instance)
     result = signed_mean(expectation.moments(near.design), near.law)
     assert oracle.error(result, expected, np.abs(values).max()) < oracle.EXACT

@@ -192,8 +192,8 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     assert explanation.values[0] == pytest.approx(slopes, rel=1e-9)
     assert explanation.intercepts[0] == pytest.approx(explanation.predictions[0] - slopes.sum(), rel=1e-9)
     paper = limes.SparseExplainer(model, literals=literals, k=2, intercept=False)(x.iloc[[3]])
-    middle = paper.intercepts[0]
-    expected = slopes - (slopes.sum() - (paper.predictions[0] - middle)) / 2
+    assert paper.intercepts[0] == 0.0
+    expected = slopes - (slopes.sum() - paper.predictions[0]) / 2
     assert paper.values[0] == pytest.approx(expected, rel=1e-9)
 
 
@@ -318,6 +318,13 @@ def test_other_explanations_have_no_certificate():
         ({"k": 1, "scale": None}, [[1, -1]], "outside scale"),
         ({"k": 1, "scale": (1, 0)}, [[1, -1]], "low < high"),
         ({"k": 1, "intercept": 0}, [[1, -1]], "intercept must be True or False"),
+        ({"k": 1, "box": 1.0}, [[1, -1]], "pass intercept=False"),
+        ({"k": 1, "box": 0.0, "intercept": False}, [[1, -1]], "box"),
+        ({"k": 1, "box": 0.5, "intercept": False}, [[1, -1]], "larger box"),
+        ({"k": 1, "law": "binomial"}, [[1, -1]], "law"),
+        ({"k": 1, "law": "count", "method": "exact"}, [[1, -1]], "goes with law='literal'"),
+        ({"k": 1, "values": (0, 2)}, [[1, 0]], r"values must be \(-1, 1\) or \(0, 1\)"),
+        ({"k": 1, "values": (0, 1)}, [[1, -1]], "literal 1 is -1: values=.0, 1. are 0 or 1"),
         ({"k": 1, "confidence": 1.0}, [[1, -1]], "confidence"),
         ({"k": 1, "solver": "projektion"}, [[1, -1]], "did you mean 'projection'"),
         ({"k": 1, "neighbourhood": "columns"}, [[1, -1]], "needs literals"),

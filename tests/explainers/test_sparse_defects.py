@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -268,21 +270,22 @@ def test_more_than_20_literals_have_a_precision(solver, k):
 
 def test_a_weight_at_the_end_of_the_box_is_named_as_the_reason():
     model = lambda z: np.where(np.sin(100.0 * (z @ np.arange(1.0, 7.0) ** 2)) > 0, 1.0, -1.0)  # noqa: E731
-    options = {"k": 4, "solver": "branch_and_bound", "samples": 12}
+    options, x = {"k": 4, "solver": "branch_and_bound", "samples": 12}, np.ones((1, 6))
     boxed = [
         rule
         for seed in range(40)
         if not (
-            rule := limes.SparseExplainer(model, intercept=False, rng=seed, **options)(np.ones((1, 6)))
+            rule := limes.SparseExplainer(model, intercept=False, box=1.0, rng=seed, **options)(x)
         ).certificate.proved
     ]
     assert boxed
     for rule in boxed:
-        assert any("ends at 1 or -1" in text for text in rule.warnings)
+        assert np.abs(rule.values).max() == pytest.approx(1.0)
+        assert any("ends at the box of 1" in text for text in rule.warnings)
         assert not any("time_limit" in text for text in rule.warnings)
     assert all(
-        limes.SparseExplainer(model, rng=seed, **options)(np.ones((1, 6))).certificate.proved
-        for seed in range(10)
+        limes.SparseExplainer(model, intercept=intercept, rng=seed, **options)(x).certificate.proved
+        for intercept, seed in product([True, False], range(10))
     )
 
 
@@ -319,7 +322,8 @@ def test_the_theorem_is_shown_for_the_papers_form_alone():
     model, x = bent(8), np.ones((1, 8))
     assert limes.SparseExplainer(model, k=2)(x).certificate.theory == {}
     explanation = limes.SparseExplainer(model, k=2, intercept=False)(x)
-    assert explanation.certificate.theory["samples_for_0.1"] > 1e6
+    needed = (32 * np.log(16) + 8 * np.log(40)) * 9 / 0.1**2
+    assert explanation.certificate.theory["samples_for_0.1"] == np.ceil(needed)
     assert "theor" not in str(explanation).lower()
 
 

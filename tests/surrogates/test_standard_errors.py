@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from internals import FlipLaw, standard_errors
+import oracle
+from internals import FLIP_LAWS, standard_errors
 
 
+@pytest.mark.parametrize("name", FLIP_LAWS)
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
-def test_of_a_rule_with_a_constant(spread):
-    """H = E t tᵀ, t = s - 1, by all 2^3 rows of the support; the influence of a row is H⁻¹ t r."""
-    law, rng = FlipLaw(5, spread=spread), np.random.default_rng(2)
-    q = np.exp(-spread) / (1.0 + np.exp(-spread))
-    flips, residuals = rng.random((200, 5)) < q, rng.normal(size=200)
+def test_of_a_rule_with_a_constant(spread, name):
+    """H = E t tᵀ, t = s - 1, by all 2^5 rows; the influence of a row is H⁻¹ t r."""
+    law, rng = FLIP_LAWS[name](5, spread=spread), np.random.default_rng(2)
+    flips, residuals = law.flips(rng, 200), rng.normal(size=200)
     u = np.array([0.5, 0.0, -1.0, 0.0, 2.0])
     support = np.flatnonzero(u)
-    h = np.zeros((3, 3))
-    for flipped in product([0, 1], repeat=3):
-        t = -2.0 * np.array(flipped)
-        h += np.prod(np.where(flipped, q, 1.0 - q)) * np.outer(t, t)
+    rows = oracle.all_rows(5)
+    t = rows[:, support] - 1.0
+    h = t.T @ (oracle.row_law(rows, np.ones(5), spread, name)[:, None] * t)
     influences = np.array(
         [np.linalg.solve(h, -2.0 * row[support]) * r for row, r in zip(flips, residuals, strict=True)]
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import comb
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 import limes
 import oracle
-from limes.designs import ProductDesign
+from limes.designs import ExchangeableDesign, ProductDesign
 from limes.models import forms
-from limes.theory import gaussian_bins, robustness, smooth_limit, theorem_samples
+from limes.theory import gaussian_bins, inverse_gram, robustness, smooth_limit, theorem_samples
 from oracle import EXACT
 from paper import IDENTITY, Paper, paper
 
@@ -159,3 +162,100 @@ def test_the_concentration_of_gamma_as_printed_is_broken_by_coin_flips():
     assert seen > 0.2
     assert 4 * d * np.exp(-n * t**2 / (32 * bound * d**2)) < 1e-6
     assert 4 * d * np.exp(-n * t**2 / (32 * bound**2 * d**2)) >= seen
+
+
+# -- 2020, Lemmas 8.4 and 9.3, Remark 8.1: concentration, and the eigenvalues of Σ⁻¹ -------------------------
+
+
+def quartile_columns(d, rng, rows):
+    """z of the first quartile's bin in d columns at ν = ∞: coins of ¼, all weights 1."""
+    return (rng.random((rows, d)) < 0.25).astype(float)
+
+
+def test_lemma_8_4_of_2020_fails_in_many_columns():
+    """P(‖Σ̂ - Σ‖ ≥ t) ≤ 4d² exp(-2nt²): its union bound leaves the norm of (d + 1)² entries out."""
+    d, t, rng = 20, 2.0, np.random.default_rng(0)
+    means = np.append(1.0, np.full(d, 0.25))
+    sigma = np.outer(means, means)
+    sigma[np.diag_indices(d + 1)] = means
+    rows = np.column_stack([np.ones(400), quartile_columns(d, rng, 400)])
+    far = [np.linalg.norm(np.outer(row, row) - sigma, 2) >= t for row in rows]  # n = 1
+    assert np.mean(far) > 0.9
+    assert 4 * d**2 * np.exp(-2 * t**2) < 0.55
+
+
+def test_lemma_9_3_of_2020_fails_as_f_is_not_centred():
+    """P(‖Γ̂ - Γ‖ > t) ≤ 4d exp(-nt²/(2‖∇f‖²σ²)) of f(x) = 10 + x/1000, n = 1, t = 1."""
+    x = np.random.default_rng(0).normal(size=1000)
+    f, z = 10 + 1e-3 * x, x <= np.quantile(x, 0.25)
+    away = np.hypot(f - f.mean(), z * f - (z * f).mean())
+    assert (away > 1).all()
+    assert 4 * np.exp(-1 / (2 * 1e-3**2)) == 0.0
+
+
+def test_the_secular_equation_of_2020_has_a_minus():
+    """Remark 8.1, at the eigenvalues of C Σ⁻¹: + is printed before its last sum."""
+    design = gaussian_case().design()
+    s, alpha = np.exp(design.log_weight) * inverse_gram(design), design.inclusion
+    last = lambda value: (alpha / ((1 - alpha) * (1 - value * alpha * (1 - alpha)))).sum()  # noqa: E731
+    for value in np.linalg.eigvalsh(s):
+        first = 1 + (alpha / (1 - alpha)).sum() - value
+        assert first - last(value) == pytest.approx(0.0, abs=1e-9 * abs(first))
+        assert abs(first + last(value)) > 0.5
+
+
+# -- 2021, Proposition 12 and Theorems 1, 2: M for M² -------------------------------------------------------
+
+
+def test_the_concentration_of_gamma_for_texts_is_broken_by_large_answers():
+    """P(‖Γ̂ - Γ‖ ≥ t) ≤ 4d exp(-nt²/(32 M d²)): two words, f = M (z_1 - z_2), ν = ∞, so that E f = 0."""
+    bound, n, d = 1e4, 100, 2
+    sets = np.array([[0, 0], [0, 0], [1, 0], [0, 1]])  # s uniform on 1, 2, and then which
+    z = sets[np.random.default_rng(0).integers(4, size=(2000, n))]
+    t = 0.1 * bound
+    seen = float((np.abs(bound * (z[..., 0] - z[..., 1]).mean(axis=1)) >= t).mean())
+    assert seen > 0.1
+    assert 4 * d * np.exp(-n * t**2 / (32 * bound * d**2)) < 1e-30
+    assert 4 * d * np.exp(-n * t**2 / (32 * bound**2 * d**2)) > 1  # with M², nothing is claimed
+
+
+# -- 2021, Remarks 1, 2 and 4: what the paper leaves open ---------------------------------------------------
+
+
+def test_the_norm_of_the_inverse_for_texts_is_bounded_in_d():
+    """Remark 2 conjectures ‖Σ⁻¹‖ ~ d (Proposition 9 has d^{3/2}): it tends to a constant."""
+    norms = [
+        np.linalg.norm(inverse_gram(ExchangeableDesign.word_deletions(d)), 2) for d in (50, 100, 200, 400)
+    ]
+    assert (np.diff(norms) < 0).all()
+    assert norms[-1] == pytest.approx(26.0, rel=0.01)
+    assert norms[-1] < 1e-5 * 70 * 400**1.5 * np.exp(2.5 / 0.25**2)
+
+
+def test_a_word_that_the_model_does_not_use_has_a_coefficient():
+    """Remark 4 asks whether it is 0, as it is in tables: not for the indicator of two of nine words."""
+    design = ExchangeableDesign.word_deletions(9)
+    coef = limes.limit(design, forms.PresenceProducts([([0, 1], [], 1.0)])).coef
+    assert coef[2:] == pytest.approx(np.full(7, -0.0102), abs=5e-5)
+    # by least squares over all 2^9 - 1 texts
+    z = np.array(list(product([0.0, 1.0], repeat=9)))[:-1]
+    removed = 9 - z.sum(axis=1)
+    weight = np.exp(-((1 - np.sqrt(1 - removed / 9)) ** 2) / (2 * 0.25**2))
+    weight /= [comb(9, int(s)) for s in removed]
+    root = np.sqrt(weight)[:, None]
+    rows = np.column_stack([np.ones(len(z)), z])
+    fit, *_ = np.linalg.lstsq(root * rows, root[:, 0] * z[:, 0] * z[:, 1], rcond=None)
+    assert coef == pytest.approx(fit[1:], abs=1e-9)
+
+
+# -- 2022, Appendix B.3 -------------------------------------------------------------------------------------
+
+
+def test_the_bound_of_the_inverse_that_2022_states_without_a_proof_holds():
+    """‖Σ⁻¹‖ ≲ c^{-d} e^{1/(2ν²)} (d + p), with the constant 1.75."""
+    for d, p, nu in product((1, 3, 8), (2, 4, 10, 40), (0.4, 1.0, 3.0)):
+        edges, middle = np.arange(p + 1.0), np.arange(p) + 0.5
+        design = ProductDesign.from_bins([edges] * d, [middle] * d, [np.full(p, 0.3)] * d, [0.5] * d, nu)
+        c = 1 / p + (1 - 1 / p) * np.exp(-0.5 / nu**2)
+        norm = np.linalg.norm(inverse_gram(design), 2)
+        assert norm <= 1.75 * c**-d * np.exp(0.5 / nu**2) * (d + p)

@@ -480,6 +480,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _remarks(self, item: Item) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses
         return ()
 
+    def _marked(self, item: Item, model: MaskedModel, kept: Bools) -> Item:  # noqa: ARG002 - for subclasses
+        """Return the item with what its conditions say of the model, which was bound to ``kept`` features."""
+        return item
+
     def _diagnosable(self, item: Item) -> Any:
         """The object whose ``diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
@@ -586,6 +590,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         item, model, predictions, fitted, changes = fit
+        item = self._marked(item, model, identified(changes))
         sampling, exact = self._options.sampling, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
         method = "predict_proba" if model.link else model.output.method or "call"

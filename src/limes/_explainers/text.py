@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.masked import (
     CHECKED_ROWS,
@@ -46,7 +46,13 @@ from limes.models._identity import Predict
 from limes.models._reading import CannotRead, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
-from limes.models.readers.sklearn_text import text_form, token_pattern, word_normalizer, word_rows
+from limes.models.readers.sklearn_text import (
+    text_form,
+    token_pattern,
+    used_words,
+    word_normalizer,
+    word_rows,
+)
 
 
 @takes(SamplingKeywords, max_calls=4096)
@@ -112,9 +118,14 @@ class TextExplainer(MaskedExplainer[Document]):
     InputError
         If an option is not usable, or the model takes numbers and there is no vectorizer.
 
+    Notes
+    -----
+    Words that a read model does not use are marked as "unused" in their conditions. Of models that are no sum
+    of words their coefficients are not 0: in a text z_j of one word tells of how many others are removed.
+
     References
     ----------
-    Mardaoui & Garreau, "An Analysis of LIME for Text Data", 2021; Ribeiro et al. 2016.
+    Mardaoui & Garreau, "An Analysis of LIME for Text Data", 2021 (Remark 4); Ribeiro et al. 2016.
 
     Examples
     --------
@@ -246,6 +257,14 @@ class TextExplainer(MaskedExplainer[Document]):
 
     def _bind(self, item: Document) -> MaskedModel:
         return read_text_model(self._text_model, self._output_of(item), item)
+
+    def _marked(self, item: Document, model: MaskedModel, kept: Bools) -> Document:
+        form = model.words if model.form is None else model.form
+        if form is None:
+            return item
+        unused = np.zeros(item.size, dtype=np.bool_)
+        unused[kept] = ~used_words(form)
+        return replace(item, unused=unused)
 
     def _output_of(self, item: Document) -> Output:
         if not self._is_named:

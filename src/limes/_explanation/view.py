@@ -55,6 +55,8 @@ _ROUNDED = 1e-6
 # What is in parentheses inside a reason, and what one ends with whose answers were those of a form
 _DETAILS, _OF_FORM = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)"), "(sampled from the read model)"
 _PLACE = re.compile(r" at \(\d+, \d+\)$")
+# What the condition of a feature that can be hidden says of it
+_SHOWN = re.compile(r" (present|shown)(?=(, unused)?$)")
 
 
 @dataclass(frozen=True)
@@ -562,7 +564,7 @@ def what_holds(explanation: Explanation, row: int, feature: int) -> str:
         return f"{one_line(explanation.feature_names[feature])} = {cell(explanation.data[row, feature])}"
     condition = one_line(explanation.conditions[row][feature])
     # a picture shows where a superpixel is
-    return _PLACE.sub("", condition.removesuffix(" present").removesuffix(" shown"))
+    return _PLACE.sub("", _SHOWN.sub("", condition))
 
 
 def meaning(explanation: Explanation) -> str:

@@ -28,7 +28,7 @@ from limes._rules.contrast import (
 )
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
-from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.neighbourhood import SIGNS, LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, check_sparsity
 from limes._rules.rule import (
     EvaluatedRule,
@@ -72,14 +72,20 @@ class SparseExplainer(Described):
     Parameters
     ----------
     model
-        A fitted estimator or a callable. Without ``literals`` it takes rows of -1 and +1, and so do you.
+        A fitted estimator or a callable. Without ``literals`` it takes rows of ``values``, and so do you.
     k
         Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
     spread
-        σ ≥ 0; 0 makes all rows equally likely.
+        σ ≥ 0; the larger, the closer to the instance.
     intercept
-        Whether the constant b is fitted. False is the paper's form: b is 0 (or the middle of the scale, where
-        answers leave [-1, 1]), literals carry the model's base, and |w| ≤ 1 in units of the scale.
+        Whether the constant b is fitted. False is the paper's form: b = 0 and w·x = f(x), whatever the range
+        of the answers, so that literals carry the model's base.
+    box
+        Without a constant, the largest |w_j|; the paper's is 1. None: no bound, but for "convex", which needs
+        one: 1, or where answers leave [-1, 1] their largest size (with a constant half of their range).
+    law
+        Which literals flip. "literal": each with probability q, independently. "count": j of them with
+        probability proportional to e^{-σj}, which ones is a uniform draw; its E[s f] is always sampled.
     samples
         Rows around each instance that w is fitted on.
     solver
@@ -93,7 +99,11 @@ class SparseExplainer(Described):
     neighbourhood
         With literals: "columns" (a literal a column: it stays as it is, or takes a background value of
         another bin; no row is impossible; the model takes rows of the table) or "flips" (the literals flip on
-        their own, as in the paper; the model takes their -1 and +1).
+        their own, as in the paper; the model takes their ``values``).
+    values
+        (-1, 1), the paper's, or (0, 1): the numbers that the model takes for a literal that does not hold and
+        for one that does. A rule counts them -1 and +1 in both cases. A model that keeps the rows that it was
+        fitted on is refused if they have the other numbers; no other model shows it.
     confidence
         Probability with which all bounds of the certificate hold together.
     output
@@ -112,7 +122,7 @@ class SparseExplainer(Described):
         background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":
         by a search, which may stop at bounds. Sums are exact in both.
     method
-        For "projection": "exact", "sampled" or "auto".
+        For "projection" and law "literal": "exact", "sampled" or "auto".
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
     tolerance
@@ -142,6 +152,15 @@ class SparseExplainer(Described):
     '0.5 [x0 = 1] - 0.25 [x3 = 1]  ->  output = 0.25'
     >>> round(explanation.certificate.r2, 6), explanation.certificate.stability
     (1.0, 1.0)
+
+    The paper's own form, by its Algorithm 1, of a model with a base:
+
+    >>> paper = limes.SparseExplainer(
+    ...     lambda X: 0.5 * X[:, 0] - 0.25 * X[:, 3] + 2.0, k=2, intercept=False, solver="hard_thresholding"
+    ... )
+    >>> explanation = paper([[1, 1, -1, 1]])
+    >>> float(explanation.intercepts[0]), round(float(explanation.values[0] @ [1, 1, -1, 1]), 9)
+    (0.0, 2.25)
     """
 
     def __init__(
@@ -150,12 +169,15 @@ class SparseExplainer(Described):
         *,
         k: int | str = 7,
         intercept: bool = True,
+        box: float | None = None,
         spread: float = 1.0,
+        law: str = "literal",
         samples: int = 1000,
         solver: str = "projection",
         literals: Literals | None = None,
         exclude: Sequence[str] = (),
         neighbourhood: str | None = None,
+        values: tuple[float, float] = SIGNS,
         confidence: float = 0.95,
         output: Any = None,
         fresh: int | None = None,
@@ -180,7 +202,7 @@ class SparseExplainer(Described):
         self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
-        self._rows = rows_of(literals, neighbourhood)
+        self._rows = rows_of(literals, neighbourhood, law, values)
         self._k, error = _check_literals(k, error)
         self._exclude = _check_names("exclude", exclude)
         if self._rows.width is not None:
@@ -200,9 +222,10 @@ class SparseExplainer(Described):
             certify=certify,
             search=search_options(solver, gap, tolerance, time_limit, threads),
             intercept=_check_intercept(intercept),
+            box=_check_box(box, intercept, solver),
         )
         self._reader = RuleModel(
-            model, self._output, self._ask, self._rows, self._spread, solver, method, _check_scale(scale)
+            model, self._output, self._ask, self._rows, self._spread, law, solver, method, _check_scale(scale)
         )
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
@@ -213,6 +236,7 @@ class SparseExplainer(Described):
             "model": type(model).__name__,
             "answer": self._output.method or "call",
             "neighbourhood": self._rows.label,
+            "law": law,
             "spread": self._spread,
             "k": k,
             "intercept": intercept,
@@ -512,6 +536,14 @@ def _check_intercept(intercept: object) -> bool:
     if not isinstance(intercept, bool):
         raise InputError(f"intercept must be True or False, got {intercept!r}")
     return intercept
+
+
+def _check_box(box: Any, intercept: bool, solver: str) -> float | None:
+    if box is None:
+        return None
+    if intercept and not SOLVERS[solver].boxed:
+        raise InputError("box= bounds the weights of the paper's form: pass intercept=False, too")
+    return check_size("box", box)
 
 
 def _check_names(option: str, names: Any) -> tuple[str, ...]:

@@ -23,11 +23,14 @@ from limes._explainers.tables.table import Table
 from limes._explanation.wording import count
 from limes._rules.bounds import Box
 from limes._rules.neighbourhood import (
+    FLIP_LAWS,
+    SIGNS,
     ColumnChanges,
     LiteralFlips,
     LiteralNeighbourhood,
     OtherValues,
     checked_signs,
+    with_values,
 )
 from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
@@ -174,15 +177,16 @@ class Literals:
         """Return the cell of each value of an encoded table ``matrix``, (n, columns)."""
         return np.stack([c.law.cells.locate(matrix[:, j]) for j, c in enumerate(self.columns)], axis=1)
 
-    def changes(self, row: Floats, spread: float) -> ColumnChanges:
+    def changes(self, row: Floats, spread: float, law: str = "literal") -> ColumnChanges:
         """Return the neighbourhood of an encoded ``row``: a column keeps its value, or leaves its bin.
 
-        A column leaves it with probability e^{-σ}/(1 + e^{-σ}), σ = ``spread``.
+        Which columns do is drawn by ``law``: "literal", each with probability e^{-σ}/(1 + e^{-σ}), σ =
+        ``spread``, or "count", j of them with probability proportional to e^{-σj}.
         """
         others = [
             column.elsewhere[cell] for column, cell in zip(self.columns, self.cells_of(row), strict=True)
         ]
-        return ColumnChanges(row, others, spread)
+        return ColumnChanges(row, others, spread, FLIP_LAWS[law])
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """Return the text of each column's cell at an encoded ``row``."""
@@ -313,8 +317,10 @@ _ENCODINGS: Mapping[str, Callable[[str, Marginal, Floats, tuple[str, ...], Write
 }
 
 
-# What a literal may be
-_BOTH = np.array([-1.0, 1.0])
+# Numbers that a model may take for a literal that does not hold, and for one that does
+_VALUES = (SIGNS, (0.0, 1.0))
+# Rows that a fitted model keeps, by which a model of the other numbers is noticed
+_KEPT_ROWS = ("X_fit_", "X_train_", "_fit_X", "support_vectors_")
 # Background rows whose answers make the scale
 _SCALE_ROWS = 1000
 # Rows of the law on which form and model are compared
@@ -322,13 +328,16 @@ _CHECKED_ROWS = 256
 
 
 class SignRows:
-    """Rows of -1 and +1 as the user passes them, and the base of those that literals make of a table."""
+    """Rows of -1 and +1 (or of 0 and 1) as users pass them, and the base of those that literals make."""
 
     label = "literals flip on their own"
     kind = "literal"
     counts_facts = False  # the paper's literals count +1 and -1
     schema: Schema | None = None
     width: int | None = None
+
+    def __init__(self, law: str = "literal", values: tuple[float, float] = SIGNS) -> None:
+        self._law, self.values = law, values
 
     def decode(self, x: Floats) -> Any:
         return x
@@ -340,14 +349,21 @@ class SignRows:
                 f"rows must be numbers -1 and +1, (rows, literals); got {type(X).__name__} of shape "
                 f"{rows.shape}: use literals=limes.Literals.fit(...) for a table"
             )
-        return rows.astype(np.float64)
+        rows = rows.astype(np.float64)
+        wrong = np.argwhere((rows != self.values[0]) & (rows != self.values[1]))
+        if wrong.size and self.values != SIGNS:
+            row, literal = wrong[0]
+            raise InputError(
+                f"row {row}, literal {literal} is {rows[row, literal]:g}: values=(0, 1) are 0 or 1"
+            )
+        return rows
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        return LiteralFlips(checked_signs(row), spread)
+        return LiteralFlips(checked_signs(self.signs(row)), spread, FLIP_LAWS[self._law], self.values)
 
     def signs(self, row: Floats) -> Floats:
-        """Return x of a row, which the weights are multiplied with."""
-        return row
+        """Return x of a row, -1 and +1, which the weights are multiplied with."""
+        return row if self.values == SIGNS else 2.0 * row - 1.0
 
     def names(self, size: int) -> tuple[str, ...]:
         return tuple(f"x{j}" for j in range(size))
@@ -383,13 +399,14 @@ class SignRows:
         """Return all rows with the row's facts in these features."""
         free = np.ones(row.size, dtype=np.bool_)
         free[features] = False
-        return tuple(_BOTH if free[j] else row[j : j + 1] for j in range(row.size))
+        both = np.array(self.values)
+        return tuple(both if free[j] else row[j : j + 1] for j in range(row.size))
 
     def originals(self, rows: Floats) -> Objects:
         return rows
 
     def checked_rows(self, size: int) -> Floats:
-        return np.random.default_rng(0).choice([-1.0, 1.0], (_CHECKED_ROWS, size))
+        return np.random.default_rng(0).choice(self.values, (_CHECKED_ROWS, size))
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:  # noqa: ARG002 - there is no background
         """Return answers that an assumed range has to cover, besides those around the row."""
@@ -397,16 +414,17 @@ class SignRows:
 
 
 class LiteralRows(SignRows):
-    """A table seen as rows of -1 and +1 (``neighbourhood="flips"``)."""
+    """A table seen as rows of -1 and +1, or 0 and 1 (``neighbourhood="flips"``)."""
 
     kind = "literal or column"
 
-    def __init__(self, literals: Literals) -> None:
+    def __init__(self, literals: Literals, law: str, values: tuple[float, float]) -> None:
+        super().__init__(law, values)
         self._literals = literals
         self.width = len(literals.names)
 
     def encode(self, X: Any) -> Floats:
-        return self._literals.transform(X)
+        return with_values(self._literals.transform(X), self.values)
 
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the literals' own
         return self._literals.names
@@ -421,7 +439,7 @@ class LiteralRows(SignRows):
         for owner in dict.fromkeys(owners[support].tolist()):
             column, chosen = self._literals.columns[owner], support[owners[support] == owner]
             places = chosen - np.searchsorted(owners, owner)
-            text = column.together(places, row[chosen]) if chosen.size > 1 else None
+            text = column.together(places, self.signs(row)[chosen]) if chosen.size > 1 else None
             if text is not None:
                 facts.append((text, float(u[chosen].sum())))
                 continue
@@ -436,7 +454,8 @@ class LiteralRows(SignRows):
         return columns | super()._features(size)
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
-        return float((self._literals.background_signs(features) == row[features]).all(axis=1).mean())
+        same = self._literals.background_signs(features) == self.signs(row)[features]
+        return float(same.all(axis=1).mean())
 
 
 class TableRows(SignRows):
@@ -446,7 +465,8 @@ class TableRows(SignRows):
     kind = "column"
     counts_facts = True
 
-    def __init__(self, literals: Literals) -> None:
+    def __init__(self, literals: Literals, law: str) -> None:
+        super().__init__(law)
         self._literals = literals
         self.width = len(literals.columns)
         self.schema = literals.table.schema
@@ -458,7 +478,7 @@ class TableRows(SignRows):
         return self._literals.table.encode(X)
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        return self._literals.changes(row, spread)
+        return self._literals.changes(row, spread, self._law)
 
     def signs(self, row: Floats) -> Floats:
         return np.ones(row.size)
@@ -500,11 +520,15 @@ class TableRows(SignRows):
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 
 
-def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows:
+def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, values: Any) -> SignRows:
+    check_choice("law", law, tuple(FLIP_LAWS))
+    numbers = next((pair for pair in _VALUES if isinstance(values, Sequence) and tuple(values) == pair), None)
+    if numbers is None:
+        raise InputError(f"values must be (-1, 1) or (0, 1), got {values!r}")
     if literals is None:
         if neighbourhood not in (None, "flips"):
             raise InputError(f"neighbourhood={neighbourhood!r} needs literals=limes.Literals.fit(background)")
-        return SignRows()
+        return SignRows(law, numbers)
     if not isinstance(literals, Literals):
         raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
     check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
@@ -513,17 +537,34 @@ def rows_of(literals: Literals | None, neighbourhood: str | None) -> SignRows:
             f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
             "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
         )
-    return LiteralRows(literals) if neighbourhood == "flips" else TableRows(literals)
+    if neighbourhood == "flips":
+        return LiteralRows(literals, law, numbers)
+    if numbers != SIGNS:
+        raise InputError("values= are those of literals that flip: pass neighbourhood='flips'")
+    return TableRows(literals, law)
 
 
 def check_columns(model: Any, rows: SignRows) -> None:
-    """Raise if a model was fitted on a table with another number of columns than its rows will have."""
+    """Raise if a model was fitted on more or fewer columns than its rows will have, or on other values."""
     fitted = getattr(model, "n_features_in_", None)
     if fitted is not None and rows.width is not None and fitted != rows.width:
         raise InputError(
             f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "
             "neighbourhood='columns' is for models of the literals' table, 'flips' for those of -1 and +1"
         )
+    if isinstance(rows, TableRows):
+        return
+    for name in _KEPT_ROWS:
+        kept = getattr(model, name, None)
+        if not isinstance(kept, np.ndarray) or kept.dtype.kind not in "biuf" or not kept.size:
+            continue
+        numbers = np.unique(kept)
+        fits = [pair for pair in _VALUES if np.isin(numbers, pair).all()]
+        if fits and rows.values not in fits:
+            raise InputError(
+                f"the model was fitted on literals {fits[0]}, and is asked {rows.values}: pass values="
+                f"{tuple(int(number) for number in fits[0])}"
+            )
 
 
 def _negation(text: str) -> str:

@@ -101,6 +101,7 @@ class RuleModel:
     ask: OneOutput  # a call of the model, of this output
     rows: SignRows
     spread: float  # σ
+    law: str
     solver: str
     method: str
     passed: AnswerRange | None  # the range that the user states; None for "auto"
@@ -151,6 +152,10 @@ class RuleModel:
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
             return f"solver={solver!r} works on a sample"
+        if self.law != "literal":
+            if method == "exact":
+                raise InputError(f"method='exact' goes with law='literal'; law={self.law!r} is sampled")
+            return f"law={self.law!r} is sampled"
         return REQUESTED if method == "sampled" else ""
 
     def _read(self) -> Reading:

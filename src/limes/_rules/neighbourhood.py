@@ -1,32 +1,37 @@
-r"""Neighbourhoods of literals: literals flip independently, all with the same probability.
+r"""Neighbourhoods of literals: which literals flip around an instance, and which rows that makes.
 
-A literal is true or false, +1 or -1. Around the instance x the law is P(z) ∝ exp(-σ · #flips), that is: the d
-literals flip independently with probability q = e^{-σ}/(1 + e^{-σ}). With s = z∘x (+1 kept, -1 flipped),
+A literal is true or false, +1 or -1. With s = z∘x (+1 kept, -1 flipped), where all literals flip alike,
 
-    E s_j = ρ = 1 - 2q = tanh(σ/2),     E[s sᵀ] = ρ² 11ᵀ + a I,     a = 1 - ρ² = 4q(1 - q),
+    E s_j = ρ,     Cov(s) = κ 11ᵀ + a I,
 
-and sparse explanations need nothing else of the law. There are two cases:
+and sparse explanations need nothing else of a law. There are two laws:
+
+- ``FlipLaw``, P(z) ∝ exp(-σ · #flips): the d literals flip independently, with probability q =
+  e^{-σ}/(1 + e^{-σ}). ρ = 1 - 2q = tanh(σ/2), a = 4q(1 - q), κ = 0;
+- ``CountLaw``, P(#flips = j) ∝ exp(-σj): the number of flips is drawn, and then which literals they are.
+
+and two kinds of rows:
 
 - ``LiteralFlips``: the model takes rows of ±1 itself, and a flip changes one entry (the 2025 paper);
 - ``ColumnChanges``: a literal means "this column keeps its value"; where it flips, the column takes a
   background value of another bin, so that a row is never impossible (a column in two bins, or in none).
 
-Both are product designs, LIME's with bin weights and bandwidth ν = 1/√(2σ). So the exact expectations
-of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
+Under the first law both are product designs, LIME's with bin weights and bandwidth ν = 1/√(2σ). So the exact
+expectations of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
 
     g_j = E[s_j f] = 2 Γ_j + ρ E f.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, gammaln
 
 from limes._arrays import Bools, Floats, Ints
 from limes._functions import Function
@@ -36,6 +41,8 @@ from limes.designs._marginals import Atoms, Levels, Marginal, marginal
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
 
+# Numbers of a literal that does not hold, and of one that does
+SIGNS = (-1.0, 1.0)
 # Rows processed at once: their signs, and the rows, stay in the processor's cache
 _BLOCK = 1 << 17
 # Functions whose means over a column's values are cached: those of the parts of a model
@@ -58,17 +65,15 @@ class FlipLaw:
     spread: float  # σ ≥ 0; at 0 all rows are equally likely
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InputError("a neighbourhood needs at least one literal")
-        if isinstance(self.spread, bool) or not 0 <= self.spread <= _LARGEST_SPREAD:
-            raise InputError(
-                f"spread must be a number from 0 to {_LARGEST_SPREAD:g}, got {self.spread!r}; 0 makes all "
-                "rows equally likely, larger ones stay closer to the instance"
-            )
+        _check_law(self.size, self.spread)
 
     @property
     def flip(self) -> float:
         return float(expit(-self.spread))
+
+    @property
+    def away(self) -> float:
+        return 2.0 * self.flip  # 1 - ρ
 
     @property
     def correlation(self) -> float:
@@ -76,7 +81,20 @@ class FlipLaw:
 
     @property
     def variance(self) -> float:
-        return 4.0 * self.flip * float(expit(self.spread))  # of s_j: 4q(1 - q)
+        return 4.0 * self.flip * float(expit(self.spread))  # a
+
+    @property
+    def shared(self) -> float:
+        return 0.0  # κ
+
+    def pattern(self, flipped: Ints, size: int) -> Floats:
+        """Return the probability that of ``size`` literals exactly some chosen ones flip, by their number."""
+        q = self.flip
+        return np.asarray(q**flipped * (1.0 - q) ** (size - flipped))
+
+    def elsewhere(self, rng: np.random.Generator, flipped: Ints, rest: Ints) -> Bools:
+        """Draw which literals of ``rest`` flip, if ``flipped`` of the others do, (draws, rest)."""
+        return self.flips(rng, flipped.size)[:, rest]
 
     def flips(self, rng: np.random.Generator, rows: int) -> Bools:
         """Draw which literals flip, (rows, d).
@@ -94,20 +112,128 @@ class FlipLaw:
         return flips.reshape(rows, self.size)
 
 
+@dataclass(frozen=True)
+class CountLaw:
+    r"""d literals, of which j flip with probability p_j ∝ e^{-σj}, and which j is a uniform draw.
+
+        1 - ρ = (2/d) Σ_j j p_j,    a = 4 P(of two the first alone flips),    (1 - ρ)² + κ = 4 P(both flip).
+
+    Another reading of Koriche et al. 2025, section 7.1: a program that draws the number of flips first.
+    """
+
+    size: int  # number of literals d
+    spread: float  # σ ≥ 0; at 0 all numbers of flips are equally likely
+
+    def __post_init__(self) -> None:
+        _check_law(self.size, self.spread)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Probability of each number of flips, (d + 1,)."""
+        weights = np.exp(-self.spread * np.arange(self.size + 1))
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def away(self) -> float:
+        return float(2.0 * self.counts @ np.arange(self.size + 1) / self.size)
+
+    @property
+    def correlation(self) -> float:
+        return 1.0 - self.away
+
+    @cached_property
+    def variance(self) -> float:
+        if self.size == 1:  # no two literals share anything
+            return self.away * (2.0 - self.away)
+        flips, pairs = np.arange(self.size + 1), self.size * (self.size - 1)
+        return float(4.0 * self.counts @ (flips * (self.size - flips)) / pairs)
+
+    @cached_property
+    def shared(self) -> float:
+        if self.size == 1:
+            return 0.0
+        flips, pairs = np.arange(self.size + 1), self.size * (self.size - 1)
+        # 2 (1 - ρ) - a - (1 - ρ)² loses its digits where flips are rare
+        return float(4.0 * self.counts @ (flips * (flips - 1)) / pairs) - self.away**2
+
+    def pattern(self, flipped: Ints, size: int) -> Floats:
+        """Return the probability that of ``size`` literals exactly some chosen ones flip, by their number."""
+        table = np.exp(self._jointly(size)).sum(axis=1)
+        return np.asarray(table[flipped])
+
+    def elsewhere(self, rng: np.random.Generator, flipped: Ints, rest: Ints) -> Bools:
+        """Draw which literals of ``rest`` flip, if ``flipped`` of the others do, (draws, rest)."""
+        counts, jointly = np.zeros(flipped.size, dtype=np.int64), self._jointly(self.size - rest.size)
+        for number in np.unique(flipped):
+            chosen = flipped == number
+            weights = np.exp(jointly[number] - jointly[number].max())
+            counts[chosen] = rng.choice(rest.size + 1, size=chosen.sum(), p=weights / weights.sum())
+        return _uniform_sets(rng, counts, rest.size)
+
+    def _jointly(self, size: int) -> Floats:
+        """Log-probability of a pattern of ``size`` literals and m flips elsewhere, (size + 1, others + 1)."""
+        others = np.arange(self.size - size + 1)
+        flips = np.arange(size + 1)[:, None] + others
+        chosen = _log_choose(others[-1], others) - _log_choose(self.size, flips)
+        with np.errstate(divide="ignore"):
+            return np.asarray(chosen + np.log(self.counts)[flips])
+
+    def flips(self, rng: np.random.Generator, rows: int) -> Bools:
+        """Draw which literals flip, (rows, d)."""
+        return _uniform_sets(rng, rng.choice(self.size + 1, size=rows, p=self.counts), self.size)
+
+
+Law: TypeAlias = FlipLaw | CountLaw
+FLIP_LAWS: Mapping[str, type[FlipLaw] | type[CountLaw]] = {"literal": FlipLaw, "count": CountLaw}
+
+
+def _check_law(size: int, spread: float) -> None:
+    if size < 1:
+        raise InputError("a neighbourhood needs at least one literal")
+    if isinstance(spread, bool) or not 0 <= spread <= _LARGEST_SPREAD:
+        raise InputError(
+            f"spread must be a number from 0 to {_LARGEST_SPREAD:g}, got {spread!r}; 0 is the widest "
+            "neighbourhood, larger ones stay closer to the instance"
+        )
+
+
+def _log_choose(n: int, k: Ints) -> Floats:
+    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+def _uniform_sets(rng: np.random.Generator, counts: Ints, size: int) -> Bools:
+    """Draw sets of these numbers of elements among ``size``, uniformly, (sets, size).
+
+    Elements are added one by one, a repeated one again; of more than half the complement is drawn.
+    """
+    sets, fewer = np.zeros((counts.size, size), dtype=np.bool_), np.minimum(counts, size - counts)
+    for step in range(int(fewer.max(initial=0))):
+        rows = np.flatnonzero(fewer > step)
+        while rows.size:
+            element = rng.integers(size, size=rows.size)
+            added = ~sets[rows, element]
+            sets[rows[added], element[added]] = True
+            rows = rows[~added]
+    sets[counts > fewer] ^= True
+    return sets
+
+
 @dataclass(frozen=True, eq=False)
 class LiteralFlips:
-    """Rows are the literals themselves: z_j = -x_j where literal j flips."""
+    """Rows are the literals themselves: literal j takes its other value where it flips."""
 
     instance: Floats  # x, (d,), of -1 and +1
     spread: float  # σ ≥ 0
+    law_of: type[FlipLaw] | type[CountLaw] = FlipLaw
+    values: tuple[float, float] = SIGNS  # of a literal that does not hold, and of one that does
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "instance", checked_signs(self.instance))
         self.law  # noqa: B018 - checks the spread
 
     @cached_property
-    def law(self) -> FlipLaw:
-        return FlipLaw(self.instance.size, self.spread)
+    def law(self) -> Law:
+        return self.law_of(self.instance.size, self.spread)
 
     @property
     def decided_by_flips(self) -> bool:
@@ -119,14 +245,14 @@ class LiteralFlips:
 
     @property
     def column_values(self) -> tuple[Floats, ...]:
-        return (np.array([-1.0, 1.0]),) * self.instance.size
+        return (np.array(self.values),) * self.instance.size
 
     @cached_property
     def design(self) -> ProductDesign:
-        """Columns of two points; all with the same sign at the instance share one coordinate."""
-        places = np.array([-1.0, 1.0])
+        """Columns of two points that flip independently; those with the same sign share a coordinate."""
+        places, flips = np.array(self.values), FlipLaw(self.instance.size, self.spread)
         law = marginal(Levels(places), [1.0, 1.0], [(Atoms(places, np.ones(2)), np.arange(2))])
-        coordinates = {sign: _two_cells(law, int(sign > 0), self.law) for sign in (-1.0, 1.0)}
+        coordinates = {sign: _two_cells(law, int(sign > 0), flips) for sign in SIGNS}
         return ProductDesign(tuple(coordinates[sign] for sign in self.instance.tolist()))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:  # noqa: ARG002
@@ -135,7 +261,7 @@ class LiteralFlips:
         for start in range(0, len(flips), height):
             block = slice(start, start + height)
             np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=z[block])
-        return z
+        return with_values(z, self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +313,11 @@ class ColumnChanges:
     # that never changes
     others: Sequence[OtherValues]
     spread: float  # σ ≥ 0
+    law_of: type[FlipLaw] | type[CountLaw] = FlipLaw
 
     @cached_property
-    def law(self) -> FlipLaw:
-        return FlipLaw(len(self.varying), self.spread)
+    def law(self) -> Law:
+        return self.law_of(len(self.varying), self.spread)
 
     @cached_property
     def varying(self) -> Ints:
@@ -212,9 +339,9 @@ class ColumnChanges:
 
     @cached_property
     def design(self) -> ProductDesign:
-        """All columns; columns that cannot change are points."""
-        pairs = zip(self.values, self.others, strict=True)
-        return ProductDesign(tuple(_stays_or_changes(value, other, self.law) for value, other in pairs))
+        """All columns, under independent flips; columns that cannot change are points."""
+        pairs, flips = zip(self.values, self.others, strict=True), FlipLaw(len(self.varying), self.spread)
+        return ProductDesign(tuple(_stays_or_changes(value, other, flips) for value, other in pairs))
 
     def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
         rows = np.tile(self.values, (len(flips), 1))
@@ -237,11 +364,17 @@ def checked_signs(instance: ArrayLike) -> Floats:
     wrong = np.flatnonzero(np.abs(row) != 1.0)
     if wrong.size:
         raise InputError(
-            f"literal {wrong[0]} of the instance is {row[wrong[0]]}; literals are -1 or +1: "
-            "use limes.Literals to make them from a table"
+            f"literal {wrong[0]} of the instance is {row[wrong[0]]}; literals are -1 or +1: use "
+            "limes.Literals to make them from a table, or values=(0, 1) if the model takes 0 and 1"
         )
     row.setflags(write=False)
     return row
+
+
+def with_values(signs: Floats, values: tuple[float, float]) -> Floats:
+    """Return rows of -1 and +1 in the numbers that the model takes."""
+    low, high = values
+    return signs if values == SIGNS else np.where(signs > 0, high, low)
 
 
 def _two_cells(marginal: Marginal, cell: int, law: FlipLaw) -> IndicatorColumn:

@@ -9,18 +9,15 @@ f(x), of least fidelity error F(w, b) = E (b + w·z - f(z))². With s = z∘x an
 
 It comes in two kinds; ``solvers.py`` lists which solver takes which:
 
-- ``PopulationProblem``: the law itself. E[s sᵀ] is ρ² 11ᵀ + a I, so that only g = E[s f] is needed;
+- ``PopulationProblem``: the law itself. Cov(s) is κ 11ᵀ + a I, so that only g = E[s f] is needed;
 - ``SampleProblem``: m rows, the mean instead of the expectation (the 2025 paper's problem P3), so that the
   rows' Gram matrix is needed.
 
-Errors are bounded for answers in a range; the paper's form is of answers that an ``AnswerScale`` maps to [-1,
-1].
-
 The optimum of the first is a closed form: sort, prefix sums, subtract a common shift. The fidelity error is
-a(‖u - v‖² + κ(Σu - τ)²) + constant, v = Γ/a, where the constant b = y - Σu is fitted; without one Σu = y,
-which is κ = ∞, τ = y. On a support S of k literals the best u is
+a(‖u - v‖² + γ(Σu - τ)²) + constant, v = Γ/a, where the constant b = y - Σu is fitted; without one Σu = y,
+which is γ = ∞, τ = y. On a support S of k literals the best u is
 
-    u_S = v_S - h(Σ_S v - τ),     of error  Σ_{j∉S} v_j² + h(Σ_S v - τ)²,     h = κ/(1 + kκ) ≤ 1/k.
+    u_S = v_S - h(Σ_S v - τ),     of error  Σ_{j∉S} v_j² + h(Σ_S v - τ)²,     h = γ/(1 + kγ) ≤ 1/k.
 
 As a function of one chosen entry the error is concave (h ≤ 1): exchanging it for another shows that the best
 support is the p largest entries of v and the k - p smallest, for some p.
@@ -38,10 +35,10 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._checks import is_count
-from limes._rules.neighbourhood import FlipLaw
+from limes._rules.neighbourhood import Law
 from limes.exceptions import InputError
 
-# A coefficient may exceed ±1 by this rounding before it counts as outside the box, and a gap its tolerance
+# A coefficient may exceed the box by this share before it counts as outside, and a gap its tolerance
 _ROUNDINGS = 1e-9
 # Coefficients below this share of the largest, or of y, are roundings: their literals are not named
 _NEGLIGIBLE = 1e-12
@@ -63,16 +60,6 @@ class SparseSolution:
     nodes: int  # nodes of a search, or iterations
     seconds: float
 
-    def unscaled(self, scale: AnswerScale) -> SparseSolution:
-        """Return the solution for answers that were scaled for the solver."""
-        return replace(
-            self,
-            w=scale.half * self.w,
-            intercept=scale.middle + scale.half * self.intercept,
-            objective=scale.half**2 * self.objective,
-            lower_bound=scale.half**2 * self.lower_bound,
-        )
-
     def within(self, positions: Ints, size: int) -> SparseSolution:
         """Return the solution of a problem among some of ``size`` literals as one of all of them."""
         w = np.zeros(size)
@@ -82,15 +69,16 @@ class SparseSolution:
 
 @dataclass(frozen=True, eq=False)
 class PopulationProblem:
-    r"""F(u) = a‖u‖² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself."""
+    r"""F(u) = a‖u‖² + κ(Σu)² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself."""
 
     instance: Floats  # x, (d,)
     target: float  # y = f(x)
-    law: FlipLaw  # ρ and a
+    law: Law  # ρ, a and κ
     gamma: Floats  # Γ_j = Cov(s_j, f), (d,); g = Γ + ρ E f
     mean: float  # E f
     variance: float  # Var f, which only shifts the objective, and may be NaN
     intercept: bool = False  # whether a constant is fitted; without one Σu = y
+    box: float = np.inf  # without a constant, the largest |u_j|
 
     @property
     def size(self) -> int:
@@ -106,15 +94,16 @@ class PopulationProblem:
 
     @property
     def sum_and_pull(self) -> tuple[float, float]:
-        """τ and κ with F(u) = a(‖u - v‖² + κ(Σu - τ)²) + constant; κ is infinite without a constant."""
+        """τ and γ with F(u) = a(‖u - v‖² + γ(Σu - τ)²) + constant; γ is infinite without a constant."""
         if not self.intercept:
             return self.target, np.inf
-        away = 2.0 * self.law.flip
-        return (self.target - self.mean) / away, away**2 / self.law.variance
+        away, shared = self.law.away, self.law.shared
+        pull = (away**2 + shared) / self.law.variance
+        return (self.target - self.mean) / (away + shared / away), pull
 
     def objective(self, u: Floats) -> float:
-        spread = self.law.variance * (u @ u) - 2.0 * (self.gamma @ u)
-        bias = self.target - self.mean - 2.0 * self.law.flip * u.sum()
+        spread = self.law.variance * (u @ u) + self.law.shared * u.sum() ** 2 - 2.0 * (self.gamma @ u)
+        bias = self.target - self.mean - self.law.away * u.sum()
         return float(spread + self.variance + bias**2)
 
     def on_support(self, support: Ints) -> tuple[Floats, Floats]:
@@ -122,8 +111,8 @@ class PopulationProblem:
         gram, moments = self.law.variance * np.eye(support.size), self.gamma[support]
         if not self.intercept:
             return gram, moments
-        away = 2.0 * self.law.flip
-        return gram + away**2, moments + away * (self.target - self.mean)
+        away = self.law.away
+        return gram + (away**2 + self.law.shared), moments + away * (self.target - self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +128,7 @@ class SampleProblem:
     signs: Floats  # s_i = z_i∘x, (m, d), each ±1
     values: Floats  # f(z_i), (m,)
     intercept: bool = False  # whether a constant is fitted; without one Σu = y
+    box: float = np.inf  # without a constant, the largest |u_j|
 
     @property
     def size(self) -> int:
@@ -219,7 +209,7 @@ def solution(
     tolerance: float = 0.0,
     nodes: int = 0,
 ) -> SparseSolution:
-    """Return the solution with coefficients u; without a constant, a u outside |u| ≤ 1 is refitted inside it.
+    """Return the solution with coefficients u; one outside the problem's box is fitted again inside it.
 
     ``lower_bound=None``: u is optimal, and its objective is the bound. ``began`` is a ``perf_counter`` time.
     """
@@ -227,10 +217,10 @@ def solution(
         u = np.where(np.abs(u) > _NEGLIGIBLE * max(abs(problem.target), np.abs(u).max()), u, 0.0)
     objective = problem.objective(u)
     bound = objective if lower_bound is None else min(float(lower_bound), objective)
-    if not problem.intercept and np.abs(u).max() > 1.0 + _ROUNDINGS:
+    if not problem.intercept and np.abs(u).max() > problem.box * (1.0 + _ROUNDINGS):
         support = np.flatnonzero(u)
         u = np.zeros(problem.size)
-        u[support] = boxed(*problem.on_support(support), problem.target)
+        u[support] = boxed(*problem.on_support(support), problem.target, problem.box)
         objective = problem.objective(u)
     gap = 0.0 if objective == bound else (objective - bound) / objective
     return SparseSolution(
@@ -271,15 +261,19 @@ def bordered(gram: Floats) -> Floats:
     return system
 
 
-def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
-    """Minimise u'Hu - 2b·u over Σu = target and |u| ≤ 1, (n,).
+def boxed(gram: Floats, moments: Floats, target: float, box: float = 1.0) -> Floats:
+    """Minimise u'Hu - 2b·u over Σu = target and |u| ≤ box, (n,).
 
-    An active-set method: it starts from equal coefficients, which lie in the box, moves to the optimum of the
-    free ones, stops at the first bound on the way, and frees the bound that pulls inwards most.
+    An active-set method, in units of the box: it starts from equal coefficients, which lie in the box, moves
+    to the optimum of the free ones, stops at the first bound on the way, and frees the bound that pulls
+    inwards most.
     """
     n = moments.size
-    if abs(target) > n:
-        raise InputError(f"{n} coefficients in [-1, 1] cannot add up to {target}: use a larger k, or a scale")
+    if abs(target) > n * box:
+        raise InputError(
+            f"{n} weights in [-{box:g}, {box:g}] cannot add up to {target}: use a larger k, or a larger box"
+        )
+    moments, target = moments / box, target / box
     u, free = np.full(n, target / n), np.ones(n, dtype=np.bool_)
     for _ in range(4 * 2 ** min(n, 20)):
         goal, eta = _optimum_of(free, u, gram, moments, target)
@@ -292,7 +286,7 @@ def boxed(gram: Floats, moments: Floats, target: float) -> Floats:
         if inward.max() <= 1e-12 * (1.0 + np.abs(moments).max()):
             break
         free[np.argmax(inward)] = True
-    return np.asarray(np.clip(u, -1.0, 1.0))
+    return np.asarray(box * np.clip(u, -1.0, 1.0))
 
 
 def _optimum_of(free: Bools, u: Floats, gram: Floats, moments: Floats, target: float) -> tuple[Floats, float]:
@@ -355,29 +349,8 @@ class AnswerRange:
                 "wider scale=(low, high)"
             )
 
-    @property
-    def scale(self) -> AnswerScale:
-        """The map to [-1, 1]; the identity for answers that lie there."""
-        inside = self.low >= -1.0 and self.high <= 1.0
-        return (
-            AnswerScale()
-            if inside
-            else AnswerScale(0.5 * (self.low + self.high), 0.5 * (self.high - self.low))
-        )
 
-
-@dataclass(frozen=True)
-class AnswerScale:
-    """Map answers to (answer - middle)/half."""
-
-    middle: float = 0.0
-    half: float = 1.0
-
-    def to_unit(self, answers: Floats | float) -> Floats:
-        return np.asarray((answers - self.middle) / self.half)
-
-
-# The iteration ends after a step that moves no coefficient by more than this
+# The iteration ends after a step that moves no coefficient by more than this, or this share of the largest
 _STILL = 1e-12
 
 
@@ -438,7 +411,9 @@ def hard_thresholding(problem: SampleProblem, k: int, *, iterations: int = 1000)
         if objective < least:
             least, best = objective, u
         support = np.flatnonzero(u).tobytes()
-        if np.abs(u - before).max() <= _STILL or (support != last and support in seen):
+        if np.abs(u - before).max() <= _STILL * max(1.0, np.abs(u).max()) or (
+            support != last and support in seen
+        ):
             break
         seen.add(support)
         last = support

@@ -35,7 +35,6 @@ from limes._rules.precision import (
 )
 from limes._rules.problem import (
     AnswerRange,
-    AnswerScale,
     PopulationProblem,
     SampleProblem,
     SparseSolution,
@@ -56,7 +55,8 @@ class SparseConfig:
     """How rows are explained; see ``SparseExplainer``.
 
     ``sizes`` are the numbers of literals to try, one or all up to a largest; with ``error``, in units of the
-    answers, the first whose bound ``certify`` is no larger is taken. ``excluded`` are positions of columns.
+    answers, the first whose bound ``certify`` is no larger is taken. ``excluded`` are positions of columns,
+    ``box`` is the largest weight, None for any.
     """
 
     solver: str
@@ -66,6 +66,7 @@ class SparseConfig:
     confidence: float
     seed: int
     intercept: bool = True
+    box: float | None = None
     error: float | None = None
     certify: str = "precision"
     search: tuple[tuple[str, Any], ...] = ()
@@ -121,17 +122,27 @@ class RowProblem:
     def candidates(self) -> Ints:
         return self.config.candidates(self.near)
 
-    @cached_property
-    def scale(self) -> AnswerScale:
-        """The map to the answers that are solved for: to [-1, 1] where weights have bounds."""
-        boxed = not self.config.intercept or SOLVERS[self.config.solver].boxed
-        return self.span.scale if boxed else AnswerScale()
+    @property
+    def box(self) -> float:
+        """The largest weight; where a solver needs one, by default 1 or what the answers' range requires."""
+        if self.config.box is not None:
+            return self.config.box
+        low, high = self.span.low, self.span.high
+        if not SOLVERS[self.config.solver].boxed:
+            return np.inf
+        if low >= -1.0 and high <= 1.0:
+            return 1.0
+        return 0.5 * (high - low) if self.config.intercept else max(high, -low)
 
     def solve(self, k: int) -> SparseSolution:
         if self.config.of_sample:
-            values = self.scale.to_unit(self.seen.values)
             sample = SampleProblem(
-                self.near.instance, self._target, self.seen.signs, values, self.config.intercept
+                self.near.instance,
+                self.target,
+                self.seen.signs,
+                self.seen.values,
+                self.config.intercept,
+                self.box,
             )
             return self._best(sample, k, **dict(self.config.search))
         if self.exact is not None:
@@ -142,29 +153,25 @@ class RowProblem:
             solution = self._best(self._population(*moments), k)
         return solution
 
-    @property
-    def _target(self) -> float:
-        return float(self.scale.to_unit(self.target))
-
     def _population(self, gamma: Floats, mean: float) -> PopulationProblem:
-        scale = self.scale
         return PopulationProblem(
             self.near.instance,
-            self._target,
+            self.target,
             self.near.law,
-            gamma / scale.half,
-            float(scale.to_unit(mean)),
-            float(self.seen.values.var()) / scale.half**2,
+            gamma,
+            mean,
+            float(self.seen.values.var()),
             self.config.intercept,
+            self.box,
         )
 
     def _best(self, problem: PopulationProblem | SampleProblem, k: int, **search: Any) -> SparseSolution:
-        """Return the best solution among the candidates, in units of the answers."""
+        """Return the best solution among the candidates."""
         solve = SOLVERS[self.config.solver].solve
         if self.candidates.size == problem.size:
-            return solve(problem, k, **search).unscaled(self.scale)
+            return solve(problem, k, **search)
         solution = solve(problem.among(self.candidates), k, **search)
-        return solution.within(self.candidates, problem.size).unscaled(self.scale)
+        return solution.within(self.candidates, problem.size)
 
     def stability(self, solution: SparseSolution, rng: np.random.Generator) -> SupportStability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
@@ -172,7 +179,7 @@ class RowProblem:
             return SupportStability(np.nan, {})
         control = self.control(solution.support)
         estimate = self._population(*self.estimate(*control))
-        errors = -self.seen.errors(*control) / self.scale.half
+        errors = -self.seen.errors(*control)
         errors -= errors.mean()
         draws = rng.standard_normal((_RESAMPLES, errors.size))
         # the next sample errs as much as this one did: together twice the variance
@@ -203,7 +210,7 @@ class RowProblem:
     def estimate(self, u: Floats, constant: float) -> tuple[Floats, float]:
         """Estimate Γ and E f: exact for the control b + u·s, from the sample for its residuals."""
         law, residuals = self.near.law, -self.seen.errors(u, constant)
-        gamma = law.variance * u + self.seen.covariance(residuals)
+        gamma = law.variance * u + law.shared * u.sum() + self.seen.covariance(residuals)
         return gamma, constant + law.correlation * float(u.sum()) + float(residuals.mean())
 
 
@@ -217,8 +224,8 @@ class SupportStability(NamedTuple):
 def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
     """Return coefficients' errors for a fixed support, of the mean of the rows' influences H⁻¹ t r.
 
-    With a constant t = s - 1 and E t tᵀ = a I + c² 11ᵀ; without one t = s on the hyperplane. r is what the
-    rule leaves of f in a sample's problem, and what the control does where Γ is estimated with one.
+    With a constant t = s - 1 and E t tᵀ = a I + (c² + κ) 11ᵀ; without one t = s on the hyperplane. r is what
+    the rule leaves of f in a sample's problem, and what the control does where Γ is estimated with one.
     """
     seen, law = problem.seen, problem.near.law
     support, errors = np.flatnonzero(u), np.zeros(u.size)
@@ -229,7 +236,7 @@ def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
     residuals = seen.errors(*((u, constant) if problem.config.of_sample else problem.control(support)))
     signs = 1.0 - 2.0 * seen.flips[:, support]
     if problem.config.intercept:
-        gram = law.variance * np.eye(support.size) + (2.0 * law.flip) ** 2
+        gram = law.variance * np.eye(support.size) + (law.away**2 + law.shared)
         directions = np.linalg.solve(gram, signs.T - 1.0).T
     else:
         directions = (signs - signs.mean(axis=1, keepdims=True)) / law.variance
@@ -340,7 +347,7 @@ class EvaluatedRule:
             optimum, objective = "population", fresh
             lower = max(0.0, fresh - max(0.0, solution.objective - solution.lower_bound))
             gap = 1.0 - lower / fresh if fresh > 0 else 0.0
-        theory = {}  # Theorem 2 of the paper, for answers in [-1, 1]
+        theory = {}  # Theorem 2 of the paper, mended, for answers and weights in [-1, 1]
         if not config.intercept:
             size, k = self.u.size, solution.support.size
             theory = {
@@ -464,13 +471,11 @@ def rule_warnings(rule: EvaluatedRule) -> tuple[RowWarning, ...]:
             f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
             "no smaller than its largest possible value; raise fresh"
         )
-    # a weight at the bounds -1 and 1 of the paper's form
-    largest = np.abs(rule.u).max() / rule.problem.scale.half
-    meets_box = not config.intercept and bool(largest >= 1.0 - ROUNDING)
+    meets_box = config.box is not None and bool(np.abs(rule.u).max() >= config.box * (1.0 - ROUNDING))
     if not rule.solution.proved and meets_box:
         warnings.append(
-            "not proved optimal: a weight ends at 1 or -1 of the scale, and the best rule within these "
-            "bounds is not searched for; use intercept=True, which has none"
+            f"not proved optimal: a weight ends at the box of {config.box:g}, and the best rule within it is "
+            "not searched for; pass a larger box=, or none"
         )
     elif not rule.solution.proved and config.solver == "branch_and_bound":
         warnings.append(

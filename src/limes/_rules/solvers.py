@@ -34,31 +34,32 @@ from limes.exceptions import InputError
 
 
 def convex(problem: SampleProblem, k: int) -> SparseSolution:
-    """Minimise the sample's F(u) over b + Σu = y, ‖u‖₁ ≤ k, |u| ≤ 1, by cvxpy with Clarabel.
+    """Minimise the sample's F(u) over b + Σu = y, ‖u‖₁ ≤ kB, |u| ≤ B, by cvxpy with Clarabel.
 
-    The objective bounds that of every k-sparse explanation in the box from below, to the solver's accuracy.
-    It is dense, a bound rather than an explanation: ``support`` is usually larger than k, and ``proved``
-    refers to the relaxation.
+    B is the problem's box, 1 if it has none. The objective bounds that of every k-sparse explanation in the
+    box from below, to the solver's accuracy. It is dense, a bound rather than an explanation: ``support`` is
+    usually larger than k, and ``proved`` refers to the relaxation.
 
     Koriche et al. 2025, section 7.1 (CVX).
     """
     began = perf_counter()
     check_sparsity(k, problem.size)
-    u = _solved(_cvxpy(), problem, k)
+    u = _solved(_cvxpy(), problem, k, problem.box if np.isfinite(problem.box) else 1.0)
     missing = 0.0 if problem.intercept else problem.target - float(u.sum())
     return solution(problem, u + missing / u.size, began=began, lower_bound=None)
 
 
-def _solved(cvxpy: Any, problem: SampleProblem, k: int) -> Floats:
+def _solved(cvxpy: Any, problem: SampleProblem, k: int, box: float) -> Floats:
+    """Solve in units of the box, in which Clarabel's tolerances are as small as for answers in [-1, 1]."""
     columns = cvxpy.Variable(problem.moments.size)
     u = columns[: problem.size]
-    loss = cvxpy.quad_form(columns, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments @ columns)
-    constraints = [cvxpy.sum(columns) == problem.target, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
+    loss = cvxpy.quad_form(columns, cvxpy.psd_wrap(problem.gram)) - 2.0 * (problem.moments / box @ columns)
+    constraints = [cvxpy.sum(columns) == problem.target / box, cvxpy.norm1(u) <= k, cvxpy.norm_inf(u) <= 1.0]
     program = cvxpy.Problem(cvxpy.Minimize(loss), constraints)
     program.solve(solver=cvxpy.CLARABEL)
     if u.value is None:
         raise InputError(f"the convex relaxation was not solved: Clarabel returned {program.status!r}")
-    return np.asarray(u.value)
+    return np.asarray(box * u.value)
 
 
 def _cvxpy() -> Any:
@@ -160,8 +161,7 @@ class Solver:
     # their answers
     needs: type[PopulationProblem] | type[SampleProblem]
     options: tuple[str, ...] = ()  # names of the options of ``solve``
-    # whether |u| ≤ 1 constrains it even where a constant is fitted: answers must then be scaled
-    boxed: bool = False
+    boxed: bool = False  # whether its problem needs a box, with a constant, too
 
 
 SOLVERS: Mapping[str, Solver] = {

@@ -23,6 +23,8 @@ from limes.models._identity import qualified_name
 
 # Occurrences whose deletions are enumerated, if there are more rows than deletions
 _TOGETHER = 8
+# Behind the condition of a word that the model does not use
+UNUSED = ", unused"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class Document:
     word: Ints  # (m,) the word, 0, ..., d - 1, of each occurrence
     names: tuple[str, ...]  # (d,) the words
     mask: str = ""  # in place of a removed word
+    unused: Bools | None = None  # (d,) words that the model does not use, where that is known
 
     @property
     def size(self) -> int:
@@ -63,7 +66,8 @@ class Document:
         places = kept[self.word]
         names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep)
         word = (np.cumsum(kept) - 1)[self.word[places]]
-        return replace(self, spans=self.spans[places], word=word, names=names)
+        unused = None if self.unused is None else self.unused[kept]
+        return replace(self, spans=self.spans[places], word=word, names=names, unused=unused)
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
@@ -72,7 +76,8 @@ class Document:
         _, first = np.unique(self.word, return_index=True)
         starts = self.spans[first, 0].tolist()
         return tuple(
-            f'"{name}" at {starts[j]} present' if repeated else f'"{name}" present'
+            (f'"{name}" at {starts[j]} present' if repeated else f'"{name}" present')
+            + (UNUSED if self.unused is not None and self.unused[j] else "")
             for j, name in enumerate(self.names)
         )
 

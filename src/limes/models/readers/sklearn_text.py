@@ -419,6 +419,22 @@ def _linear_over_words(form: Linear, word_rows: WordRows, columns: Any) -> Form:
     return NormalizedLinear(coef, total, "l2", form.intercept, shared)
 
 
+def used_words(form: Form) -> Bools:
+    """Return which words a form over them depends on, (d,)."""
+    if isinstance(form, Combination):
+        return np.asarray(np.stack([used_words(part) for part in form.parts]).any(axis=0))
+    if isinstance(form, Linked):
+        return used_words(form.margin)
+    if isinstance(form, Linear):
+        return np.asarray(form.coef.any(axis=tuple(range(1, form.coef.ndim))))
+    if isinstance(form, NormalizedLinear):  # a word without a coefficient is part of the norm
+        return np.asarray(form.a > 0)
+    if isinstance(form, PresenceProducts):
+        counts = np.asarray(form.coef.any(axis=tuple(range(1, form.coef.ndim))))
+        return np.isin(np.arange(form.size), form.word[counts[form.product]])
+    return np.ones(form.size, dtype=np.bool_)
+
+
 def _trees_on_words(form: Forest | Boxes, word_rows: WordRows, columns: Any) -> Form:
     if word_rows.norm is not None:
         raise CannotRead("trees on normalised texts test how many words are kept, not which")
