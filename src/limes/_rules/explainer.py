@@ -446,12 +446,10 @@ class SparseExplainer(Described):
             row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
-                vars(
-                    rule.certificate(
-                        self._rows.conditions(row),
-                        rule=text,
-                        **self._of_all_rows(model, row, np.flatnonzero(coef)),
-                    )
+                rule.certificate(
+                    self._rows.conditions(row),
+                    rule=text,
+                    **self._of_all_rows(model, row, np.flatnonzero(coef)),
                 )
                 for rule, text, row, coef in zip(rules, texts, rows, values, strict=True)
             ),
