@@ -96,7 +96,10 @@ NAMES = {
     "limes._rules.neighbourhood": "ColumnChanges FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
-    "limes._rules.precision": "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets",
+    "limes._rules.precision": (
+        "FactSample FactSearch WeightedRows bernstein_bound precision quantile_bound share_bound "
+        "theorem_accuracy theorem_samples zero_sum_sets"
+    ),
     "limes._rules.problem": (
         "PopulationProblem SampleProblem boxed hard_thresholding project projection summing_to"
     ),

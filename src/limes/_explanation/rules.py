@@ -61,6 +61,21 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
+    minimises
+        What the facts were chosen for: least "fidelity" error of the weights, or, for rules that are to hold,
+        least "precision" error or P["class" other given the facts]. Then ``objective``, ``lower_bound``,
+        ``gap`` and ``proved`` are of that error in the sample of ``samples`` rows, or under the law itself
+        ("population", where all rows were asked); ``bounds["band"]`` is the distance from ``prediction`` that
+        at most 10 % of the neighbours with the facts exceed.
+    facts
+        The conditions of the rule.
+    prediction, quantity
+        The model's answer at x, and what it is: "probability" or "prediction".
+    other_class, threshold
+        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes; NaN
+        unless it is minimised.
+    fewest
+        For k="smallest": the least number of facts that could meet the error by the sample; None elsewhere.
     worst_case, worst_case_exact
         (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
         their other columns are; and whether rows reach both ends. None for models that are not read.
@@ -97,9 +112,16 @@ class Certificate(Printable):
     coverage: float | None = None
     worst_case: tuple[float, float] | None = None
     worst_case_exact: bool = False
+    minimises: str = "fidelity"
+    facts: tuple[str, ...] = ()
+    prediction: float = math.nan
+    quantity: str = "prediction"
+    other_class: float = math.nan
+    threshold: float = math.nan
+    fewest: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("scale", "worst_case"):  # JSON makes lists of tuples
+        for name in ("scale", "worst_case", "facts"):  # JSON makes lists of tuples
             ends = getattr(self, name)
             object.__setattr__(self, name, None if ends is None else tuple(ends))
 
@@ -116,6 +138,41 @@ class Certificate(Printable):
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
 
 
+# Share of the neighbours with the facts for which a rule that holds states how far the answer moves
+BAND = 0.9
+_NUMBERS = (
+    "no",
+    "this fact",
+    "both facts",
+    "these three",
+    "these four",
+    "these five",
+    "these six",
+    "these seven",
+)
+
+
+def holding_sentence(certificate: Certificate) -> str:
+    """Write what holds while the facts do."""
+    n, bounds = len(certificate.facts), certificate.bounds
+    named = _NUMBERS[n] if n < len(_NUMBERS) else f"these {n}"
+    who = f"While {named} hold{'s' if n == 1 else ''}" if n else "Whatever changes"
+    exact = bounds["precision"] == certificate.precision
+    sure = "exactly" if exact else f"{certificate.confidence:.0%} sure"
+    stays = (
+        f"stays within {number(bounds['band'], 2)} of {number(certificate.prediction)} for {BAND:.0%} of the "
+        "neighbourhood"
+    )
+    if certificate.minimises == "class":
+        side = "below" if certificate.prediction < certificate.threshold else "at or above"
+        kept = math.floor(1000.0 * (1.0 - bounds["class"])) / 1000.0  # a bound is not rounded up
+        where = (
+            f"at least {kept:.1%} of the neighbourhood" if bounds["class"] > 0 else "the whole neighbourhood"
+        )
+        stays = f"is {side} {number(certificate.threshold)} for {where}, and {stays}"
+    return f"{who}, the {certificate.quantity} {stays} ({sure})."
+
+
 _BEST_OF = {
     "population": "No rule of this size errs less in these neighbours: proved",
     "sample": "No rule of this size errs less on the rows of the sample: proved",
@@ -125,11 +182,14 @@ _BEST_OF = {
 def certificate_sentences(facts: Certificate) -> Iterator[str]:
     """Write a certificate: errors, what holds for all rows, whether the rule is the best of its size."""
     sure, bounds = f"with {facts.confidence:.0%} confidence", facts.bounds
-    yield (
-        f"In {count(facts.fresh_samples, 'simulated neighbour')} it errs by "
-        f"{number(math.sqrt(facts.fresh_fidelity), 3)} (root mean square); over all neighbours by at most "
-        f"{number(math.sqrt(bounds['fidelity']), 3)}, {sure}."
-    )
+    if facts.minimises == "fidelity":
+        error, bound = (number(math.sqrt(square), 3) for square in (facts.fresh_fidelity, bounds["fidelity"]))
+        yield (
+            f"In {count(facts.fresh_samples, 'simulated neighbour')} it errs by {error} (root mean square); "
+            f"over all neighbours by at most {bound}, {sure}."
+        )
+    else:
+        yield holding_sentence(facts)
     error = f" ± {number(facts.precision_error, 2)}" if facts.precision_error else ""
     yield (
         "Where its facts hold, the model's answer differs from this prediction by "
@@ -143,6 +203,8 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
     if facts.coverage is not None:
         yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
     yield _optimality(facts)
+    if facts.fewest is not None:
+        yield _fewest(facts)
     low, high = map(number, facts.scale)
     if facts.assumption:
         yield (
@@ -153,6 +215,12 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
 
 
+def _fewest(facts: Certificate) -> str:
+    if facts.fewest == len(facts.facts):
+        return "Fewer facts do not reach the error that was asked for: proved on the same rows."
+    return f"That {count(facts.fewest or 0, 'fact')} could reach the error is not excluded."
+
+
 def _optimality(facts: Certificate) -> str:
     if facts.proved:
         return f"{_BEST_OF.get(facts.optimum, 'The best rule of this size: proved')}."
@@ -161,7 +229,8 @@ def _optimality(facts: Certificate) -> str:
         chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
     if facts.lower_bound > 0:
-        return f"The best rule of this size has a squared error at most {facts.gap:.1%} smaller."
+        error = "a squared error" if facts.minimises == "fidelity" else "an error"
+        return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."
     return f"That it is the best rule of this size is not proved ({facts.solver})."
 
 
