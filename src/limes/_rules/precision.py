@@ -181,8 +181,8 @@ def _subsets(n: int) -> Bools:
 
 # Best sets that a search lists
 _LISTED = 16
-# Operations of one search, a second or two, and those that a node costs whatever its size
-_MOST_WORK, _QUICK, _NODE = 1e10, 1e9, 2e6
+# Operations of the last search, about a second, of those before, and what a node costs whatever its size
+_MOST_WORK, _QUICK, _NODE = 5e9, 1e9, 2e6
 # Rounds in which rows are added, how many sets they are drawn for, and standard errors that end them
 _ROUNDS, _CERTAIN = (16, 8, 4, 2), 4.0
 
@@ -234,7 +234,7 @@ class FactSearch:
         self._holds = rows.holds[:, self._order].astype(np.float64)
 
     def best(self, k: int, *, work: float = _MOST_WORK) -> Searched:
-        """Search all sets of at most k facts; what smaller k listed stays. ``work`` limits operations."""
+        """Search all sets of at most k facts; ``work`` limits the operations."""
         self._beam(k)
         order, nodes, spent = count(), 0, 0.0
         pending: list[tuple[float, int, float, Facts]] = [(-np.inf, next(order), 0.0, ())]
@@ -409,11 +409,11 @@ class FactSample:
         return searched if searched.proved else self._search(k, _MOST_WORK)
 
     def _search(self, k: int, work: float) -> Searched:
-        search = FactSearch(self.rows, self._candidates)
-        for size in range(1, k + 1):
-            searched = search.best(size, work=work if size == k else _QUICK)
-            if searched.best[0][0] == 0.0:  # fewer facts without an error come first
-                break
+        searched = FactSearch(self.rows, self._candidates).best(k, work=work)
+        for size in range(1, k if searched.best[0][0] == 0.0 else 0):  # of facts without an error, the fewest
+            fewer = FactSearch(self.rows, self._candidates).best(size, work=_QUICK)
+            if fewer.best[0][0] == 0.0:
+                return fewer
         return searched
 
     def _draw(self, facts: Facts, number: int) -> None:
