@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
 from effort import repeats
-from internals import FactSample, FactSearch, LiteralFlips, WeightedRows, quantile_bound, share_bound
+from internals import FactSample, FactSearch, LiteralFlips, FactRows, quantile_bound, share_bound
 from limes.exceptions import InputError
 
 INSTANCES = repeats(300, 36)
@@ -88,7 +88,7 @@ def weighted_sample(rng):
     holds = rng.random((m, d)) < rng.choice([0.5, 0.73, 0.9])
     losses = rng.random(m) ** 3 if rng.random() < 0.7 else (rng.random(m) < 0.3) * 1.0
     losses = np.where(holds[:, 0] & holds[:, -1], 0.3 * losses, losses)
-    return WeightedRows(holds, losses, rng.random(m) + 0.1)
+    return FactRows(holds, losses, rng.random(m) + 0.1)
 
 
 def plain_error(rows, facts):
@@ -119,7 +119,7 @@ def test_the_search_lists_the_best_sets_of_all(seed):
 
 def test_of_sets_alike_the_smaller_one_is_taken():
     holds = np.array([[True, True, True], [True, False, True], [False, True, True], [False, False, True]])
-    rows = WeightedRows(holds, np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
+    rows = FactRows(holds, np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
     assert FactSearch(rows, np.arange(3)).best(3).best[0] == (0.0, (0,))
 
 
@@ -127,7 +127,7 @@ def test_forty_facts_are_searched_without_trying_all_sets():
     rng = np.random.default_rng(0)
     holds = rng.random((1000, 40)) < 0.73
     losses = np.abs(2.0 * (~holds[:, 3] & holds[:, 17]) + 1.0 * ~holds[:, 30] + 0.2 * rng.random(1000))
-    rows = WeightedRows(holds, losses, np.ones(1000))
+    rows = FactRows(holds, losses, np.ones(1000))
     searched = FactSearch(rows, np.arange(40)).best(4)
     assert searched.proved
     assert {3, 30} <= set(searched.best[0][1])

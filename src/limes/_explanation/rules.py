@@ -72,7 +72,7 @@ class Certificate(Printable):
     prediction, quantity
         The model's answer at x, and what it is: "probability" or "prediction".
     other_class, threshold
-        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes; NaN
+        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes; None
         unless it is minimised.
     fewest
         For k="smallest": the least number of facts that could meet the error by the sample; None elsewhere.
@@ -116,8 +116,8 @@ class Certificate(Printable):
     facts: tuple[str, ...] = ()
     prediction: float = math.nan
     quantity: str = "prediction"
-    other_class: float = math.nan
-    threshold: float = math.nan
+    other_class: float | None = None
+    threshold: float | None = None
     fewest: int | None = None
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ def holding_sentence(certificate: Certificate) -> str:
         f"stays within {number(bounds['band'], 2)} of {number(certificate.prediction)} for {BAND:.0%} of the "
         "neighbourhood"
     )
-    if certificate.minimises == "class":
+    if certificate.threshold is not None:
         side = "below" if certificate.prediction < certificate.threshold else "at or above"
         kept = math.floor(1000.0 * (1.0 - bounds["class"])) / 1000.0  # a bound is not rounded up
         where = (
@@ -231,7 +231,8 @@ def _optimality(facts: Certificate) -> str:
     if facts.lower_bound > 0:
         error = "a squared error" if facts.minimises == "fidelity" else "an error"
         return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."
-    return f"That it is the best rule of this size is not proved ({facts.solver})."
+    why = facts.solver if facts.minimises == "fidelity" else "the search was cut short"
+    return f"That it is the best rule of this size is not proved ({why})."
 
 
 @dataclass(frozen=True)

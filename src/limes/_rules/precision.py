@@ -193,7 +193,7 @@ Facts: TypeAlias = tuple[int, ...]  # ascending positions of literals
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedRows:
+class FactRows:
     """A sample of a neighbourhood: which facts hold (m, d), losses (m,) ≥ 0 and weights (m,) > 0."""
 
     holds: Bools
@@ -223,7 +223,7 @@ class Searched:
 class FactSearch:
     """Search a sample for the sets of facts of least error, among ``candidates`` (positions)."""
 
-    def __init__(self, rows: WeightedRows, candidates: Ints) -> None:
+    def __init__(self, rows: FactRows, candidates: Ints) -> None:
         self._rows = rows
         self._listed: dict[Facts, float] = {}
         self._scale = float(rows.weights @ rows.losses / rows.weights.sum()) or 1.0
@@ -238,12 +238,16 @@ class FactSearch:
         self._beam(k)
         order, nodes, spent = count(), 0, 0.0
         pending: list[tuple[float, int, float, Facts]] = [(-np.inf, next(order), 0.0, ())]
-        while pending and spent <= work and self._errors[0] > 0.0:
-            *_, places = heappop(pending)
+        while pending and self._errors[0] > 0.0:
+            *_, places = pending[0]
+            rows = np.flatnonzero(self._with(places))
+            joining = self._order.size - (places[-1] + 1 if places else 0)
+            spent += _NODE + (3.0 if k - len(places) > 2 else 1.0) * rows.size * joining**2
+            if spent > work:
+                break
+            heappop(pending)
             nodes += 1
-            children, operations = self._expand(places, k)
-            spent += operations + _NODE
-            for value, bound, child in children:
+            for value, bound, child in self._expand(places, rows, k):
                 heappush(pending, (value, next(order), bound, child))
         lower = min([self._errors[0], *(bound for _, _, bound, _ in pending)])
         return Searched(tuple((error, facts) for facts, error in self._listed.items()), lower, nodes)
@@ -271,40 +275,37 @@ class FactSearch:
     def _named(self, places: Iterable[int]) -> Facts:
         return tuple(sorted(self._order[list(places)].tolist()))
 
-    def _part(self, places: Facts, first: int) -> tuple[Floats, Floats, Floats]:
-        """Return which facts from ``first`` on hold in the rows that have some (n, f), losses and weights."""
-        rows = np.flatnonzero(self._holds[:, list(places)].all(axis=1))
-        return self._holds[rows, first:], self._rows.losses[rows], self._rows.weights[rows]
+    def _with(self, places: Facts) -> Bools:
+        """Return which rows have some facts, (m,)."""
+        return np.asarray(self._holds[:, list(places)].all(axis=1))
 
     def _beam(self, k: int) -> None:
         """Offer the best sets that grow from the best smaller ones, a fact at a time."""
         level: list[Facts] = [()]
         for _ in range(k):
             grown: dict[Facts, float] = {}
-            for places in level:
-                holds, losses, weights = self._part(places, 0)
-                total = weights @ holds
-                errors = np.divide(
-                    (weights * losses) @ holds, total, out=np.full(total.size, np.inf), where=total > 0.0
-                )
-                errors[list(places)] = np.inf
-                for j in np.argsort(errors, kind="stable")[:_LISTED].tolist():
-                    if errors[j] < np.inf:
-                        grown[tuple(sorted((*places, j)))] = float(errors[j])
+            weights = np.stack([self._with(places) for places in level]) * self._rows.weights
+            total, wrong = weights @ self._holds, (weights * self._rows.losses) @ self._holds
+            errors = np.divide(wrong, total, out=np.full(total.shape, np.inf), where=total > 0.0)
+            for places, of_set in zip(level, errors, strict=True):
+                of_set[list(places)] = np.inf
+                for j in np.argsort(of_set, kind="stable")[:_LISTED].tolist():
+                    if of_set[j] < np.inf:
+                        grown[tuple(sorted((*places, j)))] = float(of_set[j])
             level = sorted(grown, key=lambda places: (grown[places], places))[:_LISTED]
             for places in level:
                 self._offer(self._named(places))
 
-    def _expand(self, places: Facts, k: int) -> tuple[list[tuple[float, float, Facts]], float]:
-        """Offer a node's sets of one and two facts more; return its children with bounds, and operations.
+    def _expand(self, places: Facts, rows: Ints, k: int) -> list[tuple[float, float, Facts]]:
+        """Offer a node's sets of one and two facts more, and return its children with bounds of v and P.
 
-        The facts that join come behind the last one in the order of the search.
+        ``rows`` have its facts; those that join come behind its last one in the order of the search.
         """
         first, more = places[-1] + 1 if places else 0, k - len(places)
-        holds, losses, weights = self._part(places, first)
-        size, cut = holds.shape[1], self._cut
+        holds, losses, weights = self._holds[rows, first:], self._rows.losses[rows], self._rows.weights[rows]
         if not holds.size:
-            return [], 0.0
+            return []
+        cut = self._cut
         excess = weights * (losses - cut)
         near = _ROUNDING * float(np.abs(excess).sum())
         if more <= 2:
@@ -316,17 +317,13 @@ class FactSearch:
         wanted = np.diag(np.diag(values) <= near) if more == 1 else np.triu(values <= near)
         pairs = np.argwhere(wanted)
         for i, j in pairs[np.argsort(values[wanted], kind="stable")].tolist():
-            # the cut falls meanwhile
-            if i == j or values[i, j] <= near:
-                self._offer(self._named({*places, first + i, first + j}))
+            self._offer(self._named({*places, first + i, first + j}))
         if more <= 2:
-            return [], float(holds.shape[0] * size**2)
+            return []
         totals = holds.T @ (weights[:, None] * holds)
         bounds, errors = _child_bounds(above, below, totals, more - 1, cut)
-        return [
-            (float(bounds[i]), float(errors[i]), (*places, first + i))
-            for i in np.flatnonzero(bounds < near).tolist()
-        ], float(3 * holds.shape[0] * size**2)
+        open_ones = np.flatnonzero(bounds < near).tolist()
+        return [(float(bounds[i]), float(errors[i]), (*places, first + i)) for i in open_ones]
 
 
 def _child_bounds(
@@ -379,7 +376,7 @@ class FactSample:
         return len(self._values)
 
     @property
-    def rows(self) -> WeightedRows:
+    def rows(self) -> FactRows:
         q, holds = self._near.law.flip, ~self._flips
         if self.is_complete:
             flipped = self._flips.sum(axis=1)
@@ -389,7 +386,7 @@ class FactSample:
             for facts, number in self._drawn.items():
                 density += number / (1.0 - q) ** len(facts) * holds[:, list(facts)].all(axis=1)
             weights = 1.0 / density
-        return WeightedRows(holds, self._values, weights)
+        return FactRows(holds, self._values, weights)
 
     def best(self, k: int, enough: float = np.inf) -> Searched:
         """Search the sets of at most k facts; unless all rows are at hand, draw rows of the best and repeat.
@@ -434,6 +431,6 @@ class FactSample:
         )
 
     @staticmethod
-    def _influence(rows: WeightedRows, facts: Facts) -> Floats:
+    def _influence(rows: FactRows, facts: Facts) -> Floats:
         weights = rows.weights * rows.holds[:, list(facts)].all(axis=1)
         return np.asarray(weights * (rows.losses - rows.error(facts)) / weights.sum())

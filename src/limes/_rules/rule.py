@@ -426,8 +426,8 @@ class EvaluatedRule:
             scale=(span.low, span.high),
             minimises=config.objective,
             prediction=self.target,
-            other_class=self._other_class(1.0)[0] if config.objective == "class" else np.nan,
-            threshold=config.threshold if config.objective == "class" else np.nan,
+            other_class=self._other_class(1.0)[0] if config.objective == "class" else None,
+            threshold=config.threshold if config.objective == "class" else None,
             fewest=self.fewest,
             assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
             **others,
@@ -511,7 +511,7 @@ def _fact_sample(problem: RowProblem, answer: Ask, rng: np.random.Generator, *, 
     def losses(flips: Bools) -> Floats:
         return losses_of(answer(near.rows(flips, rng)))
 
-    few = 2.0**size <= MOST_SAMPLES * config.samples or (is_read and size <= EXACT_LITERALS)
+    few = size <= np.log2(MOST_SAMPLES * config.samples) or (is_read and size <= EXACT_LITERALS)
     if near.decided_by_flips and few:
         return FactSample(near, losses, problem.candidates, first=None, rng=rng)
     first = problem.seen.flips, losses_of(problem.seen.values)
