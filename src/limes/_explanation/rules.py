@@ -72,8 +72,8 @@ class Certificate(Printable):
     prediction, quantity
         The model's answer at x, and what it is: "probability" or "prediction".
     other_class, threshold
-        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes; None
-        unless it is minimised.
+        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes;
+        None unless it is minimised.
     fewest
         For k="smallest": the least number of facts that could meet the error by the sample; None elsewhere.
     worst_case, worst_case_exact
