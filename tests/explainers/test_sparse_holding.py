@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
 from effort import repeats
-from internals import FactSample, FactSearch, LiteralFlips, FactRows, quantile_bound, share_bound
+from internals import FactRows, FactSample, FactSearch, LiteralFlips, quantile_bound, share_bound
 from limes.exceptions import InputError
 
 INSTANCES = repeats(300, 36)
@@ -132,6 +132,18 @@ def test_forty_facts_are_searched_without_trying_all_sets():
     assert searched.proved
     assert {3, 30} <= set(searched.best[0][1])
     assert searched.nodes < comb(40, 2) // 4
+
+
+def test_a_search_that_is_cut_short_says_so():
+    slopes = np.random.default_rng(0).normal(size=120) / 11.0
+    explainer = limes.SparseExplainer(lambda z: np.tanh(z @ slopes), k=7, objective="precision", samples=300)
+    rule = explainer(np.ones((1, 120)))
+    told = rule.certificate
+    assert not told.proved
+    assert told.lower_bound < told.objective
+    assert told.optimum == "sample"
+    assert "not proved (the search was cut short)" in " ".join(str(told).split())
+    assert len(told.facts) == 7
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
