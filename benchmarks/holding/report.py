@@ -20,7 +20,7 @@ def text(result: dict[str, Any]) -> str:
     about = (
         "Rows to which anchor gives a fact, of 50; medians over rows. Errors are the share of rows of "
         "another class; of regressions the mean distance from the prediction, in standard deviations of the "
-        f"answers. Columns flip with probability {flip:.2f}."
+        f"answers. Columns flip with probability {flip:.2f}. Seconds are of one thread of the processor."
     )
     of_wide = (
         f"{wide['facts']} of {wide['columns']} facts, a forest that is read: median {middle:.2f} s, slowest "
