@@ -391,19 +391,20 @@ class FactSample:
     def best(self, k: int, enough: float = np.inf) -> Searched:
         """Search the sets of at most k facts; unless all rows are at hand, draw rows of the best and repeat.
 
-        No rows are drawn where no set can have an error of ``enough``.
+        No rows are drawn where the best set errs by more than ``enough``: it errs more than the sample says.
         """
         searched = self._search(k, _QUICK)
         number = self._drawn[()]
         for width in () if self.is_complete else _ROUNDS:
             sets = [facts for _, facts in searched.best[:width] if facts]
             certain = searched.best[0][1] in self._drawn and self._is_certain(searched)
-            if not sets or certain or searched.lower_bound > enough:
+            if not sets or certain or searched.best[0][0] > enough:
                 break
             for facts in sets:
                 self._draw(facts, -(-number // len(sets)))
             searched = self._search(k, _QUICK)
-        return searched if searched.proved else self._search(k, _MOST_WORK)
+        is_last = searched.proved or searched.best[0][0] > enough
+        return searched if is_last else self._search(k, _MOST_WORK)
 
     def _search(self, k: int, work: float) -> Searched:
         searched = FactSearch(self.rows, self._candidates).best(k, work=work)

@@ -466,9 +466,11 @@ def explain_row(
     for k in config.sizes:
         solution = problem.solve(k)
         if config.is_to_hold and config.error is not None:
-            if solution.lower_bound > config.error and k != config.sizes[-1]:
-                continue  # no set of k facts is good enough in the sample
-            fewest = min(k, solution.support.size) if fewest is None else fewest
+            is_enough = solution.objective <= config.error
+            if fewest is None and solution.lower_bound <= config.error:
+                fewest = solution.support.size if is_enough else k
+            if not is_enough and k != config.sizes[-1]:
+                continue  # nor is it on fresh rows
         step += 1
         # each size that is tried may go wrong: together they do no more often than one alone
         risk = (1.0 - config.confidence) / (1 if config.error is None else step * (step + 1))
