@@ -97,7 +97,7 @@ NAMES = {
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
     "limes._rules.precision": (
-        "FactSample FactSearch FactRows bernstein_bound precision quantile_bound share_bound "
+        "FactSample FactSearch FactRows bernstein_bound betting_bound precision quantile_bound share_bound "
         "theorem_accuracy theorem_samples zero_sum_sets"
     ),
     "limes._rules.problem": (

@@ -13,7 +13,16 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
 from effort import repeats
-from internals import FactRows, FactSample, FactSearch, LiteralFlips, quantile_bound, share_bound
+from internals import (
+    FactRows,
+    FactSample,
+    FactSearch,
+    LiteralFlips,
+    bernstein_bound,
+    betting_bound,
+    quantile_bound,
+    share_bound,
+)
 from limes.exceptions import InputError
 
 INSTANCES = repeats(300, 36)
@@ -252,6 +261,45 @@ def test_bounds_of_fresh_rows_hold():
             or truth.within(facts, told.bounds["band"]) < 0.9
         )
     assert failures <= 0.05 * number + 2.0 * np.sqrt(0.05 * number)
+
+
+DRAWS = {
+    "uniform": (lambda rng: rng.random(400), 0.5),
+    "small": (lambda rng: 0.05 * rng.random(400), 0.025),
+    "a rare one": (lambda rng: (rng.random(400) < 0.004) * 1.0, 0.004),
+    "never": (lambda rng: np.zeros(400), 0.0),
+    "a tail": (lambda rng: np.minimum(1.0, 0.01 * rng.pareto(1.5, 400)), None),
+    "often": (lambda rng: (rng.random(400) < 0.9) * 1.0, 0.9),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_bets_bound_the_mean(kind):
+    draw, mean = DRAWS[kind]
+    if mean is None:
+        # E min(1, c X) = ∫_0^1 P(X > t/c) dt, P(X > s) = (1 + s)^-1.5 and c = 0.01
+        mean = 0.01 * 2.0 * (1.0 - 101.0**-0.5)
+    rng, number = np.random.default_rng(0), repeats(2000, 400)
+    bounds = np.array([betting_bound(draw(rng), largest=1.0, risk=0.05) for _ in range(number)])
+    assert np.mean(bounds < mean) <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / number)
+    if kind in ("small", "never"):
+        values = draw(rng)
+        plain = bernstein_bound(values, largest=1.0, risk=0.05)
+        close = betting_bound(values, largest=1.0, risk=0.05)
+        assert close - values.mean() < 0.6 * (plain - values.mean())
+
+
+def test_a_bound_is_where_the_capital_reaches_its_goal():
+    """By the definition, one bet after the other."""
+    x, risk = np.random.default_rng(3).random(50) ** 3, 0.1
+    bound = betting_bound(2.0 * x, largest=2.0, risk=risk) / 2.0
+    capital, seen = 1.0, []
+    for value in x:
+        means = [(0.5 + sum(seen[: i + 1])) / (i + 2) for i in range(len(seen))]
+        variance = (0.25 + sum((s - m) ** 2 for s, m in zip(seen, means, strict=True))) / (len(seen) + 1)
+        capital *= 1.0 - min(1.0, np.sqrt(2.0 * np.log(1.0 / risk) / (50 * variance))) * (value - bound)
+        seen.append(value)
+    assert capital == pytest.approx(1.0 / risk, rel=1e-6)
 
 
 @pytest.mark.parametrize(("events", "n"), [(0, 50), (3, 50), (49, 50), (50, 50)])

@@ -37,7 +37,8 @@ class Certificate(Printable):
     confidence
         Probability with which all ``bounds`` hold together, under ``assumption``.
     bounds
-        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
+        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (of rules
+        that are to hold "precision" by bets, which are closer), and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
     objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where

@@ -53,6 +53,34 @@ def bernstein_bound(values: Floats, *, largest: float, risk: float) -> float:
     return float(min(largest, values.mean() + deviation + 7.0 * largest * log / (3.0 * (n - 1))))
 
 
+def betting_bound(values: Floats, *, largest: float, risk: float) -> float:
+    r"""Upper bound of the mean of values in [0, largest]: the least m that bets on smaller values refute.
+
+    With x = values/largest a gambler's capital K(m) = ∏_i (1 - λ_i (x_i - m)), λ_i ≤ 1 chosen before x_i, has
+    mean 1 if m is the mean, so that K(m) ≥ 1/δ has probability ≤ δ. K grows with m. With few values near
+    ``largest`` it is much closer than the empirical Bernstein bound, which adds 7 ln(2/δ)/(3n) of the range.
+
+    Waudby-Smith and Ramdas 2024, section 4.
+    """
+    n, needed = values.size, float(np.log(1.0 / risk))
+    if n < 2:
+        raise InputError(f"a bound needs two fresh rows at least, got {n}")
+    if largest == 0.0:
+        return 0.0
+    x, steps = values / largest, np.arange(2.0, n + 2.0)
+    means = (0.5 + np.cumsum(x)) / steps
+    variances = np.append(0.25, (0.25 + np.cumsum((x - means) ** 2)) / steps)[:-1]
+    bets = np.minimum(1.0, np.sqrt(2.0 * needed / (n * variances)))
+    low, high = 0.0, 1.0  # at 1 no factor is below 1
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if float(np.log1p(-bets * (x - middle)).sum()) >= needed:
+            high = middle
+        else:
+            low = middle
+    return float(largest * high)
+
+
 def share_bound(events: int, n: int, *, risk: float) -> float:
     """Upper bound of a probability of which ``events`` of n draws are a sample (Clopper and Pearson 1934)."""
     return 1.0 if events >= n else float(betaincinv(events + 1.0, n - events, 1.0 - risk))
@@ -88,6 +116,8 @@ def _demand(size: int, k: int, risk: float) -> float:
 _ZERO = 1e-9
 # Sums over a sample are compared up to this share of their terms' sizes
 _ROUNDING = 1e-12
+# Steps of a bisection of [0, 1]
+_HALVINGS = 40
 # Largest number of literals whose subsets are listed
 _LARGEST_SUPPORT = 20
 # Largest number of free literals that are enumerated: 16,384 rows per set

@@ -34,6 +34,7 @@ from limes._rules.precision import (
     FactSample,
     Precision,
     bernstein_bound,
+    betting_bound,
     precision,
     theorem_accuracy,
     theorem_samples,
@@ -362,7 +363,8 @@ class EvaluatedRule:
         direct, draws = self.precision.value, self.precision.draws
         if draws.size:
             farthest = max(self.farthest, float(draws.max()))
-            direct = bernstein_bound(draws, largest=farthest, risk=risk)
+            bound = betting_bound if config.is_to_hold else bernstein_bound
+            direct = bound(draws, largest=farthest, risk=risk)
         through = min(self.farthest, float(np.sqrt(fidelity / self.precision.coincidence)))
         bounds = {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
         if config.is_to_hold:
