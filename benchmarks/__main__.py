@@ -30,6 +30,7 @@ PARTS = {
     "stability": ("seeds", "cases"),
     "quality": ("seeds", "cases"),
     "sparse": (),
+    "holding": ("cases",),
     "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),

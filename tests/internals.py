@@ -62,7 +62,7 @@ NAMES = {
     "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
     "limes._expectations.word_effects": "WordEffects has_word_effects",
     "limes._expectations.walks": "Others Walks",
-    "limes._expectations.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
+    "limes._expectations.weighted_rows": "JointEffects Total FactRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",
@@ -96,7 +96,10 @@ NAMES = {
     "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
-    "limes._rules.precision": "bernstein_bound precision theorem_accuracy theorem_samples zero_sum_sets",
+    "limes._rules.precision": (
+        "FactSample FactSearch FactRows bernstein_bound betting_bound precision quantile_bound share_bound "
+        "theorem_accuracy theorem_samples zero_sum_sets"
+    ),
     "limes._rules.problem": (
         "PopulationProblem SampleProblem boxed hard_thresholding project projection summing_to"
     ),

@@ -48,7 +48,7 @@ def measure() -> list[dict[str, Any]]:
         say(f"sparse: {table}" + (f"\n{text(lines)}" if lines else ""))
         for model, explainers, rows in _cases(table):
             for rule, explainer in explainers.items():
-                r2 = [c["r2"] for c in explainer(rows, progress=False).certificates]
+                r2 = [c.r2 for c in explainer(rows, progress=False).certificates]
                 lines.append({"table": table, "model": model, "rule": rule, "r2": r2})
     return lines
 

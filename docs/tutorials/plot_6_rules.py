@@ -48,6 +48,23 @@ longer = limes.SparseExplainer(
 print(longer.rule())
 
 # %%
+# Rules that hold
+# ---------------
+#
+# ``objective="precision"`` asks another question: under which facts does the prediction move least? Its rule has no weights. The certificate states how far the prediction
+# stays in 90 % of the neighbours with these facts, and that no other facts do better in the sample, where that is proved.
+holding = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[3]])
+print(holding.certificate)
+
+# %%
+# The fewest facts under which the prediction moves by no more than 20 on average, at 95 % confidence:
+fewest = limes.SparseExplainer(model, literals=literals, k="smallest", error=20.0, objective="precision")
+print(fewest(X.iloc[[3]]).rule())
+
+# %%
+# Of classifiers, ``objective="class"`` finds the facts under which the class changes least often.
+
+# %%
 # Without a column
 # ----------------
 #
@@ -68,7 +85,7 @@ contrast.proved
 # The mathematics is that of :doc:`/papers/koriche-2025`.
 #
 # On the command line: ``limes explain model.skops table.csv --row 3 --sparse 4 --exclude sex``, and ``limes explain-table ... --sparse 4`` adds a column ``rule`` to
-# every row.
+# every row. ``--objective precision`` finds a rule that holds.
 #
 # Choices
 # -------

@@ -331,10 +331,17 @@ def test_a_row_is_explained_by_few_facts(files):
     assert rule.rule().split("  ->")[0].replace("  ", " ") in said
     assert "with 95% confidence" in said
     assert "with 95% confidence" in (files / "rule.html").read_text()
+    for objective, promise in (("precision", "stays within"), ("class", "below 0.6")):
+        holding = run(files, *arguments, "--sparse", "2", "--objective", objective, "--threshold", "0.6")
+        assert f"the probability {'is ' * (objective == 'class')}{promise}" in " ".join(
+            holding.output.split()
+        )
     for options, message in [
         (("--sparse", "2", "--weights", "euclidean"), "leave out"),
         (("--sparse", "2", "--exclude", "alcohl"), "did you mean 'alcohol'"),
-        (("--exclude", "alcohol"), "goes with --sparse"),
+        (("--exclude", "alcohol"), "go with --sparse"),
+        (("--objective", "precision"), "go with --sparse"),
+        (("--sparse", "2", "--objective", "preciseness"), "did you mean 'precision'"),
     ]:
         refused = run(files, *arguments, *options)
         assert isinstance(refused.exception, InputError)

@@ -259,7 +259,8 @@ def test_too_few_rows_for_a_certificate_are_told():
 def test_it_goes_through_json_pictures_and_pages():
     explanation = limes.SparseExplainer(bent(10), k=3)(signs(2, 10), progress=False)
     again = limes.Explanation.from_json(explanation.to_json())
-    assert again[1].certificate == explanation[1].certificate
+    assert again[1].certificate == again.certificates[1] == explanation[1].certificate
+    assert again.certificates[0].objective == explanation[0].certificate.objective
     assert again.rule(0) == explanation[0].rule()
     page = explanation.to_html()
     assert "Certificate" in page

@@ -106,9 +106,9 @@ def test_slopes_are_drawn_per_standard_deviation_and_count_from_the_means():
 
 
 def test_a_rule_has_no_waterfall():
-    facts = {"rule": "0.5 [a]"}
+    rule = limes.SparseExplainer(lambda z: z[:, 0], k=1, samples=100)([[1.0, 1.0]])
     with pytest.raises(InputError, match="rule"):
-        explanation(certificates=[facts]).plot.waterfall()
+        rule.plot.waterfall()
 
 
 def test_categories_have_their_names_in_a_beeswarm():

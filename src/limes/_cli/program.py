@@ -47,6 +47,13 @@ Sparse = Annotated[
 Exclude = Annotated[
     list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
 ]
+Objective = Annotated[
+    str,
+    typer.Option(
+        help="What facts are for: fidelity of the weights; precision, or class: while they hold, the "
+        "prediction moves least, or keeps its side of --threshold."
+    ),
+]
 Background = Annotated[
     Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
 ]
@@ -110,8 +117,10 @@ class SharedOptions:
         options |= {"threshold": self.threshold, "missing": self.missing or []}
         return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
 
-    def of_rules(self, model: Any, facts: int, exclude: list[str] | None) -> dict[str, Any]:
-        options = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
+    def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
+        options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
+        options |= {} if objective == "fidelity" else {"objective": objective}
+        options |= {"threshold": self.threshold} if objective == "class" else {}
         return {**self._common(model), **options}
 
     def _common(self, model: Any) -> dict[str, Any]:
@@ -202,6 +211,7 @@ def explain(
     ] = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
+    objective: Objective = "fidelity",
     html: Html = None,
     report: Annotated[
         Path | None,
@@ -231,8 +241,8 @@ def explain(
         )
     if sparse is not None:
         how.check_sparse(max_calls, is_table=data is not None)
-    elif exclude:
-        raise InputError("--exclude goes with --sparse")
+    elif exclude or objective != "fidelity":
+        raise InputError("--exclude and --objective go with --sparse")
     files.check_outputs((html, report, json), (model, data, text_file, image, labels))
     target: Any = _read(data, text, text_file, image)
     fitted = how.load(model)
@@ -244,7 +254,11 @@ def explain(
     elif data is None:
         explanation = _explain_text(fitted, target, how.of_inputs(fitted, max_calls))
     else:
-        chosen = how.of_tables(fitted, max_calls) if sparse is None else how.of_rules(fitted, sparse, exclude)
+        chosen = (
+            how.of_tables(fitted, max_calls)
+            if sparse is None
+            else how.of_rules(fitted, sparse, exclude, objective)
+        )
         explanation = _explain_rows(fitted, target, background, [row], how.drop or [], chosen)
     _show(explanation, html, json)
     if report is not None:
@@ -399,6 +413,7 @@ def explain_table(
     max_calls: MaxCalls = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
+    objective: Objective = "fidelity",
     **options: Any,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
@@ -422,7 +437,7 @@ def explain_table(
         chosen = how.of_tables(fitted, max_calls)
     else:
         how.check_sparse(max_calls)
-        chosen = how.of_rules(fitted, sparse, exclude)
+        chosen = how.of_rules(fitted, sparse, exclude, objective)
     explainer = files.table_explainer(fitted, rows, chosen)
     run = {  # what determines the explanations: the output folder compares a later run with it
         "limes": __version__,
@@ -601,6 +616,7 @@ def what_if(
     max_calls: MaxCalls = None,
     facts: Annotated[int, typer.Option(min=1, help="Most facts of the short rule.")] = 4,
     exclude: Exclude = None,
+    objective: Objective = "fidelity",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     **options: Any,
@@ -628,7 +644,7 @@ def what_if(
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
     def rules(output: str | int | None) -> Any:
-        chosen = how.of_rules(fitted, min(facts, columns), exclude)
+        chosen = how.of_rules(fitted, min(facts, columns), exclude, objective)
         chosen["bins"] = chosen["bins"] or "quartile"  # slopes have no conditions
         return files.table_explainer(
             fitted, learnt, chosen if output is None else {**chosen, "output": output}

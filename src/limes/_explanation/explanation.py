@@ -106,7 +106,7 @@ class Explanation(Page):
         which store R².
     account : Contributions, or None
         The contributions that are known; ``contributions`` computes them if they are not.
-    certificates : n mappings, or none; see :class:`limes._explanation.rules.Certificate`
+    certificates : n certificates, or none; see :class:`limes._explanation.rules.Certificate`
 
     Raises
     ------
@@ -168,7 +168,7 @@ class Explanation(Page):
     effective_rows: Floats | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     account: Contributions | None = None
-    certificates: tuple[Mapping[str, Any], ...] = ()
+    certificates: tuple[Certificate, ...] = ()
     ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
     errors: tuple[tuple[Any, str], ...] = ()
     explainer: Any = None
@@ -432,7 +432,7 @@ class Explanation(Page):
         InputError
             If the explanation is not sparse, or not of one row.
         """
-        return Certificate(**self._certified(None))
+        return self._certified(None)
 
     def rule(self, row: int | None = None) -> str:
         """Return a sparse explanation as text: ``0.5 [income > 70] - 0.75 [debt > 35]  ->  score = -0.25``.
@@ -442,7 +442,7 @@ class Explanation(Page):
         InputError
             If the explanation is not sparse, or has several rows and ``row`` is None.
         """
-        return str(self._certified(row)["rule"])
+        return self._certified(row).rule
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules of all rows as texts, in their order.
@@ -454,7 +454,7 @@ class Explanation(Page):
         """
         return tuple(self.rule(row) for row in range(len(self)))
 
-    def _certified(self, row: int | None) -> Mapping[str, Any]:
+    def _certified(self, row: int | None) -> Certificate:
         if not self.certificates:
             raise InputError("only explanations of limes.SparseExplainer have a certificate and a rule")
         if row is None and len(self) != 1:
@@ -635,7 +635,8 @@ class Explanation(Page):
     def _fields(self) -> dict[str, Any]:
         account = account_at(self, range(len(self)))
         fields = {name: getattr(self, name) for name in _stored_names(type(self))}
-        return fields | {"account": None if account is None else vars(account)}
+        certificates = [vars(certificate) for certificate in self.certificates]
+        return fields | {"account": None if account is None else vars(account), "certificates": certificates}
 
     def _stored(self) -> dict[str, Any]:
         """Return the fields as they are: None where the fit has not computed them yet."""

@@ -11,6 +11,7 @@ import numpy as np
 from limes._explanation.contributions import Contributions
 from limes._explanation.json import NOT_FINITE
 from limes._explanation.row_warning import RowWarning
+from limes._explanation.rules import Certificate
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -91,10 +92,20 @@ def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
         return ()
     entries = _entries("certificates", certificates, rows)
     for i, entry in enumerate(entries):
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, Mapping | Certificate):
             kind = type(entry).__name__
-            raise InputError(f"certificates[{i}] is {kind}: pass a mapping of plain facts for each row")
-    return tuple(plain_fact(certificate, "certificates") for certificate in entries)
+            raise InputError(f"certificates[{i}] is {kind}: pass a Certificate for each row, or its fields")
+    return tuple(_certificate(entry) for entry in entries)
+
+
+def _certificate(entry: Certificate | Mapping[str, Any]) -> Certificate:
+    facts = plain_fact(vars(entry) if isinstance(entry, Certificate) else entry, "certificates")
+    try:
+        return Certificate(**facts)
+    except TypeError as problem:
+        raise InputError(
+            f"certificates have other fields than limes.SparseExplainer's ({problem}): write them again"
+        ) from problem
 
 
 def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

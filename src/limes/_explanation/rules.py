@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from limes._explanation.drawing import Card, Printable
@@ -37,7 +37,8 @@ class Certificate(Printable):
     confidence
         Probability with which all ``bounds`` hold together, under ``assumption``.
     bounds
-        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows, and
+        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (of rules
+        that are to hold "precision" by bets, which are closer), and
         "precision_from_fidelity" = √(fidelity bound / coincidence).
     objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where
@@ -62,6 +63,21 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
+    minimises
+        What the facts were chosen for: least "fidelity" error of the weights, or, for rules that are to hold,
+        least "precision" error or P["class" other given the facts]. Then ``objective``, ``lower_bound``,
+        ``gap`` and ``proved`` are of that error in the sample of ``samples`` rows, or under the law itself
+        ("population", where all rows were asked); ``bounds["band"]`` is the distance from ``prediction`` that
+        at most 10 % of the neighbours with the facts exceed.
+    facts
+        The conditions of the rule.
+    prediction, quantity
+        The model's answer at x, and what it is: "probability" or "prediction".
+    other_class, threshold
+        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes;
+        None unless it is minimised.
+    fewest
+        For k="smallest": the least number of facts that could meet the error by the sample; None elsewhere.
     worst_case, worst_case_exact
         (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
         their other columns are; and whether rows reach both ends. None for models that are not read.
@@ -98,9 +114,16 @@ class Certificate(Printable):
     coverage: float | None = None
     worst_case: tuple[float, float] | None = None
     worst_case_exact: bool = False
+    minimises: str = "fidelity"
+    facts: tuple[str, ...] = ()
+    prediction: float = math.nan
+    quantity: str = "prediction"
+    other_class: float | None = None
+    threshold: float | None = None
+    fewest: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("scale", "worst_case"):  # JSON makes lists of tuples
+        for name in ("scale", "worst_case", "facts"):  # JSON makes lists of tuples
             ends = getattr(self, name)
             object.__setattr__(self, name, None if ends is None else tuple(ends))
 
@@ -113,8 +136,43 @@ class Certificate(Printable):
 
     def _card(self) -> Card:
         together = f"The bounds hold together with {self.confidence:.0%} confidence."
-        remarks = (*certificate_sentences(asdict(self)), together)
+        remarks = (*certificate_sentences(self), together)
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
+
+
+# Share of the neighbours with the facts for which a rule that holds states how far the answer moves
+BAND = 0.9
+_NUMBERS = (
+    "no",
+    "this fact",
+    "both facts",
+    "these three",
+    "these four",
+    "these five",
+    "these six",
+    "these seven",
+)
+
+
+def holding_sentence(certificate: Certificate) -> str:
+    """Write what holds while the facts do."""
+    n, bounds = len(certificate.facts), certificate.bounds
+    named = _NUMBERS[n] if n < len(_NUMBERS) else f"these {n}"
+    who = f"While {named} hold{'s' if n == 1 else ''}" if n else "Whatever changes"
+    exact = bounds["precision"] == certificate.precision
+    sure = "exactly" if exact else f"{certificate.confidence:.0%} sure"
+    stays = (
+        f"stays within {number(bounds['band'], 2)} of {number(certificate.prediction)} for {BAND:.0%} of the "
+        "neighbourhood"
+    )
+    if certificate.threshold is not None:
+        side = "below" if certificate.prediction < certificate.threshold else "at or above"
+        kept = math.floor(1000.0 * (1.0 - bounds["class"])) / 1000.0  # a bound is not rounded up
+        where = (
+            f"at least {kept:.1%} of the neighbourhood" if bounds["class"] > 0 else "the whole neighbourhood"
+        )
+        stays = f"is {side} {number(certificate.threshold)} for {where}, and {stays}"
+    return f"{who}, the {certificate.quantity} {stays} ({sure})."
 
 
 _BEST_OF = {
@@ -123,29 +181,34 @@ _BEST_OF = {
 }
 
 
-def certificate_sentences(facts: Mapping[str, Any]) -> Iterator[str]:
+def certificate_sentences(facts: Certificate) -> Iterator[str]:
     """Write a certificate: errors, what holds for all rows, whether the rule is the best of its size."""
-    sure, bounds = f"with {facts['confidence']:.0%} confidence", facts["bounds"]
-    yield (
-        f"In {count(facts['fresh_samples'], 'simulated neighbour')} it errs by "
-        f"{number(math.sqrt(facts['fresh_fidelity']), 3)} (root mean square); over all neighbours by at most "
-        f"{number(math.sqrt(bounds['fidelity']), 3)}, {sure}."
-    )
-    error = f" ± {number(facts['precision_error'], 2)}" if facts["precision_error"] else ""
+    sure, bounds = f"with {facts.confidence:.0%} confidence", facts.bounds
+    if facts.minimises == "fidelity":
+        error, bound = (number(math.sqrt(square), 3) for square in (facts.fresh_fidelity, bounds["fidelity"]))
+        yield (
+            f"In {count(facts.fresh_samples, 'simulated neighbour')} it errs by {error} (root mean square); "
+            f"over all neighbours by at most {bound}, {sure}."
+        )
+    else:
+        yield holding_sentence(facts)
+    error = f" ± {number(facts.precision_error, 2)}" if facts.precision_error else ""
     yield (
         "Where its facts hold, the model's answer differs from this prediction by "
-        f"{number(facts['precision'], 3)}{error} on average; by at most "
+        f"{number(facts.precision, 3)}{error} on average; by at most "
         f"{number(bounds['precision'], 3)}, {sure}."
     )
-    if facts.get("worst_case") is not None:
-        low, high = map(number, facts["worst_case"])
-        ends = "" if facts["worst_case_exact"] else " (bounds, which no row need reach)"
+    if facts.worst_case is not None:
+        low, high = map(number, facts.worst_case)
+        ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         yield f"Whatever the other columns are, the model then answers between {low} and {high}{ends}."
-    if facts.get("coverage") is not None:
-        yield f"The facts hold in {facts['coverage']:.1%} of the background's rows."
+    if facts.coverage is not None:
+        yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
     yield _optimality(facts)
-    low, high = map(number, facts["scale"])
-    if facts.get("assumption"):
+    if facts.fewest is not None:
+        yield _fewest(facts)
+    low, high = map(number, facts.scale)
+    if facts.assumption:
         yield (
             f"Answers are assumed to lie in [{low}, {high}]: if one lies beyond, no bound holds; pass "
             "scale=(low, high)."
@@ -154,16 +217,24 @@ def certificate_sentences(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
 
 
-def _optimality(facts: Mapping[str, Any]) -> str:
-    if facts["proved"]:
-        return f"{_BEST_OF.get(facts.get('optimum', ''), 'The best rule of this size: proved')}."
-    if facts.get("optimum") == "estimate":
-        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts["near_ties"].items())
-        chosen = f"Other samples choose the same facts in {facts['stability']:.0%}"
+def _fewest(facts: Certificate) -> str:
+    if facts.fewest == len(facts.facts):
+        return "Fewer facts do not reach the error that was asked for: proved on the same rows."
+    return f"That {count(facts.fewest or 0, 'fact')} could reach the error is not excluded."
+
+
+def _optimality(facts: Certificate) -> str:
+    if facts.proved:
+        return f"{_BEST_OF.get(facts.optimum, 'The best rule of this size: proved')}."
+    if facts.optimum == "estimate":
+        ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts.near_ties.items())
+        chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
-    if facts["lower_bound"] > 0:
-        return f"The best rule of this size has a squared error at most {facts['gap']:.1%} smaller."
-    return f"That it is the best rule of this size is not proved ({facts['solver']})."
+    if facts.lower_bound > 0:
+        error = "a squared error" if facts.minimises == "fidelity" else "an error"
+        return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."
+    why = facts.solver if facts.minimises == "fidelity" else "the search was cut short"
+    return f"That it is the best rule of this size is not proved ({why})."
 
 
 @dataclass(frozen=True)

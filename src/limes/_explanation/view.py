@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._explanation.fit import additive_at, fidelity_at
-from limes._explanation.rules import certificate_sentences
+from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -294,7 +293,7 @@ def view_row(
 ) -> RowView:
     """View a row, by the ``account`` of its prediction if that is given, contributions (1, d, ...)."""
     explanation = in_differences(explanation)
-    facts = explanation.certificates[row] if explanation.certificates else {}
+    certificate = explanation.certificates[row] if explanation.certificates else None
     return RowView(
         label=row_label(explanation, row),
         method=method_line(explanation, row) + account_line(explanation, account),
@@ -304,8 +303,8 @@ def view_row(
         ),
         # no other row's are completed
         record=lambda: warnings_of(explanation, row, explanation[row].row_warnings[0]),
-        rule=headlined_rule(facts) if facts else "",
-        certificate=tuple(certificate_sentences(facts)) if facts else (),
+        rule="" if certificate is None else headlined_rule(certificate),
+        certificate=() if certificate is None else tuple(certificate_sentences(certificate)),
         account=account,
     )
 
@@ -510,13 +509,12 @@ def accuracy(explanation: Explanation) -> str:
     return one_line(str(explanation.provenance.get("tolerance", "1.5% of the largest coefficient")))
 
 
-def headlined_rule(facts: Mapping[str, Any]) -> str:
+def headlined_rule(certificate: Certificate) -> str:
     """Return the rule of a certificate, behind a verdict where it is worse than the mean."""
-    r2 = facts.get("r2", math.nan)
-    if r2 < 0.0:
+    if certificate.r2 < 0.0:
         verdict = "worse than the mean answer, no description of the model here"
-        return f"R² {number(r2, 3)}: {verdict}. {facts['rule']}"
-    return str(facts["rule"])
+        return f"R² {number(certificate.r2, 3)}: {verdict}. {certificate.rule}"
+    return certificate.rule
 
 
 def method_line(explanation: Explanation, row: int | None = None) -> str:

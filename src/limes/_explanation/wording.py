@@ -219,6 +219,12 @@ def rule_text(
     return f"{' '.join([first, *texts[1:]])}  ->  {one_line(name)} = {number(prediction)}"
 
 
+def holding_text(facts: Sequence[str], name: str, claim: str) -> str:
+    """Write a rule that holds: its facts, and what then holds of the answer."""
+    conditions = " and ".join(f"[{one_line(fact)}]" for fact in facts) or "always"
+    return f"{conditions}  ->  {one_line(name)} {claim}"
+
+
 def _decimals(value: float, significant: int) -> int:
     return max(0, significant - 1 - math.floor(math.log10(abs(value))))
 

@@ -10,14 +10,21 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, Ints, fingerprint, streams
-from limes._checks import check_choice, check_count, check_probability, check_size, refuse_unknown
+from limes._checks import (
+    as_number,
+    check_choice,
+    check_count,
+    check_probability,
+    check_size,
+    refuse_unknown,
+)
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, interrupted, reason_of, repetitions
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.rules import Contrast
-from limes._explanation.wording import rule_text
+from limes._explanation.wording import holding_text, number, rule_text
 from limes._rules.contrast import (
     Goal,
     changes_among,
@@ -58,6 +65,10 @@ _MEANING = (
 _DIFFERENCE = "what the rule says of the prediction if the fact holds rather than not"
 # Boxes that a search for the worst case cuts at most
 _BOXES = {"bounds": 0, "exact": 2000}
+# What facts are chosen for
+_OBJECTIVES = ("fidelity", "precision", "class")
+# Between the classes of a model's answers, by the method that gives them
+_THRESHOLDS = {"predict_proba": 0.5, "decision_function": 0.0}
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
@@ -75,6 +86,13 @@ class SparseExplainer(Described):
         A fitted estimator or a callable. Without ``literals`` it takes rows of ``values``, and so do you.
     k
         Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
+    objective
+        What the literals are chosen for. "fidelity": least error of the weights. "precision": at most k facts
+        S under which the answer moves least, E[|f(z) - f(x)| given z_S = x_S]. "class": facts under which it
+        stays on its side of ``threshold``, least P[other side given z_S = x_S]. Both are searched for in a
+        sample, by branch and bound, and bounded on fresh rows; weights are then the least squares on S.
+    threshold
+        For "class": what lies between the classes; 0.5 of probabilities, 0 of margins.
     spread
         σ ≥ 0; the larger, the closer to the instance.
     intercept
@@ -116,7 +134,8 @@ class SparseExplainer(Described):
         of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
         that it is an assumption.
     error, certify
-        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers.
+        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers. Rules
+        that are to hold have their objective's.
     worst_case
         ``certificate.worst_case`` of models that are read: the range of answers over all combinations of
         background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":
@@ -161,6 +180,10 @@ class SparseExplainer(Described):
     >>> explanation = paper([[1, 1, -1, 1]])
     >>> float(explanation.intercepts[0]), round(float(explanation.values[0] @ [1, 1, -1, 1]), 9)
     (0.0, 2.25)
+    >>> def product(X):
+    ...     return 0.6 * X[:, 0] * X[:, 1] + 0.1 * X[:, 2] + 0.05 * X[:, 3]
+    >>> limes.SparseExplainer(product, k=2, spread=0.0, objective="precision")([[1, 1, 1, 1]]).rule()
+    '[x0 = 1] and [x1 = 1]  ->  output within 0.3 of 0.75'
     """
 
     def __init__(
@@ -168,6 +191,8 @@ class SparseExplainer(Described):
         model: Any,
         *,
         k: int | str = 7,
+        objective: str = "fidelity",
+        threshold: float | None = None,
         intercept: bool = True,
         box: float | None = None,
         spread: float = 1.0,
@@ -223,7 +248,13 @@ class SparseExplainer(Described):
             search=search_options(solver, gap, tolerance, time_limit, threads),
             intercept=_check_intercept(intercept),
             box=_check_box(box, intercept, solver),
+            objective=check_choice("objective", objective, _OBJECTIVES),
+            threshold=0.0,
         )
+        if self._config.is_to_hold:
+            self._config = self._holding(certify, threshold)
+        elif threshold is not None:
+            raise InputError("threshold= goes with objective='class'")
         self._reader = RuleModel(
             model, self._output, self._ask, self._rows, self._spread, law, solver, method, _check_scale(scale)
         )
@@ -241,8 +272,28 @@ class SparseExplainer(Described):
             "k": k,
             "intercept": intercept,
             "solver": solver,
+            "objective": objective,
             "seed": self._config.seed,
         }
+
+    def _holding(self, certify: str, threshold: float | None) -> SparseConfig:
+        """Return the options of a rule that is to hold."""
+        config, method = self._config, self._output.method
+        if config.solver != "projection" or not config.intercept or certify != "precision":
+            raise InputError(
+                f"objective={config.objective!r} searches facts, fits a constant and certifies its error: "
+                "leave out solver=, intercept= and certify="
+            )
+        if config.objective == "precision":
+            if threshold is not None:
+                raise InputError("threshold= goes with objective='class'")
+            return config
+        if threshold is None and method not in _THRESHOLDS:
+            raise InputError("objective='class' needs threshold=: these answers have no usual one")
+        between = as_number(_THRESHOLDS[method] if threshold is None else threshold)
+        if not np.isfinite(between):
+            raise InputError(f"threshold must be a finite number, got {threshold!r}")
+        return replace(config, threshold=between, certify="class")
 
     def _facts(self) -> Mapping[str, Any]:
         return {**self._provenance, "reason": self._model.reason}
@@ -443,10 +494,8 @@ class SparseExplainer(Described):
         intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
-        texts = [
-            self._text(row, values[i] * at_rows[i], rules[i].target, intercepts[i])
-            for i, row in enumerate(rows)
-        ]
+        chosen = [around.varying[rule.solution.support] for around, rule in zip(near, rules, strict=True)]
+        texts = [self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) for i, row in enumerate(rows)]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
         repetition = repetitions(self._spread_of_answers(model, rows.shape[1]))
@@ -470,14 +519,14 @@ class SparseExplainer(Described):
             row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
             provenance={**self._provenance, **self._excluded(config, feature_names)},
             certificates=tuple(
-                vars(
-                    rule.certificate(
-                        self._rows.conditions(row),
-                        rule=text,
-                        **self._of_all_rows(model, row, np.flatnonzero(coef)),
-                    )
+                rule.certificate(
+                    self._rows.conditions(row),
+                    rule=text,
+                    facts=tuple(self._rows.condition(row, j) for j in features.tolist()),
+                    quantity="probability" if self._output.method == "predict_proba" else "prediction",
+                    **self._of_all_rows(model, row, features),
                 )
-                for rule, text, row, coef in zip(rules, texts, rows, values, strict=True)
+                for rule, text, row, features in zip(rules, texts, rows, chosen, strict=True)
             ),
         )
 
@@ -486,11 +535,18 @@ class SparseExplainer(Described):
         """Whether a literal is a fact that holds or not, and the constant what remains without any."""
         return self._rows.counts_facts and self._config.intercept
 
-    def _text(self, row: Floats, u: Floats, prediction: float, constant: float) -> str:
+    def _text(self, row: Floats, u: Floats, rule: EvaluatedRule, features: Ints) -> str:
         """The rule, with parts u (d,) of the prediction at the row, where all literals count +1."""
+        name, config, constant = self._ask.name, self._config, rule.intercept
+        if config.is_to_hold:
+            facts = [self._rows.condition(row, j) for j in features.tolist()]
+            claim = f"within {number(rule.bounds['band'], 2)} of {number(rule.target)}"
+            if config.objective == "class":
+                claim = f"{'<' if rule.target < config.threshold else '>='} {number(config.threshold)}"
+            return holding_text(facts, name, claim)
         if self._counts_facts:
             u, constant = 2.0 * u, constant - float(u.sum())
-        return rule_text(self._rows.facts(row, u), self._ask.name, prediction, constant)
+        return rule_text(self._rows.facts(row, u), name, rule.target, constant)
 
     def _of_all_rows(self, model: ModelReading, row: Floats, features: Ints) -> dict[str, Any]:
         """Return what the certificate says of all rows with these facts, and how many there are."""

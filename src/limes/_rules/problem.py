@@ -52,7 +52,7 @@ class SparseSolution:
 
     w: Floats  # (d,) coefficients of the literals; intercept + w·x = f(x)
     intercept: float  # the constant b; 0 in the paper's form
-    support: Ints  # positions of the nonzero coefficients, ascending
+    support: Ints  # positions of the literals that it uses, ascending: the nonzero coefficients, or facts
     objective: float  # F of the problem that was solved
     lower_bound: float  # lower bound of the objective of all explanations of this size
     gap: float  # (objective - lower_bound) / objective, 0 where both are 0

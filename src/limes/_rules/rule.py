@@ -6,7 +6,8 @@ of forms), passed, or assumed.
 
 The problem of a model that can be read is exact; any other one is estimated from the rows, twice, the second
 time with the least squares of the first choice of literals as a control. Resampled rows tell how stable the
-choice is.
+choice is. A rule that is to hold has the facts of least error in a sample (``precision.py``), and the least
+squares on them for weights.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +25,16 @@ from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.moments import REFUSED
 from limes._explainers.results import SAMPLED_ALONE
 from limes._explanation.row_warning import RowWarning
-from limes._explanation.rules import Certificate
+from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.precision import (
+    EXACT_LITERALS,
+    MOST_SAMPLES,
+    FactSample,
     Precision,
     bernstein_bound,
+    betting_bound,
     precision,
     theorem_accuracy,
     theorem_samples,
@@ -38,8 +44,10 @@ from limes._rules.problem import (
     PopulationProblem,
     SampleProblem,
     SparseSolution,
+    fit_on,
     project,
 )
+from limes._rules.problem import solution as solution_of
 from limes._rules.solvers import SOLVERS
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
@@ -71,6 +79,13 @@ class SparseConfig:
     certify: str = "precision"
     search: tuple[tuple[str, Any], ...] = ()
     excluded: tuple[int, ...] = ()
+    # what facts are chosen for: "fidelity", "precision" (few changes of the answer), "class" (of its side)
+    objective: str = "fidelity"
+    threshold: float = 0.0  # between classes
+
+    @property
+    def is_to_hold(self) -> bool:
+        return self.objective != "fidelity"
 
     @property
     def of_sample(self) -> bool:
@@ -117,6 +132,7 @@ class RowProblem:
     config: SparseConfig
     span: AnswerRange
     exact: tuple[Floats, float] | None  # Γ and E f, where they are
+    facts: FactSample | None = None  # by which facts are chosen that are to hold
 
     @cached_property
     def candidates(self) -> Ints:
@@ -135,6 +151,8 @@ class RowProblem:
         return 0.5 * (high - low) if self.config.intercept else max(high, -low)
 
     def solve(self, k: int) -> SparseSolution:
+        if self.facts is not None:
+            return self._holding(self.facts, k)
         if self.config.of_sample:
             sample = SampleProblem(
                 self.near.instance,
@@ -152,6 +170,26 @@ class RowProblem:
             moments = self.estimate(*self.control(solution.support))
             solution = self._best(self._population(*moments), k)
         return solution
+
+    def _holding(self, facts: FactSample, k: int) -> SparseSolution:
+        """Return the least squares on the facts of least error; objective and bound are of that error."""
+        began = perf_counter()
+        searched = facts.best(k, np.inf if self.config.error is None else self.config.error)
+        error, positions = searched.best[0]
+        support, u = np.array(positions, dtype=np.int64), np.zeros(self.near.law.size)
+        problem = self._population(*(self.exact or self.estimate(*self.control(support))))
+        if support.size:
+            u[support] = fit_on(problem, support)
+        fitted = solution_of(problem, u, began=began)
+        return replace(
+            fitted,
+            support=support,
+            objective=error,
+            lower_bound=searched.lower_bound,
+            gap=0.0 if searched.proved else 1.0 - searched.lower_bound / error,
+            proved=searched.proved,
+            nodes=searched.nodes,
+        )
 
     def _population(self, gamma: Floats, mean: float) -> PopulationProblem:
         return PopulationProblem(
@@ -175,7 +213,7 @@ class RowProblem:
 
     def stability(self, solution: SparseSolution, rng: np.random.Generator) -> SupportStability:
         """Solve again for the moments of resampled rows: each row's part of Γ and E f has a normal factor."""
-        if self.exact is not None or self.config.of_sample:
+        if self.exact is not None or self.config.of_sample or self.config.is_to_hold:
             return SupportStability(np.nan, {})
         control = self.control(solution.support)
         estimate = self._population(*self.estimate(*control))
@@ -269,6 +307,7 @@ class EvaluatedRule:
     # how stable the choice of literals is; its share is NaN where they are proved to be the best
     stability: SupportStability
     refusal: str = ""  # why the row was sampled although the model was read; "" elsewhere
+    fewest: int | None = None  # least number of facts that the sample does not exclude, where it was searched
 
     @property
     def target(self) -> float:
@@ -297,7 +336,12 @@ class EvaluatedRule:
 
     @property
     def is_accurate(self) -> bool:
-        """Whether the weights' standard errors are within the default accuracy; always of an exact Γ."""
+        """Whether the weights' standard errors are within the default accuracy; always of an exact Γ.
+
+        A rule that holds says nothing of its weights.
+        """
+        if self.problem.config.is_to_hold:
+            return True
         weights, errors = self.solution.w[:, None], self.standard_errors[:, None]
         return bool(DEFAULT_TOLERANCE.excess(weights, errors) <= 1.0)
 
@@ -317,16 +361,27 @@ class EvaluatedRule:
 
     @cached_property
     def bounds(self) -> dict[str, float]:
-        """Upper bounds of fidelity and precision, each at half of the risk."""
+        """Upper bounds of fidelity, precision, and what else a rule that is to hold states: equal risks."""
+        config = self.problem.config
+        risk = self.risk / {"fidelity": 2, "precision": 3, "class": 4}[config.objective]
         reach, span = float(np.abs(self.u).sum()), self.problem.span
         largest = max(self.intercept + reach - span.low, span.high - self.intercept + reach)
-        fidelity = bernstein_bound(self.squares, largest=largest**2, risk=self.risk / 2)
+        fidelity = bernstein_bound(self.squares, largest=largest**2, risk=risk)
         direct, draws = self.precision.value, self.precision.draws
         if draws.size:
             farthest = max(self.farthest, float(draws.max()))
-            direct = bernstein_bound(draws, largest=farthest, risk=self.risk / 2)
+            bound = betting_bound if config.is_to_hold else bernstein_bound
+            direct = bound(draws, largest=farthest, risk=risk)
         through = min(self.farthest, float(np.sqrt(fidelity / self.precision.coincidence)))
-        return {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
+        bounds = {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
+        if config.is_to_hold:
+            bounds["band"] = min(self.farthest, self.precision.band(BAND, risk=risk))
+        if config.objective == "class":
+            bounds["class"] = self._other_class(risk)[1]
+        return bounds
+
+    def _other_class(self, risk: float) -> tuple[float, float]:
+        return self.precision.other_side(self.problem.config.threshold, self.target, risk=risk)
 
     @property
     def meets(self) -> bool:
@@ -341,7 +396,9 @@ class EvaluatedRule:
         fresh, objective = float(self.squares.mean()), solution.objective
         lower, gap = solution.lower_bound, solution.gap
         optimum = "sample" if config.of_sample else "estimate"
-        if self.exact:
+        if config.is_to_hold:
+            optimum = "population" if problem.facts is not None and problem.facts.is_complete else "sample"
+        elif self.exact:
             # all but Var f is exact in the objective and its bound, which have it in common: the error on
             # fresh rows takes its place, and the bound lies as far below as in the solver's problem
             optimum, objective = "population", fresh
@@ -372,10 +429,15 @@ class EvaluatedRule:
             stability=self.stability.share,
             near_ties={names[varying[j]]: share for j, share in self.stability.near_ties.items()},
             nodes=solution.nodes,
-            samples=0 if self.exact else config.samples,
+            samples=problem.facts.size if problem.facts is not None else 0 if self.exact else config.samples,
             fresh_samples=config.fresh,
             theory=theory,
             scale=(span.low, span.high),
+            minimises=config.objective,
+            prediction=self.target,
+            other_class=self._other_class(1.0)[0] if config.objective == "class" else None,
+            threshold=config.threshold if config.objective == "class" else None,
+            fewest=self.fewest,
             assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
             **others,
         )
@@ -391,7 +453,7 @@ def explain_row(
     """Explain the model at one row of its table; with an expectation, from its exact Γ."""
     ask.restart()
     exact, refusal = _exact_moments(near, row, reading)
-    first, second, third, fourth = streams(config.seed, fingerprint(row), 4)
+    first, second, third, fourth, fifth = streams(config.seed, fingerprint(row), 5)
     answer = reading.predict or ask
     fresh = Draws.draw(near, answer, config.fresh, np.random.default_rng(second))
     # an exact Γ needs no rows but the fresh ones
@@ -404,14 +466,27 @@ def explain_row(
     for part in answers:
         span.check(part)
     problem = RowProblem(near, seen, fresh, target, config, span, exact)
-    for step, k in enumerate(config.sizes, start=1):
+    if config.is_to_hold:
+        rng = np.random.default_rng(fifth)
+        problem = replace(
+            problem, facts=_fact_sample(problem, answer, rng, is_read=reading.predict is not None)
+        )
+    step, fewest = 0, None
+    for k in config.sizes:
         solution = problem.solve(k)
+        if config.is_to_hold and config.error is not None:
+            is_enough = solution.objective <= config.error
+            if fewest is None and solution.lower_bound <= config.error:
+                fewest = solution.support.size if is_enough else k
+            if not is_enough and k != config.sizes[-1]:
+                continue  # nor is it on fresh rows
+        step += 1
         # each size that is tried may go wrong: together they do no more often than one alone
         risk = (1.0 - config.confidence) / (1 if config.error is None else step * (step + 1))
         # the same fresh draws for every size
         error, excess = _precision(problem, solution, answer, np.random.default_rng(third))
         stability = problem.stability(solution, np.random.default_rng(fourth))
-        rule = EvaluatedRule(problem, solution, error, excess, risk, ask.rows, stability, refusal)
+        rule = EvaluatedRule(problem, solution, error, excess, risk, ask.rows, stability, refusal, fewest)
         if config.error is not None and rule.meets:
             break
     return rule
@@ -433,6 +508,30 @@ def _exact_moments(
     return (2.0 * moments.gamma[near.varying], float(moments.mean)), ""
 
 
+def _fact_sample(problem: RowProblem, answer: Ask, rng: np.random.Generator, *, is_read: bool) -> FactSample:
+    """Return the rows by which facts are chosen: all, if they are no more than are drawn otherwise."""
+    near, config, size = problem.near, problem.config, problem.near.law.size
+
+    def losses_of(answers: Floats) -> Floats:
+        problem.span.check(answers)
+        if config.objective == "precision":
+            return np.abs(answers - problem.target)
+        across = (answers >= config.threshold) != (problem.target >= config.threshold)
+        return np.asarray(across, dtype=np.float64)
+
+    def losses(flips: Bools) -> Floats:
+        return losses_of(answer(near.rows(flips, rng)))
+
+    few = size <= np.log2(MOST_SAMPLES * config.samples) or (is_read and size <= EXACT_LITERALS)
+    if near.decided_by_flips and few:
+        return FactSample(near, losses, problem.candidates, first=None, rng=rng)
+    first = problem.seen.flips, losses_of(problem.seen.values)
+    if problem.exact is not None:  # the rows seen are the fresh ones
+        flips = near.law.flips(rng, config.samples)
+        first = flips, losses(flips)
+    return FactSample(near, losses, problem.candidates, first=first, rng=rng)
+
+
 def _precision(
     problem: RowProblem, solution: SparseSolution, answer: Ask, rng: np.random.Generator
 ) -> tuple[Precision, float]:
@@ -446,6 +545,9 @@ def _precision(
         return answers
 
     u = solution.w * problem.near.instance
+    if problem.config.is_to_hold:
+        u = np.zeros(u.size)
+        u[solution.support] = 1.0  # of generic weights: all facts hold, also those without a weight
     draws = problem.config.fresh
     return precision(problem.near, checked, u, problem.target, draws=draws, rng=rng), max(excess)
 
@@ -492,12 +594,12 @@ def rule_warnings(rule: EvaluatedRule) -> tuple[RowWarning, ...]:
             f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
             f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
         )
-    if rule.r2 < 0.0:
+    if rule.r2 < 0.0 and not config.is_to_hold:
         warnings.append(
             f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
             "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
         )
-    if 0.0 <= rule.r2 < _POOR:
+    if 0.0 <= rule.r2 < _POOR and not config.is_to_hold:
         warnings.append(
             f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around a row; "
             "raise k"

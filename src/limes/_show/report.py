@@ -208,7 +208,7 @@ class _Content:
         e = self.explanation
         outputs = shown_outputs(e)
         few = len(e) <= (MOST_ROWS if e.fit is not None and e.fit.is_quick else MOST_SLOW_ROWS)
-        rules = [(headlined_rule(facts), tuple(certificate_sentences(facts))) for facts in e.certificates]
+        rules = [(headlined_rule(one), tuple(certificate_sentences(one))) for one in e.certificates]
         return {
             "name": one_line(name),
             "title": title_of(e),

@@ -1,0 +1,1 @@
+"""Rules that hold, beside anchors and rules of least squares."""
