@@ -39,10 +39,14 @@ def sets_of(d, k):
 class Population:
     """All 2^d rows around x with their probabilities: what no sample is needed for."""
 
-    def __init__(self, model, x, spread):
+    def __init__(self, model, x, spread, law="literal"):
         self.flips = all_rows(x.size)
         q = np.exp(-spread) / (1.0 + np.exp(-spread))
         self.weights = np.prod(np.where(self.flips, q, 1.0 - q), axis=1)
+        if law == "count":  # a number of flips, and one of the sets of this size
+            number = self.flips.sum(axis=1)
+            counts = np.exp(-spread * np.arange(x.size + 1.0))
+            self.weights = (counts / counts.sum())[number] / np.bincount(number)[number]
         self.answers, self.target = model(np.where(self.flips, -x, x)), float(model(x[None, :])[0])
 
     def error(self, facts, losses=None):
@@ -199,6 +203,20 @@ def test_the_best_facts_of_the_law_are_chosen():
             assert told.objective == pytest.approx(least, rel=1e-9)
     assert hits >= 0.95 * INSTANCES
     assert max(ratios) < 1.1
+
+
+@pytest.mark.parametrize("seed", range(repeats(60, 8)))
+def test_the_best_facts_of_the_count_law_are_chosen(seed):
+    """Of all rows, and of a sample that rows with the best facts are added to."""
+    model, x, k, spread = instance(seed, 6, 14)
+    options = {"k": k, "spread": spread, "law": "count", "objective": "precision", "rng": seed}
+    rule = limes.SparseExplainer(model, **options, samples=2000)(x[None, :])
+    truth, told = Population(model, x, spread, "count"), rule.certificate
+    least, error = truth.least(k), truth.error(chosen(rule))
+    assert error <= 1.1 * least
+    assert told.bounds["precision"] >= error - 1e-12
+    if told.optimum == "population":
+        assert error == pytest.approx(least, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(repeats(60, 10)))
