@@ -19,7 +19,7 @@ from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
 from limes._cli.tables import BACKGROUND, TableFile, open_table
 from limes._cli.watching import rows_are_supervised
-from limes._explanation.row_warning import CODES
+from limes._explanation.record import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 

@@ -35,7 +35,7 @@ from limes._explanation import Explanation
 from limes._explanation.contributions import Contributions
 from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
-from limes._explanation.row_warning import RowWarning, by_output
+from limes._explanation.record import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import adapted

@@ -64,7 +64,7 @@ from limes._explainers.subset_fits import SubsetFits, fields_of_all, identificat
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign

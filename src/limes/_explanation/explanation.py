@@ -20,8 +20,7 @@ from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, OF_SAMPLES, TUPLES, entries_at, validated
 from limes._explanation.fit import Fit, account_at, left_to_fit
-from limes._explanation.record import largest_bars, record_of_warnings
-from limes._explanation.row_warning import RowWarning, of_outputs
+from limes._explanation.record import RowWarning, largest_bars, of_outputs, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     by_size,
