@@ -34,6 +34,7 @@ PARTS = {
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),
+    "levels": ("cases",),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),

@@ -186,6 +186,12 @@ def explain(
         str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
     ] = "quickshift",
     fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
+    hierarchy: Annotated[
+        bool,
+        typer.Option(
+            "--hierarchy", help="Of a text sentences, then words; of an image rectangles, then finer."
+        ),
+    ] = False,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
     background: Annotated[
         Path | None,
@@ -223,6 +229,8 @@ def explain(
         SharedOptions.weights,
     ):
         raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
+    if data is not None and hierarchy:
+        raise InputError("--hierarchy is for texts and images: leave it out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and image_options != (None, 0, 3, 0.0, 1.0, "auto", "quickshift", "mean"):
         raise InputError(
@@ -237,12 +245,13 @@ def explain(
     target: Any = _read(data, text, text_file, image)
     fitted = how.load(model)
     if image is not None:
-        chosen = how.of_inputs(fitted, max_calls)
+        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
         chosen |= {"top": top, "link": None if link == "none" else link, "segments": segments, "fill": fill}
         chosen["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
         explanation = _explain_image(fitted, target, mean, scale, chosen)
     elif data is None:
-        explanation = _explain_text(fitted, target, how.of_inputs(fitted, max_calls))
+        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
+        explanation = _explain_text(fitted, target, chosen)
     else:
         chosen = how.of_tables(fitted, max_calls) if sparse is None else how.of_rules(fitted, sparse, exclude)
         explanation = _explain_rows(fitted, target, background, [row], how.drop or [], chosen)
@@ -319,7 +328,8 @@ def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
 def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
     import rich
 
-    rich.print(result)
+    for level in getattr(result, "levels", (result,)):  # the coarse one first
+        rich.print(level)
     for path, write in ((html, result.to_html), (json, result.to_json)):
         if path is not None:
             write(path)

@@ -8,7 +8,7 @@ truth value, a whole number, a float or a text; facts may nest in lists and dict
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -253,6 +253,44 @@ class Explanation(Page):
             object.__setattr__(self, "account", self._computed("contributions").contributions())
         assert self.account is not None  # noqa: S101 - set above
         return self.account
+
+    @property
+    def levels(self) -> tuple[Self, ...]:
+        """The levels of an account with ``hierarchy=True``, the coarse one first, and this explanation last.
+
+        Of a text its sentences, of an image its coarse rectangles: each is an explanation, whose values are
+        sums of the finer ones (of all, whichever are selected here), with its own errors. Others
+        have one level, themselves.
+        """
+        stored = self.provenance.get("coarse")
+        if stored is None or len(self) != 1:
+            return (self,)
+        several = self.values.ndim == 3
+        outputs = [stored["outputs"].index(name) for name in self.output_names]
+        values, errors = (
+            np.asarray(stored[name])[None, :, outputs if several else outputs[0]]
+            for name in ("values", "standard_errors")
+        )
+        account = None
+        if self.account is not None:
+            unknown = np.full(values.shape, np.nan)
+            account = replace(
+                self.account, values=values, standard_errors=errors, alone=unknown, last=unknown
+            )
+        coarse = replace(
+            self,
+            values=values,
+            standard_errors=errors,
+            fidelity=np.full(self.fidelity.shape, np.nan),
+            fidelity_errors=np.full(self.fidelity.shape, np.inf),
+            feature_names=tuple(stored["names"]),
+            conditions=(tuple(stored["conditions"]),),
+            data=np.array([stored["data"]], dtype=object),
+            account=account,
+            provenance={name: fact for name, fact in self.provenance.items() if name != "coarse"}
+            | stored["picture"],
+        )
+        return coarse, self
 
     @property
     def additive_fidelity(self) -> Floats:
