@@ -300,7 +300,10 @@ def test_options_that_are_not_used_are_refused(options):
         limes.TextExplainer(_mood, **options)
 
 
-@pytest.mark.parametrize("options", [{"segments": "grid"}, {"fill": ["mean", "blur"]}, {"ridge": 1.0}])
+@pytest.mark.parametrize(
+    "options",
+    [{"segments": "grid"}, {"segments": np.eye(4, dtype=int)}, {"fill": ["mean", "blur"]}, {"ridge": 1.0}],
+)
 def test_options_of_images_that_are_not_used_are_refused(options):
     with pytest.raises(InputError, match="hierarchy"):
         limes.ImageExplainer(_spots, hierarchy=True, **options)

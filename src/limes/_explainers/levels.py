@@ -231,9 +231,10 @@ def check_hierarchy(hierarchy: Any, options: Mapping[str, Any], **defaults: tupl
     if not isinstance(hierarchy, bool):
         raise InputError(f"hierarchy must be True or False, got {hierarchy!r}")
     defaults |= {"control": (options["control"], "auto"), "tolerance": (options["tolerance"], None)}
-    used = [name for name, (value, default) in defaults.items() if not (value is default or value == default)]
-    if hierarchy and used:
-        raise InputError(f"{used[0]}= is not used with hierarchy=True: leave it out")
+    for name, (value, default) in defaults.items():
+        # a user's segments are arrays, which have no truth value
+        if hierarchy and not (value is default or (type(value) is type(default) and value == default)):
+            raise InputError(f"{name}= is not used with hierarchy=True: leave it out")
     return hierarchy
 
 
