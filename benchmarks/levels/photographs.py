@@ -94,16 +94,11 @@ def by_shap(of: Explained) -> Any:
 METHODS = {"limes": by_limes, "lime": by_lime, "shap Partition": by_shap}
 
 
-def measure(only: str) -> list[dict]:
-    result = []
-    for name, network in NETWORKS.items():
-        if only.lower() not in name.lower():
-            continue
-        areas: dict[str, list] = {method: [] for method in METHODS}
-        for photograph in PHOTOGRAPHS:
-            say(f"{name}: {photograph}")
-            explained = Explained(network, photograph)
-            for method, explain in METHODS.items():
-                areas[method].append(explained.areas(explain(explained)))
-        result.append({"model": name, "photographs": list(PHOTOGRAPHS), "areas": areas})
-    return result
+def measure(name: str) -> dict:
+    areas: dict[str, list] = {method: [] for method in METHODS}
+    for photograph in PHOTOGRAPHS:
+        say(f"{name}: {photograph}")
+        explained = Explained(NETWORKS[name], photograph)
+        for method, explain in METHODS.items():
+            areas[method].append(explained.areas(explain(explained)))
+    return {"model": name, "photographs": list(PHOTOGRAPHS), "areas": areas}

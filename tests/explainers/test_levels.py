@@ -309,6 +309,15 @@ def test_options_of_images_that_are_not_used_are_refused(options):
         limes.ImageExplainer(_spots, hierarchy=True, **options)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [limes.diagnose, lambda explanation: explanation.effects, lambda explanation: explanation.interactions()],
+)
+def test_what_such_an_account_does_not_have_is_refused(ask):
+    with pytest.raises(InputError, match="without hierarchy"):
+        ask(limes.TextExplainer(_mood, hierarchy=True)("Not good."))
+
+
 def test_too_few_calls_are_refused():
     with pytest.raises(InputError, match="at least 64"):
         limes.TextExplainer(_mood, hierarchy=True, max_calls=40)(REVIEW)

@@ -523,6 +523,14 @@ def _fidelity(f: Floats, surrogate: Floats, weights: Floats) -> tuple[Floats, Fl
 _MEANING = "contribution to the prediction when the {} is shown, the mean over all orders of showing"
 
 
+class _Undiagnosed:
+    def diagnostic_context(self, explanation: Any, **_: Any) -> Any:  # noqa: ARG002 - as explainers have it
+        raise InputError(
+            "limes.diagnose examines LIME's coefficients, and these are contributions: explain without "
+            "hierarchy=True"
+        )
+
+
 class NamedFeatures(Protocol):
     """What features of an input are called, and where they are."""
 
@@ -567,6 +575,7 @@ def explanation_fields(
         "surrogate_predictions": base + values.sum(axis=1),
         "fidelity": shaped(account.fidelity),
         "fidelity_errors": shaped(account.fidelity_errors),
+        "explainer": _Undiagnosed(),
         "method": "exact" if exact else "sampled",
         "controls": None if exact else ("ridge",),
         "calls": np.array([calls]),

@@ -30,7 +30,7 @@ from limes._explanation.selection import (
     selected,
     split_key,
 )
-from limes._explanation.view import one_line_summary
+from limes._explanation.view import SHAPLEY, one_line_summary
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -323,6 +323,8 @@ class Explanation(Page):
         if self.fit is None:
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
+            if self.provenance.get("weights") == SHAPLEY:
+                raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
             raise InputError(
                 f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
                 "explain the rows again"
