@@ -34,7 +34,7 @@ PARTS = {
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),
-    "levels": ("cases",),
+    "levels": (),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import limes
-from benchmarks.images.networks import NETWORKS, Network, lime_coefficients
+from benchmarks.images.networks import SMALL, Network, lime_coefficients
 from benchmarks.levels.texts import CALLS, CHECKS, STEPS
 from benchmarks.progress import say
 
@@ -94,11 +94,11 @@ def by_shap(of: Explained) -> Any:
 METHODS = {"limes": by_limes, "lime": by_lime, "shap Partition": by_shap}
 
 
-def measure(name: str) -> dict:
+def measure() -> dict:
     areas: dict[str, list] = {method: [] for method in METHODS}
     for photograph in PHOTOGRAPHS:
-        say(f"{name}: {photograph}")
-        explained = Explained(NETWORKS[name], photograph)
+        say(f"{SMALL.name}: {photograph}")
+        explained = Explained(SMALL, photograph)
         for method, explain in METHODS.items():
             areas[method].append(explained.areas(explain(explained)))
-    return {"model": name, "photographs": list(PHOTOGRAPHS), "areas": areas}
+    return {"model": SMALL.name, "photographs": list(PHOTOGRAPHS), "areas": areas}

@@ -11,18 +11,14 @@ def text(result: dict) -> str:
     lines = [
         "| model | inputs | method | deletion: median, mean | insertion: median, mean | limes is better in |",
         "|---|---|---|---|---|---|",
-        *(line for case in result["texts"] + result["photographs"] for line in _lines(case)),
+        *(line for case in result["cases"] for line in _lines(case)),
     ]
-    covered = [
-        f"{case['model']}: " + ", ".join(f"{name} {share:.1%}" for name, share in case["covered"].items())
-        for case in result["texts"]
-        if case["covered"]
-    ]
+    covered = ", ".join(f"{name} {share:.1%}" for name, share in result["covered"].items())
     return "\n\n".join(
         [
             f"Machine: {result['machine']}. {versions}. {result['calls']} calls each.",
             "\n".join(lines),
-            f"95 % intervals that contain exact contributions: {'; '.join(covered)}.",
+            f"95 % intervals that contain exact contributions, of the forest: {covered}.",
         ]
     )
 
