@@ -67,6 +67,7 @@ def test_words_and_sentences_add_up():
         total = level.intercepts + level.values.sum(axis=1)
         np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
         np.testing.assert_array_equal(level.contributions.values, level.values)
+        assert not level.contributions.base_errors.any()
         assert (level.standard_errors > 0).all()
     np.testing.assert_allclose(_sums(explanation), coarse.values[0], atol=1e-14)
     np.testing.assert_allclose(
@@ -351,4 +352,5 @@ def test_a_model_that_answers_differently_is_never_exact():
     )("Good food. Not a good wine.")
     assert explanation.method == "sampled"
     assert (explanation.standard_errors > 0).any()
+    assert (explanation.contributions.base_errors > 0).all()
     assert explanation.row_warnings[0][0].code == "inconsistent"

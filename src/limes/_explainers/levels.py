@@ -554,11 +554,13 @@ def explanation_fields(
     accuracy: Tolerance,
     exact: bool,
     calls: int,
+    spread: float,
 ) -> dict[str, Any]:
     """Fields of an explanation of one input, whose coefficients are its contributions.
 
     They are those of the linear surrogate that KernelSHAP's weights of sets give. ``inputs`` have units and
-    groups as features, ``predictions`` are (1,) or (1, k), ``feature`` is the word for a unit.
+    groups as features, ``predictions`` are (1,) or (1, k), ``feature`` is the word for a unit,
+    and ``spread`` what answers to one input differ by.
     """
     fine, coarse = inputs
 
@@ -587,6 +589,8 @@ def explanation_fields(
         "account": Contributions(
             values=values,
             base_values=base,
+            # two answers of a random model differ by √2 of the spread of one
+            base_errors=np.full(base.shape, spread / np.sqrt(2.0)),
             standard_errors=errors,
             alone=unknown,
             last=unknown,

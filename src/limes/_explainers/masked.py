@@ -637,17 +637,17 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             accuracy=sampling.accuracy,
             exact=exact,
             calls=0 if by_form else len(calls) + 1 + model.check_calls,
+            spread=model.spread,
         )
-        facts = fields.pop("provenance")
         return Explanation(
-            **fields,
+            **{name: its for name, its in fields.items() if name != "provenance"},
             reason=enumerated if exact else model.why_sampled,
             row_warnings=(
                 (*repetitions(model.spread), *warnings, *(RowWarning(text, "input") for text in texts)),
             ),
             provenance={
                 **self._provenance,
-                **facts,
+                **fields["provenance"],
                 "seed": None if exact else sampling.seed,
                 **({} if model.link is None else {"link": model.link, "quantity": "probability"}),
             },
