@@ -35,6 +35,7 @@ PARTS = {
     "diagnostics": (),
     "text": ("rounds", "seeds"),
     "images": ("seeds", "cases"),
+    "levels": (),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),

@@ -80,7 +80,7 @@ NAMES = {
     "limes._explanation": "Explanation UnknownNameError",
     "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
-    "limes._explanation.row_warning": "CODES RowWarning",
+    "limes._explanation.record": "CODES RowWarning",
     "limes._explanation.view": "bar_units fit_remark output_title view_row",
     "limes._explanation.wording": (
         "cell count difference error estimate number one_line shorten shorten_condition estimates rule_text "

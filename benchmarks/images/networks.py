@@ -63,7 +63,7 @@ class Network:
         return self.preprocess.framing(photo).apply(photo).astype(np.float64)
 
     def segments(self, image: Any) -> Any:
-        from limes._explainers.image import quickshift
+        from limes._explainers.superpixels import quickshift
 
         return quickshift(image / 255.0, kernel_size=self.kernel_size)
 

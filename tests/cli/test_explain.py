@@ -143,6 +143,18 @@ def test_a_text_and_a_file_of_it_are_explained(files):
     assert again.output == done.output
 
 
+def test_a_text_is_explained_at_two_levels(files):
+    text = "Good food. Bad service, good wine."
+    done = run(files, "explain", "reviews.skops", "--hierarchy", "--text", text, "--json", "levels.json")
+    assert done.exit_code == 0, done.output
+    assert '"Good food"' in done.output  # the sentences, then the words
+    assert '"food"' in done.output
+    coarse, fine = limes.Explanation.from_json(files / "levels.json").levels
+    assert len(coarse.feature_names) == 2 < len(fine.feature_names)
+    refused = run(files, "explain", "four.skops", "wine.csv", "--hierarchy")
+    assert "--hierarchy" in str(refused.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [

@@ -19,7 +19,7 @@ from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
 from limes._cli.tables import BACKGROUND, TableFile, open_table
 from limes._cli.watching import rows_are_supervised
-from limes._explanation.row_warning import CODES
+from limes._explanation.record import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
@@ -195,6 +195,12 @@ def explain(
         str, typer.Option(help="quickshift, slic, felzenszwalb, watershed or grid.")
     ] = "quickshift",
     fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
+    hierarchy: Annotated[
+        bool,
+        typer.Option(
+            "--hierarchy", help="Of a text sentences, then words; of an image rectangles, then finer."
+        ),
+    ] = False,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
     background: Annotated[
         Path | None,
@@ -233,6 +239,8 @@ def explain(
         SharedOptions.weights,
     ):
         raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
+    if data is not None and hierarchy:
+        raise InputError("--hierarchy is for texts and images: leave it out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
     if image is None and image_options != (None, 0, 3, 0.0, 1.0, "auto", "quickshift", "mean"):
         raise InputError(
@@ -247,12 +255,13 @@ def explain(
     target: Any = _read(data, text, text_file, image)
     fitted = how.load(model)
     if image is not None:
-        chosen = how.of_inputs(fitted, max_calls)
+        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
         chosen |= {"top": top, "link": None if link == "none" else link, "segments": segments, "fill": fill}
         chosen["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
         explanation = _explain_image(fitted, target, mean, scale, chosen)
     elif data is None:
-        explanation = _explain_text(fitted, target, how.of_inputs(fitted, max_calls))
+        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
+        explanation = _explain_text(fitted, target, chosen)
     else:
         chosen = (
             how.of_tables(fitted, max_calls)
@@ -333,7 +342,8 @@ def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
 def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
     import rich
 
-    rich.print(result)
+    for level in getattr(result, "levels", (result,)):  # the coarse one first
+        rich.print(level)
     for path, write in ((html, result.to_html), (json, result.to_json)):
         if path is not None:
             write(path)

@@ -23,9 +23,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Bools, Floats, Objects, r_squared
+from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, r_squared
 from limes._checks import check_count
 from limes._explainers.backgrounds import check_hide, mean_over, several
+from limes._explainers.levels import Rectangles, check_hierarchy, coarse_rectangles, rectangles
 from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.photographs import as_bytes, checked_image, range_remark, with_channels
@@ -35,7 +36,7 @@ from limes._explanation import Explanation
 from limes._explanation.contributions import Contributions
 from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
-from limes._explanation.row_warning import RowWarning, by_output
+from limes._explanation.record import RowWarning, by_output
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import adapted
@@ -95,6 +96,14 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     segment_options
         Options of a segmentation by name, such as ``{"n_segments": 50}``; the patches of a vision transformer
         are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
+    hierarchy
+        True: an account at two levels, coarse rectangles and finer ones where it matters, from a few hundred
+        calls. Half of these choose which rectangles are halved. Coefficients are contributions (Shapley
+        values, with KernelSHAP's weights of images in place of LIME's): those of fine rectangles add up to
+        their coarse one's, all of them to f(image) - f(all filled). ``explanation.levels`` has both. Errors
+        are as of ``hierarchy`` of :class:`limes.TextExplainer`. ``segments``, ``bandwidth``, ``ridge``,
+        ``tolerance`` and ``control`` are not used; there is one ``fill``, which stays that of the coarse
+        rectangles ("blur" is seldom worse than "mean" here).
     fill
         What is shown where a superpixel is off: "mean" (its own mean colour, or the whole image's where the
         superpixel is plain), "blur", "inpaint" (its surroundings), a colour, an image, or a callable (image,
@@ -184,6 +193,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         *,
         segments: Any = "quickshift",
         segment_options: Mapping[str, Any] | None = None,
+        hierarchy: bool = False,
         fill: Any = "mean",
         hide: str = "fill",
         background: Any = None,
@@ -194,6 +204,21 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     ) -> None:
         chosen = complete(ImageExplainer, options)
         segment, self._fills = segmenter(segments, segment_options), _fills(fill)
+        self._hierarchy = check_hierarchy(
+            hierarchy,
+            chosen,
+            segments=(segments, "quickshift"),
+            segment_options=(segment_options, None),
+            hide=(hide, "fill"),
+            bandwidth=(bandwidth, BANDWIDTH),
+            ridge=(ridge, 0.0),
+        )
+        if hierarchy:
+            if len(self._fills) > 1:
+                raise InputError("hierarchy=True takes one fill")
+            segment = Segmentation(lambda image: rectangles(image.shape[:2]), of_photo=False)
+            self._fills = {name: _of_coarse(one) for name, one in self._fills.items()}
+            segments = "hierarchy"
         photos = background_photos(hide, background, fill)
         calls = check_count("max_calls", chosen["max_calls"])
         if calls < len(self._fills):
@@ -259,10 +284,24 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
 
+    def _units(self, item: Photograph) -> Rectangles | None:
+        if not self._hierarchy:
+            return None
+        pixels = np.bincount(item.superpixels.labels.ravel())[: item.size]
+        return Rectangles.of(item.superpixels.numbers, pixels)
+
+    def _at_levels(self, item: Photograph, units: Any) -> tuple[Photograph, Photograph]:
+        return item.merged(units.of_pieces), item.merged(units.groups)
+
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
         remarks = range_remark(item.photo, item.preprocess), item.remark, item.superpixels.remark, one
         return tuple(filter(None, remarks))
+
+
+def _of_coarse(fill: Fill) -> Fill:
+    """A fill of the coarse rectangles, whatever the superpixels."""
+    return lambda image, labels: fill(image, coarse_rectangles(labels.shape))
 
 
 def _preprocess(preprocess: Any) -> Preprocess | None:
@@ -485,6 +524,13 @@ class Photograph(MaskedInput):
         ]
         image = _masked(pixels, superpixels, *(fills or [fill]))
         return cls(photo, framing, superpixels, image, preprocess, remark)
+
+    def merged(self, groups: Ints) -> Photograph:
+        """The photograph with groups of its superpixels, (d,), in their place; fills stay as they are."""
+        count = int(groups.max()) + 1
+        labels = np.append(groups, count)[self.superpixels.labels]
+        merged = Superpixels(labels, np.arange(count), np.empty(0, dtype=np.int64))
+        return replace(self, superpixels=merged, image=replace(self.image, labels=groups[self.image.labels]))
 
     def filled_by(self, fill: Fill) -> Photograph:
         return replace(self, image=_masked(self.image.shown, self.superpixels, fill))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Bools, Floats, Ints, Objects
+from limes._arrays import Bools, Floats, Ints, Objects, fingerprint, streams
 from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._expectations.coalitions import SampledAccount
@@ -28,6 +28,7 @@ from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import (
+    CALLS,
     RepeatedExpectation,
     SampledExpectation,
     Sampling,
@@ -37,6 +38,7 @@ from limes._expectations.sampled import (
 from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
 from limes._explainers.backgrounds import BackgroundAnswers
+from limes._explainers.levels import Partition, explanation_fields, levels_of
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     SUBSET_DRAWS,
@@ -64,7 +66,7 @@ from limes._explainers.subset_fits import SubsetFits, fields_of_all, identificat
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._pipeline import Expectation, Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
@@ -94,6 +96,8 @@ _ACCURACY = "1.5%"
 _BASE_SHARE = 1 / 16
 # Spreads of a random model's answers by which two of them may differ
 _SPREADS = 3.0
+
+_ENUMERATED = "the model was asked about every subset of the {}"
 
 # Rounding of float16 that a sum of probabilities is allowed
 _SUM_ROUNDING = 1e-2
@@ -465,7 +469,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         # whether the model is a function, known from the first input that it was asked about
         self._repetition: LRUCache[None, float] = LRUCache(1)
         # answers and predictions of inputs whose explanation was cut short; the same call continues from them
-        self._unfinished: LRUCache[Hashable, tuple[Expectation, Floats]] = LRUCache(UNFINISHED)
+        self._unfinished: LRUCache[Hashable, tuple[Any, Floats]] = LRUCache(UNFINISHED)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._provenance
@@ -505,9 +509,19 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """Which features have a coefficient: those whose hiding changes the input."""
         return item.changes
 
+    def _units(self, item: Item) -> Partition | None:  # noqa: ARG002 - for subclasses
+        """The units of an account at two levels, where one is asked for."""
+        return None
+
+    def _at_levels(self, item: Item, units: Any) -> tuple[InputPiece, InputPiece]:
+        """The input with its units as features, and with their groups."""
+        raise NotImplementedError
+
     def _explain_item(
         self, item: Item, *, progress: bool, changes: Bools | None = None, inputs: int = 1
     ) -> Explanation:
+        if (units := self._units(item)) is not None:
+            return self._explain_levels(item, units, progress=progress)
         changes = self._changes(item) if changes is None else changes
         explanation = self._to_explanation(self._fit(item, changes, progress=progress))
         bar = progress_of(shown=progress)
@@ -588,6 +602,61 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         spread = self._repetition.get(None, check)
         return replace(model, spread=spread, check_calls=calls)
 
+    @one_blas_thread()
+    def _explain_levels(self, item: Item, units: Partition, *, progress: bool) -> Explanation:
+        options, sampling = self._options, self._options.sampling
+        _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
+        predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
+        by_form = None if options.method == "sampled" else model.by_form
+        rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
+        unfinished = self._unfinished.take(item.key)
+        if unfinished is not None and _answers_alike(unfinished[1], predictions, model.spread):
+            calls = unfinished[0]
+        else:
+            calls = Calls(
+                by_form or model.ask,
+                batch_size=sampling.batch_size,
+                retry=sampling.retry,
+                is_function=model.is_function,
+            )
+        ask, whole = calls.one_pass(calls), predictions.reshape(-1)
+        try:
+            with progress_of(shown=progress)(sampling.max_calls, CALLS) as calls.on_progress:
+                account = levels_of(
+                    model, lambda z: ask(z).reshape(len(z), -1), units, whole, sampling.max_calls, rng
+                )
+        except (ModelError, KeyboardInterrupt):
+            self._unfinished.put(item.key, (calls, predictions))
+            raise
+        texts = (*self._remarks(item), *filter(None, [model.remark]))
+        warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
+        exact = account.is_exact and model.is_function
+        enumerated = "" if by_form else _ENUMERATED.format(self._features)
+        fields = explanation_fields(
+            account,
+            self._at_levels(item, account.partition),
+            predictions,
+            model.outputs,
+            self._feature,
+            accuracy=sampling.accuracy,
+            exact=exact,
+            calls=0 if by_form else len(calls) + 1 + model.check_calls,
+            spread=model.spread,
+        )
+        return Explanation(
+            **{name: its for name, its in fields.items() if name != "provenance"},
+            reason=enumerated if exact else model.why_sampled,
+            row_warnings=(
+                (*repetitions(model.spread), *warnings, *(RowWarning(text, "input") for text in texts)),
+            ),
+            provenance={
+                **self._provenance,
+                **fields["provenance"],
+                "seed": None if exact else sampling.seed,
+                **({} if model.link is None else {"link": model.link, "quantity": "probability"}),
+            },
+        )
+
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         item, model, predictions, fitted, changes = fit
         item = self._marked(item, model, identified(changes))
@@ -613,7 +682,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         if not changes.all():
             fields = fields_of_all(fields, changes)
             warnings += identification_warning(item.names, self._changes(item), self._advice)
-        enumerated = f"the model was asked about every subset of the {self._features}"
+        enumerated = _ENUMERATED.format(self._features)
         fields |= {
             "calls": model.inputs(fields["calls"]) + model.check_calls,
             "fit": Fit.of(

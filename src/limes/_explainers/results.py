@@ -23,7 +23,7 @@ from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.fit import MOST_ESTIMATED
-from limes._explanation.row_warning import RowWarning, by_output
+from limes._explanation.record import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
 from limes._pipeline import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers

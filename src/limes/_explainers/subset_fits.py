@@ -32,7 +32,7 @@ from limes._expectations.sampled import RepeatedExpectation, SampledExpectation
 from limes._expectations.variance import link_variance
 from limes._expectations.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import Form, Reducible, Sum

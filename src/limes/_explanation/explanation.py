@@ -8,7 +8,7 @@ truth value, a whole number, a float or a text; facts may nest in lists and dict
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -20,8 +20,7 @@ from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, OF_SAMPLES, TUPLES, entries_at, validated
 from limes._explanation.fit import Fit, account_at, left_to_fit
-from limes._explanation.record import largest_bars, record_of_warnings
-from limes._explanation.row_warning import RowWarning, of_outputs
+from limes._explanation.record import RowWarning, largest_bars, of_outputs, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     by_size,
@@ -31,7 +30,7 @@ from limes._explanation.selection import (
     selected,
     split_key,
 )
-from limes._explanation.view import one_line_summary
+from limes._explanation.view import SHAPLEY, one_line_summary
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -256,6 +255,44 @@ class Explanation(Page):
         return self.account
 
     @property
+    def levels(self) -> tuple[Self, ...]:
+        """The levels of an account with ``hierarchy=True``, the coarse one first, and this explanation last.
+
+        Of a text its sentences, of an image its coarse rectangles: each is an explanation, whose values are
+        sums of the finer ones (of all, whichever are selected here), with its own errors. Others
+        have one level, themselves.
+        """
+        stored = self.provenance.get("coarse")
+        if stored is None or len(self) != 1:
+            return (self,)
+        several = self.values.ndim == 3
+        outputs = [stored["outputs"].index(name) for name in self.output_names]
+        values, errors = (
+            np.asarray(stored[name])[None, :, outputs if several else outputs[0]]
+            for name in ("values", "standard_errors")
+        )
+        account = None
+        if self.account is not None:
+            unknown = np.full(values.shape, np.nan)
+            account = replace(
+                self.account, values=values, standard_errors=errors, alone=unknown, last=unknown
+            )
+        coarse = replace(
+            self,
+            values=values,
+            standard_errors=errors,
+            fidelity=np.full(self.fidelity.shape, np.nan),
+            fidelity_errors=np.full(self.fidelity.shape, np.inf),
+            feature_names=tuple(stored["names"]),
+            conditions=(tuple(stored["conditions"]),),
+            data=np.array([stored["data"]], dtype=object),
+            account=account,
+            provenance={name: fact for name, fact in self.provenance.items() if name != "coarse"}
+            | stored["picture"],
+        )
+        return coarse, self
+
+    @property
     def additive_fidelity(self) -> Floats:
         """R² of all effects together, (n,) or (n, k): of the best sum of functions of the cells."""
         return self._computed("additive_fidelity").additive()[0]
@@ -286,6 +323,8 @@ class Explanation(Page):
         if self.fit is None:
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
+            if self.provenance.get("weights") == SHAPLEY:
+                raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
             raise InputError(
                 f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
                 "explain the rows again"

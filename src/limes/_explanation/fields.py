@@ -10,7 +10,7 @@ import numpy as np
 
 from limes._explanation.contributions import Contributions
 from limes._explanation.json import NOT_FINITE
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._explanation.rules import Certificate
 from limes.exceptions import InputError
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from limes._arrays import Floats
     from limes._explanation import Explanation
     from limes._explanation.contributions import Contributions
-    from limes._explanation.row_warning import RowWarning
+    from limes._explanation.record import RowWarning
 
 # Where the model has the base, to which contributions are added
 AROUND = "on average around the row"
@@ -118,6 +118,10 @@ def _or(lines: Sequence[Line] | None, every: Sequence[Line]) -> Sequence[Line]:
     return every if lines is None else lines
 
 
+# Weights whose coefficients are Shapley values
+SHAPLEY = "Shapley"
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
     """One output of one row; its lines by falling size of the contribution, or of the coefficient."""
@@ -127,6 +131,7 @@ class OutputView:
     where: str  # the base is, "on average around the row"
     prediction: float
     surrogate: float
+    whose: str  # surrogate it is
     intercept: float
     fit: Callable[[], tuple[float, float]]  # R² and its error; it may take a while
     lines: tuple[Line, ...]
@@ -166,8 +171,8 @@ class OutputView:
 
     @property
     def surrogate_line(self) -> str:
-        """How LIME's surrogate and single columns describe the model: a line below an account."""
-        surrogate = f"LIME's surrogate says {number(self.surrogate)} at the row"
+        """How the surrogate and single columns describe the model: a line below an account."""
+        surrogate = f"{self.whose} surrogate says {number(self.surrogate)} at the row"
         fit = f" and has R² {self.r2} around it" if self.r2 else ""
         additive = self.additive()
         if not np.isfinite(additive):
@@ -355,6 +360,7 @@ def _view_output(
         where=where_base_is(explanation),
         prediction=prediction,
         surrogate=surrogate,
+        whose="KernelSHAP's" if explanation.provenance.get("weights") == SHAPLEY else "LIME's",
         intercept=intercept,
         fit=lambda: fidelity_at(explanation, row, output),
         lines=tuple(
@@ -545,6 +551,8 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
 def account_line(explanation: Explanation, account: Contributions | None) -> str:
     """Return how estimated contributions were computed, behind the line of the method; "" for exact ones."""
     if account is None or not account.standard_errors.any():
+        return ""
+    if explanation.provenance.get("weights") == SHAPLEY:  # they are its coefficients
         return ""
     if calls := int(account.calls.sum()):
         return f"; contributions estimated from {count(calls, 'model call')} more"

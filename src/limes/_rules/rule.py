@@ -24,7 +24,7 @@ from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constan
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.moments import REFUSED
 from limes._explainers.results import SAMPLED_ALONE
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood

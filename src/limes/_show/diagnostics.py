@@ -17,7 +17,7 @@ from rich.text import Text
 from limes._arrays import is_constant
 from limes._diagnostics.bandwidth import CURVES
 from limes._explanation.drawing import Card
-from limes._explanation.row_warning import CODES
+from limes._explanation.record import CODES
 from limes._explanation.wording import (
     CONFIDENCE,
     count,

@@ -14,7 +14,7 @@ from limes._checks import is_count
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
-from limes._explanation.row_warning import CODES
+from limes._explanation.record import CODES
 from limes._explanation.selection import single_row
 from limes._explanation.view import (
     account_line,

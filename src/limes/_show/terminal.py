@@ -400,7 +400,7 @@ def _legend(
     if with_coefficients:
         yield Text(f"coefficient: {meaning(explanation)}", style="dim")
     elif has_account and len(outputs) == 1:
-        yield Text("LIME's coefficients: in a wider terminal, or .to_frame()", style="dim")
+        yield Text(f"{outputs[0].whose} coefficients: in a wider terminal, or .to_frame()", style="dim")
 
 
 def _what_it_is(outputs: list[OutputView]) -> str:

@@ -69,6 +69,13 @@ class Document:
         unused = None if self.unused is None else self.unused[kept]
         return replace(self, spans=self.spans[places], word=word, names=names, unused=unused)
 
+    def merged(self, groups: Ints) -> Document:
+        """The text with a feature for each group of its occurrences, (m,), which follow each other."""
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        spans = np.stack([self.spans[starts, 0], self.spans[[*starts[1:] - 1, -1], 1]], axis=1)
+        names = tuple(self.text[start:end] for start, end in spans.tolist())
+        return replace(self, spans=spans, word=np.arange(len(spans)), names=names)
+
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         # words that are spelt alike are distinguished by their positions

@@ -22,7 +22,7 @@ from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
 from limes._explanation.drawing import Described
 from limes._explanation.fit import additive_at
-from limes._explanation.row_warning import of_outputs
+from limes._explanation.record import of_outputs
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
 from limes._threads import one_blas_thread_in_models

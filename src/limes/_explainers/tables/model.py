@@ -54,7 +54,7 @@ from limes._explainers.tables.laws import (
 )
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._explanation.wording import cell
 from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
 from limes._threads import LRUCache, Progress, progress_of

@@ -560,7 +560,7 @@ def _explanation(
     fits: Mapping[int, LocalFit], mode: str, predictions: Floats, answers: Floats, fields: Mapping[str, Any]
 ) -> LimesExplanation:
     from limes._explanation import Explanation
-    from limes._explanation.row_warning import by_output
+    from limes._explanation.record import by_output
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
     for k, fit in enumerate(fits.values()):

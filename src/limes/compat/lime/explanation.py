@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.row_warning import RowWarning
+from limes._explanation.record import RowWarning
 from limes._explanation.wording import CONFIDENCE
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError, warn_or_raise
 from limes.compat.lime.lime_base import Surrogates
