@@ -17,7 +17,7 @@ from limes.exceptions import NotReadableError
 CALLS, FEWEST_WORDS = 300, 300
 # Of these, limes asks so many to see whether the model answers alike, and what is in no word
 CHECKS = 10
-# The first texts were looked at when the method was made
+# The first texts are those on which settings were chosen
 SKIPPED, TEXTS = 30, 30
 STEPS = 33
 # Texts and seeds on which intervals are counted
