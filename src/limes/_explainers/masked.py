@@ -53,6 +53,7 @@ from limes._explainers.reading import (
 from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,
+    answers_alike,
     compute_each,
     examined,
     misleading_surrogates,
@@ -81,7 +82,7 @@ from limes.models._calling.caller import (
     spread_of_answers,
 )
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
-from limes.models._identity import REFIT_ROUNDING, Predict
+from limes.models._identity import Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
 from limes.models.forms._base import Form
@@ -94,8 +95,6 @@ CHECKED_ROWS = 16
 _ACCURACY = "1.5%"
 # Share of the calls that the mean answer over a background, with all hidden, takes
 _BASE_SHARE = 1 / 16
-# Spreads of a random model's answers by which two of them may differ
-_SPREADS = 3.0
 
 _ENUMERATED = "the model was asked about every subset of the {}"
 
@@ -559,7 +558,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
-        if unfinished is not None and _answers_alike(unfinished[1], predictions, model.spread):
+        if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             expectation = unfinished[0]
         else:
             expectation = model.expectation(design, self._options, self._features)
@@ -610,7 +609,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         by_form = None if options.method == "sampled" else model.by_form
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
-        if unfinished is not None and _answers_alike(unfinished[1], predictions, model.spread):
+        if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls = unfinished[0]
         else:
             calls = Calls(
@@ -783,12 +782,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 def _plain(option: Any) -> Any:
     """An option as provenance has it: an object by its class."""
     return option if isinstance(option, str | int | float | dict | None) else type(option).__name__
-
-
-def _answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
-    if before.shape != predictions.shape:
-        return False
-    return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
 
 
 @dataclass(frozen=True, eq=False)

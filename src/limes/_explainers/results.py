@@ -30,6 +30,7 @@ from limes._threads import Progress, in_workers
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
+from limes.models._identity import REFIT_ROUNDING
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
+# Spreads of a random model's answers by which two of them may differ
+_SPREADS = 3.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,6 +68,13 @@ def compute_each(
     except (ModelError, KeyboardInterrupt) as error:
         return results, error
     return results, None
+
+
+def answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
+    """Whether the model answers as when the explanation was cut short."""
+    if before.shape != predictions.shape:
+        return False
+    return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
