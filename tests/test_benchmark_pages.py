@@ -51,6 +51,13 @@ def test_broken_links_are_noticed():
     assert [*broken(text, ROOT)] == ["#b", "nothing.md", "README.md#nothing"]
 
 
+def test_the_changelog_repeats_no_item_and_has_no_gaps_in_its_lists():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    items = re.findall(r"^- .*$", text, re.MULTILINE)
+    assert len(items) == len({*items}) > 100
+    assert re.findall(r"^- .*\n\n- .*$", text, re.MULTILINE) == []
+
+
 def test_the_front_page_quotes_the_pages_as_they_are():
     assert readme.with_quotations(FRONT) == FRONT
     assert FRONT.count("\n") <= 400
