@@ -1,1 +1,1 @@
-"""Side by side with other libraries; see README.md here."""
+"""Side by side with other libraries; see benchmarks/README.md."""

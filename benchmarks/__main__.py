@@ -1,4 +1,4 @@
-"""``python -m benchmarks [PART ...]``: run the parts named, or all; write results/ and README.md.
+"""``python -m benchmarks [PART ...]``: run the parts named, or all; write results/, pages/ and README.md.
 
 ``--rounds``, ``--seeds`` and ``--cases`` make a short run, which is printed and changes no file.
 """

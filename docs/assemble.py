@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import get_origin
@@ -29,6 +29,10 @@ DOCUMENTS = {
     "papers/garreau-2022/RESULTS.md": "papers/garreau-2022.md",
     "papers/mardaoui-2021/RESULTS.md": "papers/mardaoui-2021.md",
     "papers/koriche-2025/RESULTS.md": "papers/koriche-2025.md",
+    **{
+        path.relative_to(ROOT).as_posix(): f"benchmarks/{path.name}"
+        for path in sorted((ROOT / "benchmarks" / "pages").glob("*.md"))
+    },
 }
 # Results of public names that are no public names themselves, shown on the same page
 RESULTS = {
@@ -123,6 +127,8 @@ def _page(path: Path, name: str) -> bytes:
     text = _LINK.sub(linked, path.read_text("utf-8"))
     if name == "api.md":
         text = _with_links(text)
+    if name == "benchmarks.md":
+        text += _hidden(place for place in DOCUMENTS.values() if place.startswith("benchmarks/"))
     return text.encode()
 
 
@@ -154,8 +160,13 @@ def _with_links(page: str) -> str:
         rows, *rest = re.split(r"(?=^## Command line)", section, maxsplit=1, flags=re.MULTILINE)
         linked = _NAME.sub(lambda row, room=room: f"| {_reference_to(room, row[1], listed)} |", rows)
         text += [f"## `{room}`{linked}", *rest]
-    pages = "\n".join(name.removesuffix(".rst") for name in _reference_pages())
-    return "".join(text) + f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    return "".join(text) + _hidden(_reference_pages())
+
+
+def _hidden(names: Iterable[str]) -> str:
+    """Return a table of contents, which is not shown, of the pages below a page."""
+    pages = "\n".join(name.rpartition(".")[0] for name in names)
+    return f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
 def _reference_to(room: str, name: str, listed: Mapping[str, list[str]]) -> str:

@@ -22,7 +22,7 @@ def main() -> int:
         "--journal", type=Path, default=HOME / "results" / "journal.jsonl", help="goes on from it"
     )
     parser.add_argument(
-        "--report", action="store_true", help="write results/ and benchmarks/README.md, at the end"
+        "--report", action="store_true", help="write results/ and benchmarks/pages/fuzz.md, at the end"
     )
     asked = parser.parse_args()
     first, _, last = asked.seeds.partition(":")

@@ -1,4 +1,4 @@
-"""From a journal to ``results/fuzz.json`` and the table in ``benchmarks/README.md``."""
+"""From a journal to ``results/fuzz.json`` and the table in ``benchmarks/pages/fuzz.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table and a picture of what was measured, for README.md."""
+"""A table and a picture of what was measured, for its page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = (
 def draw(result: dict) -> str:
     """Draw the picture, and return its Markdown."""
     picture.draw(result["cases"])
-    return "![error against calls](results/accuracy.png)"
+    return "![error against calls](../results/accuracy.png)"
 
 
 def text(result: dict) -> str:
@@ -26,9 +26,9 @@ def text(result: dict) -> str:
     seeds = ", ".join(f"{count} of {who}" for who, count in result["seeds"].items())
     blocks = [
         f"Machine: {result['machine']}. {versions}. Seeds: {seeds}.",
-        "### Goals",
+        "## Goals",
         goals.text(result["cases"]),
-        "### Cases",
+        "## Cases",
         "\n".join([_HEAD, "|---" * 8 + "|", *(_line(case) for case in result["cases"])]),
         *_tied(result["cases"]),
         _truths(result["cases"]),

@@ -1,4 +1,4 @@
-"""A table of what was measured, for README.md."""
+"""A table of what was measured, for its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what was measured, for README.md."""
+"""Tables of what was measured, for its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table and a picture of what was measured, for README.md."""
+"""A table and a picture of what was measured, for its page."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def text(result: dict) -> str:
 def draw(result: dict) -> str:
     """Draw the picture, and return its Markdown."""
     picture.draw(result["curve"])
-    return "![error against nodes and time](results/links.png)"
+    return "![error against nodes and time](../results/links.png)"

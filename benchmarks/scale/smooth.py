@@ -2,7 +2,7 @@
 
 CPU time a row of one call with ``--rows`` rows of 23 columns, after a call with two, and of R² of the first
 hundred of them, which is computed when it is read; each model in a new process. The table is printed; with
-``--save`` it goes into results/scale_smooth.json and README.md too.
+``--save`` it goes into results/scale_smooth.json and pages/scale.md too.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def text(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale.smooth", description=__doc__)
     parser.add_argument("--rows", type=int, default=500)
-    parser.add_argument("--save", action="store_true", help="also into results/ and README.md")
+    parser.add_argument("--save", action="store_true", help="also into results/ and pages/")
     asked = parser.parse_args()
     result = measure(asked.rows)
     print(text(result))

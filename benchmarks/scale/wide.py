@@ -4,7 +4,8 @@ Each figure is a new process: seconds and CPU seconds from the call to the last 
 included, and the kernel's peak of memory of a worker. ``--few`` rows are measured too: what the start costs,
 and so what a further row does. A family that is not installed is left out, and said. The table is printed;
 with ``--save`` every run goes into results/scale_wide.json, in the place of an earlier one of this family,
-engine and number of rows, and in the end all of them into README.md: a long measurement may be done in parts.
+engine and number of rows, and in the end all of them into pages/scale.md: a long measurement may be done
+in parts.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=1_000, help="rows by which the start is measured")
     parser.add_argument("--families", nargs="*", default=[*FAMILIES], choices=[*FAMILIES])
     parser.add_argument("--engines", nargs="*", default=[*engines.ENGINES], choices=[*engines.ENGINES])
-    parser.add_argument("--save", action="store_true", help="also into results/ and README.md")
+    parser.add_argument("--save", action="store_true", help="also into results/ and pages/")
     asked = parser.parse_args()
     result = measure(asked.rows, asked.few, asked.families, asked.engines, asked.save)
     print(text(result))

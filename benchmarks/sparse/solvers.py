@@ -36,7 +36,7 @@ _LARGEST_SEARCH = 2000
 
 
 def main() -> None:
-    """Measure all, write JSON and a table in README.md."""
+    """Measure all, write JSON and a table on its page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a search may take")
     limit = parser.parse_args().limit

@@ -1,4 +1,4 @@
-"""A table and a picture of what was measured, for README.md."""
+"""A table and a picture of what was measured, for its page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIFFERENCES = "Largest difference from the first that answers the same, relative
 def draw(result: dict) -> str:
     """Draw the picture, and return its Markdown."""
     scaling.draw(result["growth"])
-    return "![time against nodes and rows](results/scaling.png)"
+    return "![time against nodes and rows](../results/scaling.png)"
 
 
 def text(result: dict) -> str:
@@ -38,9 +38,9 @@ def text(result: dict) -> str:
     blocks = [f"Machine: {result['machine']}. {versions}. Median of {result['rounds']} rounds."]
     for case in result["cases"]:
         blocks += _case(case)
-    blocks += ["### Goals", goals.text(result["cases"])]
+    blocks += ["## Goals", goals.text(result["cases"])]
     if "growth" in result:
-        blocks += ["### Growth", GROWTH, scaling.text(result["growth"])]
+        blocks += ["## Growth", GROWTH, scaling.text(result["growth"])]
     return "\n\n".join(blocks)
 
 

@@ -1,4 +1,4 @@
-"""Tables of what was measured, for README.md."""
+"""Tables of what was measured, for its page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text(result: dict) -> str:
             "\n".join(_speed(result["exact"])),
             *_sampled(result["sampled"]),
             _batch(result["batch"]),
-            "### Agreement of texts with `lime`",
+            "## Agreement of texts with `lime`",
             *_agreement(result["agreement"]),
         ]
     )

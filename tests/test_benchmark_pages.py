@@ -1,0 +1,91 @@
+"""benchmarks/README.md quotes its pages as they are, and links between documents lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from benchmarks import readme
+from benchmarks.__main__ import PARTS
+
+ROOT = Path(__file__).parents[1]
+FRONT = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "benchmarks").glob("*.md"),
+    *(ROOT / "benchmarks" / "pages").glob("*.md"),
+]
+SITE = "benchmarks.md"  # docs/assemble.py makes it of benchmarks/README.md
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
+
+
+def headings(text):
+    """Names of headings in links, as GitHub makes them, and those that the document gives: ``(name)=``."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    given = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | {*given}
+
+
+def broken(text, home):
+    """Links of a text in the folder ``home`` whose file or heading does not exist."""
+    for path, heading in LINK.findall(text):
+        file = home / path
+        if path == SITE or (heading and path and file.suffix != ".md"):
+            continue
+        if not file.exists():
+            yield path
+        elif heading and heading not in headings(file.read_text("utf-8") if path else text):
+            yield f"{path}#{heading}"
+
+
+@pytest.mark.parametrize("document", [str(path.relative_to(ROOT)) for path in DOCUMENTS])
+def test_links_lead_somewhere(document):
+    path = ROOT / document
+    assert [*broken(path.read_text("utf-8"), path.parent)] == []
+
+
+def test_broken_links_are_noticed():
+    text = "# A title, `x`\n[a](#a-title-x) [b](#b) [c](nothing.md) [d](README.md#nothing) [e](https://e.org)"
+    assert [*broken(text, ROOT)] == ["#b", "nothing.md", "README.md#nothing"]
+
+
+def test_the_changelog_repeats_no_item_and_has_no_gaps_in_its_lists():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    items = re.findall(r"^- .*$", text, re.MULTILINE)
+    assert len(items) == len({*items}) > 100
+    assert re.findall(r"^- .*\n\n- .*$", text, re.MULTILINE) == []
+
+
+def test_the_front_page_quotes_the_pages_as_they_are():
+    assert readme.with_quotations(FRONT) == FRONT
+    assert FRONT.count("\n") <= 400
+
+
+def test_the_front_page_links_to_every_page():
+    linked = set(re.findall(r"\(pages/(\w+)\.md\)", FRONT))
+    assert linked == {page.stem for page in readme.PAGES.glob("*.md")}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_has_a_page(part):
+    text = "".join(page.read_text("utf-8") for page in readme.PAGES.glob("*.md"))
+    assert text.count(f"<!-- {part}: written by python -m benchmarks -->") == 1
+    assert text.count(f"<!-- end of {part} -->") == 1
+
+
+def test_a_part_writes_its_page_and_what_is_quoted_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(readme, "HOME", tmp_path)
+    monkeypatch.setattr(readme, "PAGES", tmp_path / "pages")
+    (tmp_path / "pages").mkdir()
+    begin, end = "<!-- speed: written by python -m benchmarks -->", "<!-- end of speed -->"
+    quoted = "before\n\n<!-- speed, 1 and 3 -->\n\n{}<!-- end of quotation -->\n\nafter\n"
+    (tmp_path / "pages" / "speed.md").write_text(f"# Speed\n\n{begin}\n\nold\n\n{end}\n\nlast\n")
+    (tmp_path / "README.md").write_text(quoted.format(""))
+
+    readme.replace("speed", "Machine: new\n\nnot quoted\n\n| a |\n|---|")
+
+    page = (tmp_path / "pages" / "speed.md").read_text()
+    assert page == f"# Speed\n\n{begin}\n\nMachine: new\n\nnot quoted\n\n| a |\n|---|\n\n{end}\n\nlast\n"
+    assert (tmp_path / "README.md").read_text() == quoted.format("Machine: new\n\n| a |\n|---|\n\n")
