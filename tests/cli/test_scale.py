@@ -16,12 +16,14 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import limes
 from effort import repeats
-from internals import app
+from internals import app, versions_of
 from jobs import members, read, wait_until
 from limes.exceptions import InputError
 
@@ -120,6 +122,41 @@ def test_a_summary_replaces_nothing_that_is_read(files, name, said):
     assert isinstance(refused.exception, InputError)
     assert said in str(refused.exception)
     assert {path: path.read_bytes() for path in files.iterdir() if path.is_file()} == before
+
+
+def test_a_run_goes_on_with_its_own_versions_only(files, monkeypatch):
+    assert run("--output", "1", "--rows-per-part", "60").exit_code == 0
+    before = {path.name: path.read_bytes() for path in (files / "out").iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr("platform.python_version", lambda: "3.9.1")
+        refused = run("--output", "1", "--rows-per-part", "60")
+    assert isinstance(refused.exception, InputError)
+    assert f"versions python was '{platform.python_version()}', is '3.9.1'" in str(refused.exception)
+    assert "resume with the versions that began it" in str(refused.exception)
+    assert {path.name: path.read_bytes() for path in (files / "out").iterdir()} == before
+    assert "178 rows were finished before" in run("--output", "1", "--rows-per-part", "60").output
+
+
+class Wrapper:
+    """A model with a library's inside, as users write them."""
+
+    def __init__(self, model):
+        self.model = model
+
+
+def test_versions_are_those_of_the_libraries_that_a_model_is_made_of():
+    xgboost = pytest.importorskip("xgboost")
+
+    class Mine(xgboost.XGBRegressor):
+        pass
+
+    boosted = make_pipeline(StandardScaler(), xgboost.XGBRegressor())
+    plain = {"python", "limes", "numpy", "scipy", "scikit-learn"}
+    assert {*versions_of(RandomForestClassifier())} == plain
+    for model in (boosted, Mine(), Wrapper(xgboost.XGBRegressor()), VotingRegressor([("a", boosted)])):
+        assert versions_of(model)["xgboost"] == xgboost.__version__
+        assert {*versions_of(model)} == plain | {"xgboost"}
+    assert {*versions_of(Wrapper(lambda rows: rows))} == plain
 
 
 def test_what_is_wrong_is_said(files):
