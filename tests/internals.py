@@ -162,6 +162,7 @@ NAMES = {
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text",
     "limes.scale._sources": "Unreadable typed Part Source Source:Inputs decimated",
     "limes.scale._stores": "checksum place_of write_whole",
+    "limes.scale._summary": "versions_of",
     "limes.scale._tables": "_MODULES Cluster Heartbeat engine_of explain_files pickled unpickled",
     "limes.scale.spark": "check_java spark_context",
     "limes.surrogates": "least_squares",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
+import limes
 from effort import repeats
-from internals import app
+from internals import app, versions_of
 from jobs import members, read, wait_until
 from limes.exceptions import InputError
 
@@ -49,6 +56,107 @@ def test_a_table_is_explained_into_a_folder(files):
     other = run("--key", "id", "--output", "2", "--rows-per-part", "60")
     assert isinstance(other.exception, InputError)
     assert "options output was '1', is '2'" in str(other.exception)
+
+
+def test_the_summary_of_a_night_has_what_a_monitor_needs(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
+    X.loc[[3, 7], "alcohol"] = float("inf")
+    X.to_parquet(files / "wine.parquet")
+    options = ["--background", "calm.parquet", "--output", "1", "--rows-per-part", "60"]
+    (files / "night.json").write_text("of yesterday")
+    done = run(*options, "--summary", "night.json")
+    assert done.exit_code == 3, done.output
+    assert "written: night.json" in done.output
+    night = json.loads((files / "night.json").read_text())
+    lines = pd.read_parquet(files / "out")
+    assert (night["rows"], night["errors"], night["resumed"]) == (178, 2, 0)
+    [(kind, errors)] = night["errors_by_kind"].items()
+    assert (kind, errors["rows"], errors["first_row"]) == ("InputError", 2, 3)
+    assert errors["first_error"] == lines["error"].dropna().iloc[0]
+    values = lines.filter(like="value_").dropna()
+    assert night["distinct_explanations"] == len(values.drop_duplicates())
+    assert night["distinct_is_exact"]
+    assert night["seconds"] > 0
+    assert night["versions"]["scikit-learn"] == sklearn.__version__
+    assert night["versions"]["limes"] == limes.__version__
+    assert night["versions"]["python"] == platform.python_version()
+    [output] = night["outputs"]
+    assert (output["output"], output["rows"]) == ("1", 176)
+    codes = Counter(code for text in lines["warnings"].dropna() for code in text.split(", ") if code)
+    assert output["warnings"] == codes
+    for column in output["columns"]:
+        numbers = lines[f"contribution_{column['feature']}"]
+        np.testing.assert_allclose(column["mean_contribution"], numbers.mean(), rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(column["mean_abs_contribution"], numbers.abs().mean(), rtol=1e-12)
+    again = run(*options, "--summary", "night.json")
+    assert again.exit_code == 3, again.output
+    later = json.loads((files / "night.json").read_text())
+    assert later["resumed"] == 178
+    assert later | {"resumed": 0, "seconds": 0} == night | {"resumed": 0, "seconds": 0}
+
+
+def test_no_summary_of_an_earlier_run_is_left_by_one_that_fails(files):
+    (files / "night.json").write_text("of yesterday")
+    X = pd.read_parquet(files / "wine.parquet")
+    X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
+    X.assign(alcohol=float("inf")).to_parquet(files / "wine.parquet")
+    failed = run("--background", "calm.parquet", "--output", "1", "--summary", "night.json")
+    assert isinstance(failed.exception, InputError)
+    assert not (files / "night.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("wine.parquet", "is read by this command"),
+        ("model.joblib", "is read by this command"),
+        ("out/night.json", "would take it for a part"),
+        ("no/night.json", "a folder that exists"),
+    ],
+)
+def test_a_summary_replaces_nothing_that_is_read(files, name, said):
+    (files / "out").mkdir()
+    before = {path: path.read_bytes() for path in files.iterdir() if path.is_file()}
+    refused = run("--output", "1", "--summary", name)
+    assert isinstance(refused.exception, InputError)
+    assert said in str(refused.exception)
+    assert {path: path.read_bytes() for path in files.iterdir() if path.is_file()} == before
+
+
+def test_a_run_goes_on_with_its_own_versions_only(files, monkeypatch):
+    assert run("--output", "1", "--rows-per-part", "60").exit_code == 0
+    before = {path.name: path.read_bytes() for path in (files / "out").iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr("platform.python_version", lambda: "3.9.1")
+        refused = run("--output", "1", "--rows-per-part", "60")
+    assert isinstance(refused.exception, InputError)
+    assert f"versions python was '{platform.python_version()}', is '3.9.1'" in str(refused.exception)
+    assert "resume with the versions that began it" in str(refused.exception)
+    assert {path.name: path.read_bytes() for path in (files / "out").iterdir()} == before
+    assert "178 rows were finished before" in run("--output", "1", "--rows-per-part", "60").output
+
+
+class Wrapper:
+    """A model with a library's inside, as users write them."""
+
+    def __init__(self, model):
+        self.model = model
+
+
+def test_versions_are_those_of_the_libraries_that_a_model_is_made_of():
+    xgboost = pytest.importorskip("xgboost")
+
+    class Mine(xgboost.XGBRegressor):
+        pass
+
+    boosted = make_pipeline(StandardScaler(), xgboost.XGBRegressor())
+    plain = {"python", "limes", "numpy", "scipy", "scikit-learn"}
+    assert {*versions_of(RandomForestClassifier())} == plain
+    for model in (boosted, Mine(), Wrapper(xgboost.XGBRegressor()), VotingRegressor([("a", boosted)])):
+        assert versions_of(model)["xgboost"] == xgboost.__version__
+        assert {*versions_of(model)} == plain | {"xgboost"}
+    assert {*versions_of(Wrapper(lambda rows: rows))} == plain
 
 
 def test_what_is_wrong_is_said(files):

@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -424,6 +425,10 @@ def explain_table(
     sparse: Sparse = None,
     exclude: Exclude = None,
     objective: Objective = "fidelity",
+    summary: Annotated[
+        str | None,
+        typer.Option(help="Write counts, errors, warnings, means, versions here as JSON when all is done."),
+    ] = None,
     **options: Any,
 ) -> None:
     """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
@@ -432,11 +437,14 @@ def explain_table(
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale._sources import Source
+    from limes.scale._summary import run_summary, summary_place, versions_of, write_summary
     from limes.scale._tables import Cluster, explain_files
 
+    began = monotonic()
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
+    place = None if summary is None else summary_place(summary, out, source, (model, background))
     how = SharedOptions(**options)
     are_all = how.output == "all"
     how = replace(how, output=None) if are_all else how
@@ -449,8 +457,10 @@ def explain_table(
         how.check_sparse(max_calls)
         chosen = how.of_rules(fitted, sparse, exclude, objective)
     explainer = files.table_explainer(fitted, rows, chosen)
-    run = {  # what determines the explanations: the output folder compares a later run with it
-        "limes": __version__,
+    run: dict[
+        str, Any
+    ] = {  # what determines the explanations: the output folder compares a later run with it
+        "versions": versions_of(fitted),
         "model": _hash(model),
         "background": "rows of the table" if background is None else _hash(background),
         "columns": names,
@@ -459,7 +469,7 @@ def explain_table(
     is_one = engine == "local" and workers == 1 and timeout is None
     cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
     try:
-        summary = explain_files(
+        tally = explain_files(
             source,
             explainer,
             out,
@@ -476,8 +486,13 @@ def explain_table(
     except KeyboardInterrupt:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(_STOPPED) from None
-    _print(summary, explainer, out)
-    if summary.errors:
+    _print(tally, explainer, out)
+    if place is not None:
+        seconds = monotonic() - began
+        result = run_summary(out, tally, method=explainer.method, seconds=seconds, versions=run["versions"])
+        write_summary(place, result)
+        typer.echo(f"written: {place}")
+    if tally.errors:
         raise typer.Exit(_SOME_ERRORS)
 
 

@@ -254,10 +254,14 @@ class Folder:
         if differences:
             more = len(differences) - SHOWN
             shown = "; ".join(differences[:SHOWN]) + (f"; and {more} differences more" if more > 0 else "")
-            raise InputError(
-                f"{self.path} holds explanations of another run: {shown}. Pass another folder, or delete "
-                "this one"
-            )
+            versions = [text for text in differences if text.startswith("versions ")]
+            advice = "Pass another folder, or delete this one"
+            if versions == differences:
+                advice = (
+                    "Numbers of two versions must not be mixed in a table: resume with the versions that "
+                    "began it, or pass another folder, or delete this one"
+                )
+            raise InputError(f"{self.path} holds explanations of another run: {shown}. {advice}")
 
     def _delete_unlisted(self, listed_files: Collection[Place], name: str) -> None:
         """Delete parts that are not whole, or that no line of the journal states; refuse foreign files."""

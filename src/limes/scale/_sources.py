@@ -322,14 +322,16 @@ def _store(place: Place) -> tuple[str, ...]:
     return scheme, *parse_qs(url.query).get("endpoint_override", [])
 
 
-def _is_in(place: Place, folder: Place) -> bool:
+def is_in(place: Place, folder: Place) -> bool:
     """Whether a place is a folder or in it, by whatever path."""
     if _store(place) != _store(folder):
         return False
     if isinstance(place, StorePath):
         return place.parts[: len(folder.parts)] == folder.parts
-    resolved = place.resolve()
-    return any(path.exists() and path.samefile(str(folder)) for path in (resolved, *resolved.parents))
+    resolved, other = place.resolve(), Path(str(folder))
+    if not other.exists():  # links cannot lead to it
+        return other.resolve() in (resolved, *resolved.parents)
+    return any(path.exists() and path.samefile(other) for path in (resolved, *resolved.parents))
 
 
 def _fixed(pattern: Place) -> Place:
@@ -611,7 +613,7 @@ class Source:
         return cls(tuple(files), keys, folders, pattern)
 
     def refuse_output(self, out: Place) -> None:
-        is_inside = any(_is_in(out, folder) for folder in self.folders)
+        is_inside = any(is_in(out, folder) for folder in self.folders)
         if is_inside or (self.pattern is not None and _would_match(out / _A_PART, self.pattern)):
             raise InputError(
                 f"{out} is inside of the table, whose readers would take explanations for its rows: pass a "

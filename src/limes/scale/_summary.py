@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 
+from limes import __version__
 from limes._arrays import Floats
 from limes._checks import require
 from limes.exceptions import InputError
 from limes.scale._frames import ERRORS, numbers_of
 
+if TYPE_CHECKING:
+    from limes.scale._sources import Source
+    from limes.scale._stores import Place
+    from limes.scale._tables import RunSummary
+
 # Columns that tell a table of explanations from any other
 _NEEDED = ("output", "prediction", "method", "error")
 _ORDER = ("contribution", "value")
+# Libraries that limes computes with
+_NUMERICS = ("numpy", "scipy", "scikit-learn")
 
 
 class Mean(NamedTuple):
@@ -97,6 +111,110 @@ def summarize(table: Any) -> Any:
         for name, cells in _columns(its).items():
             columns.setdefault(name, []).extend(cells)
     return nw.from_dict(columns, backend=backend).to_native()
+
+
+def versions_of(model: Any) -> dict[str, str]:
+    """Versions of what a run's numbers depend on: Python, limes, its numerics, and the model's libraries.
+
+    A model's libraries are those of its classes and their bases, and of what it holds: a Pipeline's steps,
+    the model inside a wrapper.
+    """
+    held = [*getattr(model, "__dict__", {}).values()]
+    if hasattr(model, "get_params") and hasattr(model, "set_params"):  # scikit-learn's interface
+        held += model.get_params().values()
+    classes = {base for part in (model, *held) for base in type(part).__mro__}
+    roots = {base.__module__.partition(".")[0] for base in classes} - {"sklearn"}
+    modules = {root: getattr(sys.modules.get(root), "__version__", None) for root in sorted(roots)}
+    return {
+        "python": platform.python_version(),
+        "limes": __version__,
+        **{name: version(name) for name in _NUMERICS},
+        **{root: text for root, text in modules.items() if isinstance(text, str)},
+    }
+
+
+def summary_place(where: str, out: str, source: Source, inputs: Iterable[Path | None]) -> Place:
+    """The place of a run's summary; none of an earlier run is left there, and nothing else is lost."""
+    from limes.scale._sources import is_in
+    from limes.scale._stores import place_of
+
+    place = place_of(where)
+    if place.is_dir() or (isinstance(place, Path) and not place.parent.is_dir()):
+        raise InputError(f"{where} cannot be written: pass the name of a file in a folder that exists")
+    for folder in (place_of(out).absolute(), *source.folders):
+        if is_in(place, folder):
+            raise InputError(
+                f"--summary {where} lies in {folder}, whose readers would take it for a part: pass a name in "
+                "another folder"
+            )
+    read = [*source.files, *(path for path in inputs if path is not None)]
+    if any(is_in(place, path) for path in read):
+        raise InputError(f"{where} is read by this command: pass another name to write to")
+    place.unlink(missing_ok=True)
+    return place
+
+
+def write_summary(place: Place, summary: Mapping[str, Any]) -> None:
+    from limes.scale._parts import writing
+    from limes.scale._stores import write_whole
+
+    with writing(place):
+        write_whole(place, json.dumps(summary, indent=1, allow_nan=False).encode())
+
+
+def run_summary(
+    folder: Any, tally: RunSummary, *, method: str, seconds: float, versions: Mapping[str, str]
+) -> dict[str, Any]:
+    """What a finished run has to say to the program that started it, for JSON.
+
+    Means are those of `summarize`, of the folder's rows: also of those that an earlier run finished.
+    ``seconds`` are of this run alone.
+    """
+    kinds: dict[str, dict[str, Any]] = {}
+    outputs = means_of(_with_kinds(parts_of(folder), kinds))
+    distinct, is_exact = tally.distinct
+    return {
+        "rows": tally.rows,
+        "resumed": tally.resumed,
+        "errors": tally.errors,
+        "errors_by_kind": kinds,
+        "method": method,
+        "seconds": round(seconds, 3),
+        "versions": {**versions},
+        "distinct_explanations": distinct,
+        "distinct_is_exact": is_exact,
+        "repeated_keys": tally.repeated,
+        "outputs": [
+            {
+                "output": its.output,
+                "rows": its.rows,
+                "warnings": dict(its.warnings.most_common()),
+                "columns": _records(_columns(its)),
+            }
+            for its in outputs
+        ],
+    }
+
+
+def _with_kinds(frames: Iterable[Any], kinds: dict[str, dict[str, Any]]) -> Iterator[Any]:
+    """Yield the frames, and count errors by kind: the error's class, or of rows not read "unreadable"."""
+    for frame in frames:
+        lines = frame.filter(~nw.col("error").is_null())  # one of each row
+        for row, text in zip(lines["row"].to_list(), lines["error"].to_list(), strict=True):
+            stated = re.match(r"(\w+): ", text)
+            first = {"rows": 0, "first_row": row, "first_error": text}
+            kinds.setdefault(stated[1] if stated else "unreadable", first)["rows"] += 1
+        yield frame
+
+
+def _records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """A record a line, without what all lines share; numbers that are unknown are null."""
+    names = [name for name in columns if name not in ("output", "rows")]
+    lines = zip(*(columns[name] for name in names), strict=True)
+    return [
+        {name: None if cell != cell else cell for name, cell in zip(names, line, strict=True)}
+        for line in lines
+    ]
 
 
 def _columns(its: OutputMeans) -> dict[str, list[Any]]:
