@@ -424,3 +424,15 @@ def test_a_constant_model_needs_no_facts():
 def test_options_that_do_not_go_together_are_refused(options, advice):
     with pytest.raises(InputError, match=advice):
         limes.SparseExplainer(lambda z: z[:, 0], **options)
+
+
+def test_a_rule_that_holds_is_not_judged_by_its_fit():
+    """Two facts hold the product down, which their weights do not describe."""
+
+    def model(z):
+        return z[:, 0] * z[:, 1]
+
+    for objective, judged in (("precision", False), ("fidelity", True)):
+        rule = limes.SparseExplainer(model, k=1, spread=0.0, objective=objective, rng=0)([[1.0, 1.0, 1.0]])
+        texts = f"{rule}\n{rule.to_html()}"
+        assert ("R²" in texts.partition("how this was made")[0]) == judged

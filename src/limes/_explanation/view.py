@@ -327,6 +327,8 @@ def _view_output(
     explanation: Explanation, row: int, output: int, limit: int, account: Contributions | None
 ) -> OutputView:
     is_rule = bool(explanation.certificates)
+    # weights of facts that are to hold describe no neighbourhood
+    fits = not is_rule or explanation.certificates[row].minimises == "fidelity"
     values, errors = (
         with_outputs(array, explanation)[row, :, output]
         for array in (explanation.values, explanation.standard_errors)
@@ -362,7 +364,7 @@ def _view_output(
         surrogate=surrogate,
         whose="KernelSHAP's" if explanation.provenance.get("weights") == SHAPLEY else "LIME's",
         intercept=intercept,
-        fit=lambda: fidelity_at(explanation, row, output),
+        fit=lambda: fidelity_at(explanation, row, output) if fits else (np.nan, np.nan),
         lines=tuple(
             Line(
                 position=j,
@@ -516,8 +518,8 @@ def accuracy(explanation: Explanation) -> str:
 
 
 def headlined_rule(certificate: Certificate) -> str:
-    """Return the rule of a certificate, behind a verdict where it is worse than the mean."""
-    if certificate.r2 < 0.0:
+    """Return the rule of a certificate, behind a verdict where its fit is worse than the mean."""
+    if certificate.r2 < 0.0 and certificate.minimises == "fidelity":
         verdict = "worse than the mean answer, no description of the model here"
         return f"R² {number(certificate.r2, 3)}: {verdict}. {certificate.rule}"
     return certificate.rule

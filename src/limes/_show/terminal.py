@@ -242,7 +242,7 @@ def _single(output: OutputView, width: int) -> Table:
     lines, bars = output.lines[:MAX_FEATURES], width >= _ROOM_FOR_BARS
     texts = output.texts(most=MAX_FEATURES)
     widths = [max(_LEAST_COEFFICIENT, *(len(text) for text, _ in texts), 0)]
-    widths += [max(len(_ERROR), *(len(error) for _, error in texts))] if output.sampled else []
+    widths += [max(len(_ERROR), 0, *(len(error) for _, error in texts))] if output.sampled else []
     widths += [2 * _HALF_BAR + 1] if bars else []
     labels = _labels(lines, width - sum(widths) - _APART * (len(widths) + 1))
     grid = _grid()
@@ -271,7 +271,7 @@ def _account(output: OutputView, width: int) -> tuple[Table, bool]:
     coefficients = [" ".join(filter(None, text)) for text in output.texts(3, most=MAX_FEATURES)]
     errors = 0
     if output.estimates_account:
-        errors = _APART + max(len("± error"), *(len(error) for _, error in texts))
+        errors = _APART + max(len("± error"), 0, *(len(error) for _, error in texts))
     widest = min(40, max(width - _ACCOUNT - errors, _LEAST_NAME))
     names = [shorten_condition(line.holds, line.feature, widest) for line in lines]
     names += [output.others(lines)] * (len(shares) - len(lines))
