@@ -20,7 +20,7 @@ NAMES = {
     "limes._cli.files": "features_of output_of read_table read_image",
     "limes._cli.tables": "open_table step_of",
     "limes._cli.program": "app",
-    "limes._cli.watching": "rows_are_supervised watched",
+    "limes._cli.watching": "ending_in_order rows_are_supervised watched",
     "limes._diagnostics": "diagnosis finding",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY MISS NOISE grid",
     "limes._diagnostics.context": "ExactSource Estimate",

@@ -173,19 +173,30 @@ def test_what_is_wrong_is_said(files):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("workers", repeats(["1", "2"], ["1"]))
-def test_ctrl_c_ends_all_processes_with_130_and_the_command_goes_on(files, workers):
+@pytest.mark.parametrize(
+    ("number", "code", "send"),
+    [
+        (signal.SIGINT, 130, os.killpg),  # as a terminal does
+        (signal.SIGTERM, 143, os.kill),  # as Kubernetes does
+        (signal.SIGTERM, 143, os.killpg),  # as systemd does
+    ],
+)
+def test_a_signal_ends_all_processes_with_its_code_and_the_command_goes_on(
+    files, workers, number, code, send
+):
     X = pd.read_parquet(files / "wine.parquet")
     pd.concat([X] * 12, ignore_index=True).to_parquet(files / "long.parquet")
     options = ["long.parquet", "out", "--trust-pickle", "--rows-per-part", "20", "--workers", workers]
     command = [sys.executable, "-m", "limes", "explain-table", "model.joblib", *options]
     driver = subprocess.Popen(command, cwd=files, stderr=subprocess.PIPE, start_new_session=True)
     wait_until(lambda: (files / "out" / "part-00002.parquet").exists(), driver)
-    os.killpg(driver.pid, signal.SIGINT)
+    send(driver.pid, number)
     said = driver.communicate(timeout=60)[1].decode()
-    assert driver.returncode == 130, said
+    assert driver.returncode == code, said
     assert "the same command resumes" in said
     assert "Traceback" not in said
     wait_until(lambda: not members(driver.pid), seconds=20)
+    assert not [*(files / "out").glob(".unfinished-*")]
     left = len([*(files / "out").glob("*.parquet")])
     assert 0 < left < 107
     options[-1] = "1"

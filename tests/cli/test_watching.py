@@ -226,3 +226,26 @@ def test_a_killed_watcher_leaves_no_process(places):
     began = time.monotonic()
     driver.communicate(timeout=30)  # ends when no process has the pipe
     assert time.monotonic() - began < 20
+
+
+STUBBORN = """
+from internals import ending_in_order
+with ending_in_order():
+    while True:
+        try:
+            print("ready", flush=True)
+            time.sleep(60)
+        except BaseException as error:
+            print(type(error).__name__, flush=True)
+"""
+
+
+def test_a_second_sigterm_kills_what_the_first_did_not_end():
+    with started(STUBBORN) as driver:  # closes its pipes
+        assert driver.stdout.readline() == "ready\n"
+        driver.terminate()
+        assert driver.stdout.readline() == "Terminated\n"
+        assert driver.stdout.readline() == "ready\n"
+        time.sleep(1.1)
+        driver.terminate()
+        assert driver.wait(timeout=30) == -signal.SIGTERM

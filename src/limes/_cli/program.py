@@ -19,7 +19,7 @@ from limes import __version__
 from limes._checks import did_you_mean, listed, require, with_options
 from limes._cli import files
 from limes._cli.tables import BACKGROUND, TableFile, open_table
-from limes._cli.watching import rows_are_supervised
+from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.record import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError, LimesError, ModelError
@@ -433,7 +433,7 @@ def explain_table(
 ) -> None:
     """Explain every row of a table into Parquet files; the same command resumes an interrupted run.
 
-    Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C.
+    Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C, 143 SIGTERM.
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale._sources import Source
@@ -469,23 +469,24 @@ def explain_table(
     is_one = engine == "local" and workers == 1 and timeout is None
     cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
     try:
-        tally = explain_files(
-            source,
-            explainer,
-            out,
-            run=run,
-            layout=layout,
-            keys=key or [],
-            contributions="auto" if contributions is None else contributions,
-            outputs="all" if are_all else "shown",
-            rows_per_part=rows_per_part,
-            engine=engine,
-            cluster=cluster,
-            max_errors=max_errors,
-        )
-    except KeyboardInterrupt:
+        with ending_in_order():
+            tally = explain_files(
+                source,
+                explainer,
+                out,
+                run=run,
+                layout=layout,
+                keys=key or [],
+                contributions="auto" if contributions is None else contributions,
+                outputs="all" if are_all else "shown",
+                rows_per_part=rows_per_part,
+                engine=engine,
+                cluster=cluster,
+                max_errors=max_errors,
+            )
+    except (KeyboardInterrupt, Terminated) as stop:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
-        raise typer.Exit(_STOPPED) from None
+        raise typer.Exit(TERMINATED if isinstance(stop, Terminated) else _STOPPED) from None
     _print(tally, explainer, out)
     if place is not None:
         seconds = monotonic() - began

@@ -16,8 +16,9 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from math import inf
 from threading import Thread
 from time import monotonic
 from types import FrameType
@@ -28,6 +29,8 @@ _AT_ROWS = 255
 _INTERRUPTED = 130
 # Signals that are passed on to the watched process, and that end it as they end any other
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+# Exit code of a command that SIGTERM ended, as shells state it
+TERMINATED = 143
 # Ctrl-C reaches a terminal's processes at once, so that the watched one is sent it twice, in seconds
 _TWICE = 1.0
 
@@ -38,6 +41,32 @@ class _State:
     statements: int | None = None
     is_second = False
     interrupted = -_TWICE
+    terminated = inf  # when the first SIGTERM came
+
+
+class Terminated(SystemExit):
+    """What SIGTERM raises within `ending_in_order`: an exit, which no model's error hides."""
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Make SIGTERM an exception, as Ctrl-C is, which releases locks and workers; a second one kills."""
+    process = os.getpid()
+
+    def terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
+        if os.getpid() != process or monotonic() - _State.terminated >= _TWICE:  # a fork of the model's
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        if _State.terminated == inf:
+            _State.terminated = monotonic()
+            raise Terminated(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        _State.terminated = inf
+        signal.signal(signal.SIGTERM, before)
 
 
 def rows_are_supervised() -> bool:
