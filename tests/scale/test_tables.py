@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -13,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from effort import repeats
-from internals import Cluster, Source, decimated, explain_files
+from internals import Cluster, Heartbeat, Source, _tables, decimated, explain_files
 from jobs import read, same
 from limes.exceptions import InputError
 
@@ -161,3 +164,33 @@ def test_a_file_in_the_folder_s_place_is_named(tmp_path, source, explainer):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(InputError, match="out is a file: pass a folder"):
         explain_files(source, explainer, tmp_path / "out", run={}, progress=False)
+
+
+def test_a_log_has_whole_lines_with_the_time(monkeypatch, capsys):
+    monkeypatch.setattr(_tables, "_LOG", 0.05)
+    parts = [SimpleNamespace(number=number) for number in range(2)]
+    with Heartbeat(2000, 500, show=True) as heartbeat:
+        [*heartbeat.begun(parts)]
+        heartbeat.add(SimpleNamespace(part=0, rows=500, errors=3))
+        said, patience = "", iter(range(1000))
+        while "1,000 of" not in said:
+            assert next(patience, None) is not None, said
+            sleep(0.01)
+            said = capsys.readouterr().err
+        heartbeat.add(SimpleNamespace(part=1, rows=1000, errors=0))
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ limes: "
+    going = r"1,000 of 2,000 rows \(50%\), [\d,]+ rows/s, [\d,]+ s left"
+    at_work = r"part 1 queued or running for \d+ s, 3 errors"
+    assert re.fullmatch(f"{stamp}{going}, {at_work}", said.splitlines()[-1])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(stamp + r"2,000 of 2,000 rows \(100%\), [\d,]+ rows/s, 3 errors", last)
+
+
+def test_a_terminal_has_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Heartbeat(2000, 0, show=True) as heartbeat:
+        heartbeat.add(SimpleNamespace(part=0, rows=2000, errors=3))
+    said = capsys.readouterr().err
+    assert "\r" in said
+    assert "2.00k/2.00k" in said
+    assert "limes: " not in said

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cached_property, reduce
 from hashlib import sha256
 from importlib import import_module
@@ -230,23 +231,26 @@ _TERMINAL, _LOG = 1.0, 30.0
 
 
 class Heartbeat:
-    """A progress bar of rows, as a context, with the oldest part that is not finished.
+    """Progress in rows, as a context, with the oldest part that is not finished.
 
-    The line is written again every second, also while no part is finished, so that a part that hangs is seen
-    by its time. Engines take parts ahead, two for each core at most: the time includes the wait for a worker.
+    In a terminal or notebook it is a bar, written again every second, also while no part is finished, so that
+    a part that hangs is seen by its time. Elsewhere it is a line every half minute and one at the end, with
+    the time, since a bar's carriage returns make one endless line of a log. Engines take parts ahead, two for
+    each core at most: the time includes the wait for a worker.
     """
 
     def __init__(self, total: int, finished: int, *, show: bool) -> None:
-        log = not (sys.stderr.isatty() or "ipykernel" in sys.modules)
-        self._interval = _LOG if log else _TERMINAL
+        self._is_log = not (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._interval = _LOG if self._is_log else _TERMINAL
         self._show = show
         self._began: dict[int, float] = {}
+        self._start, self._total, self._resumed = monotonic(), total, finished
+        self._rows = finished
         self._errors = 0
         self._stop = Event()
         self._thread = Thread(target=self._beat, daemon=True)
-        options: dict[str, Any] = {"mininterval": _LOG} if log else {}
-        options |= {"unit": " rows", "unit_scale": True, "desc": "explaining"}
-        self._bar = tqdm_class()(total=total, initial=finished, disable=not show, **options)
+        options: dict[str, Any] = {"unit": " rows", "unit_scale": True, "desc": "explaining"}
+        self._bar = tqdm_class()(total=total, initial=finished, disable=self._is_log or not show, **options)
 
     def __enter__(self) -> Heartbeat:
         if self._show:
@@ -257,7 +261,7 @@ class Heartbeat:
         self._stop.set()
         if self._show:
             self._thread.join()
-            self._bar.set_postfix_str(self.at_work())  # not what was under way at the last beat
+            self._write()  # not what was under way at the last beat
         self._bar.close()
 
     def begun(self, parts: Iterable[Part]) -> Iterator[Part]:
@@ -269,6 +273,7 @@ class Heartbeat:
     def add(self, record: PartRecord) -> None:
         self._began.pop(record.part, None)
         self._errors += record.errors
+        self._rows += record.rows
         self._bar.update(record.rows)
 
     def at_work(self) -> str:
@@ -282,7 +287,27 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(self._interval):
+            self._write()
+
+    def _write(self) -> None:
+        if self._is_log:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            sys.stderr.write(f"{now} limes: {self.line()}\n")
+            sys.stderr.flush()
+        else:
             self._bar.set_postfix_str(self.at_work())
+
+    def line(self) -> str:
+        """Describe progress for a log, such as "500 of 2,000 rows (25%), 100 rows/s, 15 s left"."""
+        total = max(self._total, self._rows)  # that of CSV is estimated
+        pace = (self._rows - self._resumed) / max(monotonic() - self._start, 1e-9)
+        texts = [
+            f"{self._rows:,} of {total:,} rows ({self._rows / max(total, 1):.0%})",
+            f"{pace:,.0f} rows/s",
+        ]
+        if pace and total > self._rows:
+            texts.append(f"{(total - self._rows) / pace:,.0f} s left")
+        return ", ".join(filter(None, [*texts, self.at_work()]))
 
 
 @dataclass(frozen=True)
