@@ -34,6 +34,7 @@ PARTS = {
     "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),
+    "networks": ("rounds",),
     "images": ("seeds", "cases"),
     "levels": (),
     "scale": ("rounds", "cases"),
