@@ -62,7 +62,7 @@ NAMES = {
     "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
     "limes._expectations.word_effects": "WordEffects has_word_effects",
     "limes._expectations.walks": "Others Walks",
-    "limes._expectations.weighted_rows": "JointEffects Total FactRows largest_pairs pair_estimate",
+    "limes._expectations.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",

@@ -242,15 +242,17 @@ def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has(monkeypat
             asked = limes.suggest_design(
                 limes.TabularExplainer(model.predict, x, method="sampled", rng=seed), row
             )
-            some = [asked.names.index(name) for name in exact.names[:5]]
-            gap = np.abs(asked.fidelity[some] - exact.fidelity[:5])
-            inside += (
-                gap <= 1.96 * np.hypot(asked.fidelity_errors[some], exact.fidelity_errors[:5])
-            ).tolist()
+            # bandwidths are tried of the best design: another one where two are about as good
+            names = [name for name in exact.names if name in asked.names][:5]
+            assert len(names) >= 4
+            its, same = ([one.names.index(name) for name in names] for one in (asked, exact))
+            gap = np.abs(asked.fidelity[its] - exact.fidelity[same])
+            errors = np.hypot(asked.fidelity_errors[its], exact.fidelity_errors[same])
+            inside += (gap <= 1.96 * errors).tolist()
             # and the surrogates' own R², and the misses, are the same but for few percent
-            assert np.abs(asked.own_fidelity[some] - exact.own_fidelity[:5]).max() < 0.1
-            scale = np.sqrt(((exact.miss[:5] ** 2) / (1 - exact.row_fidelity[:5] + 1e-12)).max())
-            assert np.abs(asked.miss[some] - exact.miss[:5]).max() < 0.35 * scale + 0.2
+            assert np.abs(asked.own_fidelity[its] - exact.own_fidelity[same]).max() < 0.1
+            scale = np.sqrt(((exact.miss[same] ** 2) / (1 - exact.row_fidelity[same] + 1e-12)).max())
+            assert np.abs(asked.miss[its] - exact.miss[same]).max() < 0.35 * scale + 0.2
     assert np.mean(inside) >= 0.93
 
 
