@@ -52,9 +52,9 @@ class Certificate(Printable):
     samples, fresh_samples
         Rows behind ``fidelity`` and ``fresh_fidelity``; where E[s f] is exact, 0 and the fresh ones for both.
     theory
-        Without a constant, the 2025 paper's Theorem 2, mended: with the stated confidence the mean of |w·z -
-        f(z)| over all neighbours exceeds that over the sample by "accuracy" at most; and the samples for
-        which that is 0.1. For answers and weights in [-1, 1].
+        Without a constant, the 2025 paper's Theorem 2, mended: with the stated confidence the mean absolute
+        error of w·z over all neighbours exceeds that over the sample by "accuracy" at most; and the samples
+        for which that is 0.1. For answers and weights in [-1, 1].
     scale
         (low, high): the range of the answers.
     assumption
