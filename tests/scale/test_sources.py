@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import pytest
 from internals import Source, Unreadable, _stores, decimated, place_of
 from internals import _cells as cells
 from limes.exceptions import InputError
+from memory import rows_and_peak
 
 
 def rows_of(source, columns, size):
@@ -106,24 +105,17 @@ def test_a_large_row_group_is_read_in_windows(tmp_path, monkeypatch, size):
     assert [row["c"] for part in whole for row in part] == list(range(1000))
 
 
-CHILD = """
-import sys, pyarrow
-sys.path.insert(0, sys.argv[2])
+READING = """
 from internals import Source, _cells
 _cells._CELLS = 1 << 18
-parts = Source.of(sys.argv[1]).parts(50_000, ["a", "b"])
+parts = Source.of(path).parts(50_000, ["a", "b"])
 rows = sum(chunk.num_rows for part in parts for chunk in part.read(["a", "b"]))
-print(rows, pyarrow.default_memory_pool().max_memory())
 """
 
 
 def test_a_large_row_group_is_never_in_memory(tmp_path):
-    """Two columns of a million numbers are 16 MB, of windows of 131,072 rows 2 MB."""
-    path, values = tmp_path / "t.parquet", np.random.default_rng(0).normal(size=1_000_000)
-    pq.write_table(pa.table({"a": values, "b": values}), path, row_group_size=1_000_000, use_dictionary=False)
-    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1])]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows, peak = map(int, run.stdout.split())
+    """Windows of 131,072 rows are 2 MB."""
+    rows, peak = rows_and_peak(READING, tmp_path)
     assert rows == 1_000_000
     assert peak < 12 << 20
 
