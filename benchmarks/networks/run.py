@@ -26,8 +26,8 @@ from benchmarks.speed.run import machine
 
 # [CLS] and [SEP] stand around them
 _WORDS = 118
-# Calls by device and precision of the weights
-CASES = {("cpu", "float32"): 128, ("cuda", "float32"): 4096, ("cuda", "float16"): 4096}
+# Device, precision of the weights, and calls
+CASES = (("cpu", "float32", 128), ("cuda", "float32", 4096), ("cuda", "float16", 4096))
 ROUNDS = 3
 WAYS = ("pair", "pipeline", "alone")
 
@@ -41,13 +41,9 @@ def measure(rounds: int = ROUNDS) -> list[dict[str, Any]]:
 
     devices = {"cpu"} | ({"cuda"} if torch.cuda.is_available() else set())
     kept = [row for row in readme.load("networks") if row["device"] not in devices]
-    rows = [_case(device, *case, rounds) for (device, *case) in _cases() if device in devices]
+    rows = [_case(*case, rounds) for case in CASES if case[0] in devices]
     say("done\n")
     return sorted(rows + kept, key=lambda row: row["device"])
-
-
-def _cases() -> list[tuple[Any, ...]]:
-    return [(device, precision, calls) for (device, precision), calls in CASES.items()]
 
 
 def _case(device: str, precision: str, calls: int, rounds: int) -> dict[str, Any]:
