@@ -457,9 +457,8 @@ def explain_table(
         how.check_sparse(max_calls)
         chosen = how.of_rules(fitted, sparse, exclude, objective)
     explainer = files.table_explainer(fitted, rows, chosen)
-    run: dict[
-        str, Any
-    ] = {  # what determines the explanations: the output folder compares a later run with it
+    # what determines the explanations: the output folder compares a later run with it
+    run: dict[str, Any] = {
         "versions": versions_of(fitted),
         "model": _hash(model),
         "background": "rows of the table" if background is None else _hash(background),

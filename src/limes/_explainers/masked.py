@@ -612,12 +612,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls = unfinished[0]
         else:
-            calls = Calls(
-                by_form or model.ask,
-                batch_size=sampling.batch_size,
-                retry=sampling.retry,
-                is_function=model.is_function,
-            )
+            calls = _calls_of(by_form or model.ask, sampling, model)
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
             with progress_of(shown=progress)(sampling.max_calls, CALLS) as calls.on_progress:
@@ -745,17 +740,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             assert isinstance(expectation, SampledExpectation)  # noqa: S101 - the model has no exact one
             return expectation
 
-        is_function = model.is_function
-        calls = Calls(
-            model.ask, batch_size=sampling.batch_size, retry=sampling.retry, is_function=is_function
-        )
+        calls = _calls_of(model.ask, sampling, model)
         return SampledAccount.of(
             sampler,
             calls,
             prediction,
             d,
             sampling.max_calls,
-            is_function=is_function,
+            is_function=model.is_function,
             asks=by_form is None,
             share=_BASE_SHARE if model.drawn else 0.0,
         )
@@ -777,6 +769,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             budget=calls,
             make_design=lambda bandwidth: self._design(d, bandwidth),
         )
+
+
+def _calls_of(ask: Predict, sampling: Sampling, model: MaskedModel) -> Calls:
+    return Calls(ask, batch_size=sampling.batch_size, retry=sampling.retry, is_function=model.is_function)
 
 
 def _plain(option: Any) -> Any:

@@ -144,7 +144,9 @@ def edges_by_column(table: Table, bins: Any) -> Any:
     A mapping has the edges of some columns by name.
     """
     if isinstance(bins, Mapping):
-        for name in bins.keys() - {*table.names}:
+        for name in bins:
+            if name in table.names:
+                continue
             raise InputError(f"bins has no column {name!r}{did_you_mean(name, table.names)}")
         bins = [bins.get(name) for name in table.names]
     if not isinstance(bins, list | tuple) or len(bins) != len(table.columns):
