@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# limes and what it needs; and what tests, documents and benchmarks need beside it
+LIMES := $(VENV)/.limes
 INSTALLED := $(VENV)/.installed
 
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
@@ -11,7 +13,7 @@ SITE := docs/_build
 	test-engines test-processors test-spark test-ray test-stores test-torch test-install test-bridges lint bench fuzz papers \
 	test-browser clean
 
-demo: $(INSTALLED)
+demo: $(LIMES)
 	$(BIN)/limes demo
 
 # Bytecode is written even where the environment turns it off: tests start dozens of processes, which load it.
@@ -24,7 +26,7 @@ test: $(INSTALLED)
 LOWEST := .venv-lowest
 test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/lowest.py pandas scale images)
+	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/requirements.py --lowest pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning -m '' \
 		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_pipeline.py \
@@ -153,8 +155,13 @@ clean:
 	rm -rf $(VENV) $(LOWEST) $(WRAPPERS) $(BRIDGES) $(TORCH) $(SITE) build src/limes/_kernels*.so
 
 # Kernels are compiled again when one of their sources is newer.
-$(INSTALLED): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
+$(LIMES): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[test,lint,bench,docs]'
+	$(BIN)/pip install --quiet --editable '.[pandas]'
+	touch $@
+
+$(INSTALLED): $(LIMES)
+	$(BIN)/python tools/requirements.py test lint bench docs > $(VENV)/extras.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/extras.txt
 	touch $@

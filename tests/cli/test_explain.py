@@ -253,15 +253,16 @@ def test_an_unknown_option_is_refused(files):
     assert "--row" in done.output
 
 
-def test_demo_explains_a_patient_exactly(tmp_path):
+def test_demo_explains_a_tumour_exactly(tmp_path):
     done = run(tmp_path, "demo")
     assert done.exit_code == 0, done.output
     assert "exact" in done.output
-    assert "bmi" in done.output
+    assert "worst perimeter" in done.output
+    assert "Proved to be the fewest columns" in done.output
     page = (tmp_path / "limes-demo.html").read_text()
     assert len(page) < 100_000
-    assert "bmi" in page
-    assert "the whole effects of the same columns" in done.output
+    assert "worst perimeter" in page
+    assert "143 tumours" in (tmp_path / "limes-demo-report.html").read_text()
     assert (tmp_path / "limes-demo.png").read_bytes().startswith(b"\x89PNG")
 
 

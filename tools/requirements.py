@@ -1,0 +1,28 @@
+"""Print requirements of pyproject.toml for pip: ``python tools/requirements.py [--lowest] EXTRA ...``.
+
+Those of the extras, as they stand. With ``--lowest`` the lowest versions that they allow, those of the core, and
+from the extra `test` what is needed to run tests at all.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+RUNNERS = ("pytest", "pytest-xdist", "hypothesis", "polars")
+
+
+def requirements(names: list[str], *, lowest: bool) -> set[str]:
+    text = Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    extras = project["optional-dependencies"]
+    stated = {line for name in names for line in extras[name]}
+    if not lowest:
+        return stated
+    runners = {line for line in extras["test"] if re.split(r"[>=]", line)[0] in RUNNERS}
+    return {line.replace(">=", "==") for line in {*stated, *runners, *project["dependencies"]}}
+
+
+if __name__ == "__main__":
+    wanted = [name for name in sys.argv[1:] if name != "--lowest"]
+    print("\n".join(sorted(requirements(wanted, lowest="--lowest" in sys.argv))))
