@@ -1,7 +1,7 @@
 """Print requirements of pyproject.toml for pip: ``python tools/requirements.py [--lowest] EXTRA ...``.
 
-Those of the extras, as they stand. With ``--lowest`` the lowest versions that they allow, those of the core, and
-from the extra `test` what is needed to run tests at all.
+Those of the extras, as they stand. With ``--lowest`` the lowest versions that they allow, those of the core,
+and from the extra `test` what is needed to run tests at all.
 """
 
 import re
@@ -13,6 +13,7 @@ RUNNERS = ("pytest", "pytest-xdist", "hypothesis", "polars")
 
 
 def requirements(names: list[str], *, lowest: bool) -> set[str]:
+    """Return the requirements of the extras called ``names``, one a line of pip's."""
     text = Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
     extras = project["optional-dependencies"]

@@ -716,7 +716,9 @@ def demo(
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
 
-    from limes import Literals, SparseExplainer, TabularExplainer
+    from limes._explainers.tabular import TabularExplainer
+    from limes._rules.explainer import SparseExplainer
+    from limes._rules.literals import Literals
 
     tumours = load_breast_cancer(as_frame=find_spec("pandas") is not None)
     table, rows, classes, _ = train_test_split(
