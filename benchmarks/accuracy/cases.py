@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +105,11 @@ def _method(name: str, table: Table, model: Pipeline, method: str, *, output: An
     """An estimator explained through one of its methods; of probabilities that of class 1."""
     clock = Clock()
     ask = clock.around(getattr(model, method))
-    setattr(model, method, ask)
+    # limes reads no model whose method was replaced: the one that it may read has no clock
+    timed = copy(model)
+    setattr(timed, method, ask)
     answer = (lambda X: ask(X)[:, 1]) if method == "predict_proba" else ask
-    return Case(name, table, clock, model, output, answer, model if readable else None)
+    return Case(name, table, clock, timed, output, answer, model if readable else None)
 
 
 def _callable(name: str, table: Table, ask: Answer, *, readable: Any = None) -> Case:
@@ -130,7 +133,7 @@ def perceptron(name: str, table: Table) -> Case:
         model = _pipeline(table, MLPClassifier(max_iter=300, random_state=0))
         return _method(name, table, model, "predict_proba", output=1, readable=False)
     model = _pipeline(table, MLPRegressor(max_iter=300, random_state=0))
-    return _method(name, table, model, "predict", output=None, readable=False)
+    return _method(name, table, model, "predict", output=None, readable=True)
 
 
 def machine(name: str, table: Table) -> Case:

@@ -69,8 +69,8 @@ def _texts(seeds: int) -> dict:
 def _table(name: str, seeds: int) -> dict:
     build, table = MODELS[name]
     case = build(name, table())
-    own, exact = _limes(case, seeds, method="auto")
-    sampled = own if not exact else _limes(case, seeds, method="sampled")[0]
+    own, exact = _limes(case, case.readable or case.subject, seeds, method="auto")
+    sampled = own if not exact else _limes(case, case.subject, seeds, method="sampled")[0]
     return {
         "case": name,
         "columns": case.size,
@@ -85,13 +85,11 @@ def _rows(case: Case) -> Any:
     return case.table.X.iloc[:ROWS]
 
 
-def _limes(case: Case, seeds: int, *, method: str) -> tuple[list[list[Run]], bool]:
+def _limes(case: Case, subject: Any, seeds: int, *, method: str) -> tuple[list[list[Run]], bool]:
     """Runs of each row at limes's defaults, and whether they are exact."""
     runs: list[list[Run]] = [[] for _ in range(ROWS)]
     for seed in range(seeds):
-        explainer = limes.TabularExplainer(
-            case.subject, case.table.X, output=case.output, method=method, rng=seed
-        )
+        explainer = limes.TabularExplainer(subject, case.table.X, output=case.output, method=method, rng=seed)
         explanation = explainer(_rows(case), progress=False)
         for i, values in enumerate(explanation.values):
             warned = any("order" in warning for warning in explanation.row_warnings[i])

@@ -704,7 +704,7 @@ def demo(
         Path | None, typer.Option(help="Write the report of all rows, to search and sort, here.")
     ] = Path("limes-demo-report.html"),
     json: Json = None,
-    png: Annotated[Path | None, typer.Option(help="Write a waterfall and an effect here.")] = Path(
+    png: Annotated[Path | None, typer.Option(help="Write a waterfall here.")] = Path(
         "limes-demo.png"
     ),
 ) -> None:
@@ -738,12 +738,10 @@ def demo(
     rich.print(facts.contrast(rows[_TUMOUR : _TUMOUR + 1], below=0.5))
 
     def draw(path: Path) -> None:
-        figure = Figure(figsize=(14, 5), layout="constrained")
+        figure = Figure(figsize=(9.0, 4.6), layout="constrained")
         FigureCanvasAgg(figure)
-        left, right = figure.subplots(1, 2)
-        explanation.plot.waterfall(ax=left)
-        explanation.plot.effect(int(abs(explanation.contributions.values[0]).argmax()), ax=right)
-        figure.savefig(path, dpi=100)
+        explanation.plot.waterfall(ax=figure.subplots())
+        figure.savefig(path, dpi=130)
 
     def write_report(path: Path) -> None:
         explanations.to_report(path, title=f"{len(explanations)} tumours")
