@@ -109,13 +109,13 @@ def statistics(lime, columns):
 
 
 def selection(lime):
-    class Mine(lime.lime_base.LimeBase):
+    class Base(lime.lime_base.LimeBase):
         def feature_selection(self, data, labels, weights, num_features, method):
             assert method == "mine"
             return np.array([0, 2])
 
     explainer = lime.lime_tabular.LimeTabularExplainer(X, feature_selection="mine", random_state=0)
-    explainer.base = Mine(explainer.base.kernel_fn)
+    explainer.base = Base(explainer.base.kernel_fn)
     return _numbers(explainer.explain_instance(ROW, chances, num_samples=2500))
 
 
@@ -286,7 +286,7 @@ CASES = {
         lambda m: image(m, np.where(PICTURE > 200, np.nan, PICTURE), lambda v: colours(np.nan_to_num(v))),
         "the classifier gets it as it is",
     ),
-    "a seed that is none": (
+    "an invalid seed": (
         lambda m: len(image(m, random_seed=-1, segmentation_fn=None, num_samples=100)),
         "it is ignored",
     ),

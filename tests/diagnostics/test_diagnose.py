@@ -272,8 +272,8 @@ def test_texts_are_diagnosed(reviews, options, method):
     assert np.isfinite(row.path.values[row.path.current :]).all()
     fit = row.diagnostics["fit"]
     assert 0 < fit.fidelity <= 1
-    own = explanation.predictions.size - 1  # the positive class alone
-    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[own])
+    output = explanation.predictions.size - 1  # the positive class alone
+    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[output])
     assert "polyline" in diagnosis.to_html()
 
 
@@ -374,10 +374,10 @@ def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypat
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     explanation = limes.TabularExplainer(model, X)(X.iloc[[5]])
     assert explanation.method == "exact"
-    made = []
-    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: made.append(1))
+    tables = []
+    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: tables.append(1))
     assert len(limes.diagnose(explanation)) == 1
-    assert not made
+    assert not tables
 
 
 def test_a_row_has_the_name_that_its_explanation_has_and_a_single_output_has_none():

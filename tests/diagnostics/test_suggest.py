@@ -45,16 +45,18 @@ def test_curves_are_what_they_say(forest):
     explanation = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
     at = 15
     bandwidth = explanation.bandwidths[at]
-    there = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[0]
-    assert explanation.locality[at] == pytest.approx(there.diagnostics["sample size"].locality, abs=EXACT)
-    assert explanation.fidelity[at] == pytest.approx(there.diagnostics["fit"].fidelity, rel=0.1)
+    diagnosis = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[
+        0
+    ]
+    assert explanation.locality[at] == pytest.approx(diagnosis.diagnostics["sample size"].locality, abs=EXACT)
+    assert explanation.fidelity[at] == pytest.approx(diagnosis.diagnostics["fit"].fidelity, rel=0.1)
     wide, narrow = (
         limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
         for step in (np.sqrt(2), 1 / np.sqrt(2))
     )
-    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.explanation.values)
+    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(diagnosis.explanation.values)
     assert explanation.drift[at] == pytest.approx(drift, rel=1e-6)
-    missed = abs(there.explanation.prediction - there.explanation.surrogate)
+    missed = abs(diagnosis.explanation.prediction - diagnosis.explanation.surrogate)
     now = limes.TabularExplainer(model, X)(X[:1])
     deviation = limes.diagnose(now, calls=8192).rows[0].diagnostics["fit"].deviation
     assert explanation.miss[at] == pytest.approx(missed / deviation, abs=0.04)

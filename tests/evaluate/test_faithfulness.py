@@ -50,14 +50,14 @@ def test_fidelity_by_hand():
     result = fidelity(EXACT, TASK, draws=200_000).rows
     mean, variance = BACKGROUND.mean(axis=0), np.cov(BACKGROUND.T, bias=True)
     for i, row in enumerate(ROWS):
-        total = left = 0.0
+        total = unexplained = 0.0
         for j in range(4):
             for k in range(4):
                 cov = SLOPES[j] * SLOPES[k] * variance[j, k]
                 # both removed: ¼, or ½ for one and the same
-                left += cov * (0.5 if j == k else 0.25)
-        total = left + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
-        assert result[i] == pytest.approx(1 - left / total, abs=0.02)
+                unexplained += cov * (0.5 if j == k else 0.25)
+        total = unexplained + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
+        assert result[i] == pytest.approx(1 - unexplained / total, abs=0.02)
 
 
 def test_bins_are_lime_s_own_law():

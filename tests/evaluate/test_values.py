@@ -18,8 +18,8 @@ def test_arrays_and_lists():
     assert np.array_equal(attribution(VALUES).values, VALUES)
     assert np.array_equal(attribution(VALUES.tolist()).values, VALUES)
     assert attribution(VALUES).errors is None
-    known = Attribution(VALUES, VALUES)
-    assert attribution(known) is known
+    values = Attribution(VALUES, VALUES)
+    assert attribution(values) is values
 
 
 def explained(values):

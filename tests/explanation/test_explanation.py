@@ -48,18 +48,18 @@ def test_lists_become_tuples_and_float64_arrays():
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_are_copies_that_nobody_can_write(name):
-    given = fields(2)
-    e = Explanation(**given)
+    arguments = fields(2)
+    e = Explanation(**arguments)
     with pytest.raises(ValueError, match="read-only"):
         getattr(e, name)[0] = 0
-    given["values"][:] = -7.0
+    arguments["values"][:] = -7.0
     assert not (e.values == -7.0).any()
 
 
 def test_fields_and_provenance_do_not_change_with_what_was_given():
-    given = fields(1)
-    e = Explanation(**given)
-    given["provenance"]["bandwidth"] = 0.0
+    arguments = fields(1)
+    e = Explanation(**arguments)
+    arguments["provenance"]["bandwidth"] = 0.0
     assert e.provenance["bandwidth"] == 2.37
     with pytest.raises(AttributeError):
         e.method = "sampled"
@@ -313,8 +313,8 @@ e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap"}
 print(sorted(heavy & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,9 @@ def test_one_that_takes_calls_is_there_where_it_is_known_or_asked_for():
 
 
 def test_what_has_no_account():
-    made = explanation(2)
-    assert "base" not in made.to_frame()
+    e = explanation(2)
+    assert "base" not in e.to_frame()
     with pytest.raises(InputError, match="contributions needs the explainer"):
-        made.to_frame(contributions=True)
+        e.to_frame(contributions=True)
     with pytest.raises(InputError, match="contributions='all'"):
-        made.to_frame(contributions="all")
+        e.to_frame(contributions="all")

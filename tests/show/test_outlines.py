@@ -1,4 +1,4 @@
-"""Outlines of superpixels, filled again: each pixel is inside of its own label's path alone."""
+"""Outlines of superpixels: filled, the path of a label covers that label's pixels and no others."""
 
 from __future__ import annotations
 

@@ -183,8 +183,8 @@ explanation(5).plot.bar(ax=Figure().subplots())
 explanation(5).plot.beeswarm(ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
 
 
 def test_a_picture_of_a_rule_has_room_for_its_facts_alone():

@@ -186,9 +186,9 @@ def test_effects_share_a_scale_and_the_largest_comes_first():
 )
 def test_colours_areranks_between_0_and_1(cells):
     numbers = np.array(cells)
-    there = ~np.isnan(numbers)
+    finite = ~np.isnan(numbers)
     expected = np.full(numbers.size, np.nan)
-    expected[there] = (rankdata(numbers[there]) - 1) / max(there.sum() - 1, 1)
+    expected[finite] = (rankdata(numbers[finite]) - 1) / max(finite.sum() - 1, 1)
     np.testing.assert_allclose(ranks(numbers), expected, rtol=1e-12)
 
 

@@ -56,9 +56,9 @@ def test_of_bins(bandwidth, frequencies):
 def test_of_smooth_weights(seed):
     """Lemmas 8.1 and 8.2 of 2020, by quadrature: E[π], E[π z_j] and E[π z_j z_k]."""
     setting = paper(seed, weights="euclidean")
-    own = [setting.e(j)[setting.own[j]] / setting.p for j in range(setting.d)]
+    shares = [setting.e(j)[setting.cells[j]] / setting.p for j in range(setting.d)]
     whole = [setting.c(j) for j in range(setting.d)]
-    means = np.array([1.0, *(a / c for a, c in zip(own, whole, strict=True))])
+    means = np.array([1.0, *(a / c for a, c in zip(shares, whole, strict=True))])
     expected = np.outer(means, means)
     expected[np.diag_indices(setting.d + 1)] = means
     assert_both(setting.design(), expected * setting.C)

@@ -30,9 +30,9 @@ def fitted(kind, **options):
 @pytest.mark.parametrize("options", [{}, {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}])
 def test_answers_are_the_estimators(kind, method, options):
     model = fitted(kind, **options)
-    question, asked = direct_question(model, method), prediction_method(model, method)
-    np.testing.assert_array_equal(question(ROWS), asked(ROWS))
-    np.testing.assert_array_equal(question(ROWS[:1]), asked(ROWS[:1]))
+    question, method_of_model = direct_question(model, method), prediction_method(model, method)
+    np.testing.assert_array_equal(question(ROWS), method_of_model(ROWS))
+    np.testing.assert_array_equal(question(ROWS[:1]), method_of_model(ROWS[:1]))
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1, -100])
@@ -89,11 +89,11 @@ def test_an_explanation_asks_a_booster_once(library, monkeypatch):
     kind = getattr(pytest.importorskip(home), name)
     quiet = {"verbose": -1} if home == "lightgbm" else {}
     model = kind(n_estimators=5, n_jobs=1, **quiet).fit(ROWS, TARGETS["LGBMRegressor"])
-    explainer, asked = limes.TabularExplainer(model, ROWS), []
+    explainer, calls = limes.TabularExplainer(model, ROWS), []
     predict = kind.predict
     monkeypatch.setattr(
-        kind, "predict", lambda self, rows, **more: asked.append(1) or predict(self, rows, **more)
+        kind, "predict", lambda self, rows, **more: calls.append(1) or predict(self, rows, **more)
     )
     explanation = explainer(ROWS[:1])
     np.testing.assert_allclose(explanation.predictions, predict(model, ROWS[:1]), rtol=1e-6)
-    assert len(asked) == (0 if home == "lightgbm" else 1)
+    assert len(calls) == (0 if home == "lightgbm" else 1)

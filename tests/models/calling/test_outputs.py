@@ -56,11 +56,11 @@ def test_margins_are_named_by_class_and_a_margin_of_two_by_the_second():
 
 
 @pytest.mark.parametrize(
-    ("labels", "asked"), [([0, 1], 1), ([0, 1], "1"), ([0, 1], 1.0), ([False, True], True)]
+    ("labels", "output"), [([0, 1], 1), ([0, 1], "1"), ([0, 1], 1.0), ([False, True], True)]
 )
-def test_labels_are_found_by_value_or_by_text(labels, asked):
+def test_labels_are_found_by_value_or_by_text(labels, output):
     model = DecisionTreeClassifier().fit(X[:100], np.array(labels)[Y[:100]])
-    assert resolve(model, asked).columns == 1
+    assert resolve(model, output).columns == 1
 
 
 def test_a_pipeline_is_resolved_like_its_last_step():
@@ -221,11 +221,11 @@ def test_a_callable_is_a_black_box():
 
 
 def test_a_subclass_is_a_black_box():
-    class Mine(LinearRegression):
+    class Subclass(LinearRegression):
         def predict(self, X):
             return np.zeros(len(X))
 
-    form = limes.models.read(Mine().fit(*load_diabetes(return_X_y=True)))
+    form = limes.models.read(Subclass().fit(*load_diabetes(return_X_y=True)))
     assert isinstance(form, limes.models.forms.BlackBox)
     assert "subclass of LinearRegression" in form.reason
     assert not form.predict(load_diabetes().data).any()

@@ -426,8 +426,10 @@ def test_codebooks_refuse_what_they_do_not_know():
     levels = LookupMap(np.arange(2.0), np.array(["x", "z", None, None], dtype=object), closed=True)
     with pytest.raises(CannotRead, match="'z' was not in the training data"):
         then(levels, book)
-    known = then(LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book)
-    np.testing.assert_array_equal(known(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
+    composed = then(
+        LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book
+    )
+    np.testing.assert_array_equal(composed(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
     with pytest.raises(CannotRead, match="categories such as 'x', but the column is taken as numbers"):
         then(identity_map(), book)
     with pytest.raises(CannotRead, match="after another step has changed them"):

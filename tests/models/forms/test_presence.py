@@ -70,7 +70,7 @@ def test_many_products_are_evaluated_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("products", "options", "said"),
+    ("products", "options", "parts"),
     [
         ([([-1], [], 1.0)], {}, ["product 0", ">= 0", "-1"]),
         ([([0], [], 1.0), ([0.5], [], 1.0)], {}, ["product 1", "0.5"]),
@@ -81,10 +81,10 @@ def test_many_products_are_evaluated_in_blocks(monkeypatch):
         ([([0], [], 1.0)], {"intercept": np.inf}, ["intercept", "inf"]),
     ],
 )
-def test_errors_of_presence_products(products, options, said):
+def test_errors_of_presence_products(products, options, parts):
     with pytest.raises(InputError) as caught:
         forms.PresenceProducts(products, **options)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 
@@ -137,7 +137,7 @@ def test_outputs_of_a_normalised_form():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "parts"),
     [
         (([1.0, 2.0], [1.0]), ["c (d, ...)", "a (d)", "(2,)", "(1,)"]),
         (([1.0, 2.0], [1.0, -3.0]), ["a[1]", "-3"]),
@@ -150,10 +150,10 @@ def test_outputs_of_a_normalised_form():
         (([1.0], [1.0], "max"), ["'l1'", "'l2'", "'max'"]),
     ],
 )
-def test_errors_of_normalised_forms(arguments, said):
+def test_errors_of_normalised_forms(arguments, parts):
     with pytest.raises(InputError) as caught:
         forms.NormalizedLinear(*arguments)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 

@@ -215,15 +215,15 @@ def test_classes_and_probabilities():
 
 
 def test_a_subclass():
-    class Mine(catboost.CatBoostRegressor):
+    class Subclass(catboost.CatBoostRegressor):
         pass
 
-    model = Mine(iterations=1, verbose=0, allow_writing_files=False).fit(X, Y)
+    model = Subclass(iterations=1, verbose=0, allow_writing_files=False).fit(X, Y)
     assert "subclass of CatBoostRegressor" in boosters.reason(model)
 
 
 class Dump:
-    """A model that says what it is told."""
+    """A model whose dump is the text that it was made with."""
 
     feature_names_ = ("0", "1", "2")
 

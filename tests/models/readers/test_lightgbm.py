@@ -237,8 +237,11 @@ def test_categories_that_are_numbers_of_an_array():
         rows = np.column_stack([RNG.choice([-7, -1, *range(70), 1e6, np.nan], 2000), RNG.normal(size=2000)])
         boosters.assert_same(form, model.predict(rows), rows, 1e-12)
         assert limes.TabularExplainer(model, x, categorical=[0], method="exact")(x[:2]).method == "exact"
-        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
-        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        by_model, by_option = (
+            limes.TabularExplainer(model, x),
+            limes.TabularExplainer(model, x, categorical=[0]),
+        )
+        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
@@ -275,16 +278,16 @@ def test_classes_and_probabilities():
 
 
 def test_a_subclass():
-    class Mine(lightgbm.LGBMRegressor):
+    class Subclass(lightgbm.LGBMRegressor):
         pass
 
-    assert "subclass of LGBMRegressor" in boosters.reason(Mine(n_estimators=1, verbose=-1).fit(X, Y))
+    assert "subclass of LGBMRegressor" in boosters.reason(Subclass(n_estimators=1, verbose=-1).fit(X, Y))
 
 
 @pytest.mark.parametrize("levels", [[1, 2, 3], [30, 7, 2], [0, 500, 20]], ids=str)
 @pytest.mark.parametrize("bare", [False, True])
 def test_pandas_categories_that_are_whole_numbers(levels, bare):
-    """A constant column of categories has no list of its own: the parameters of training name it."""
+    """LightGBM stores no list for a constant column of categories; its training parameters name it."""
     frame, y = boosters.mixed()
     sizes = frame["size"].cat.as_unordered().cat.rename_categories(levels)
     frame = frame.assign(size=sizes, one=pd.Categorical([4] * len(frame)))
@@ -311,7 +314,7 @@ def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):
 
 
 class Text:
-    """A booster that says what it is told."""
+    """A booster whose dump is the text that it was made with."""
 
     pandas_categorical = None
 

@@ -81,11 +81,11 @@ def test_what_has_no_path_length():
     with pytest.raises(InputError, match="one sample"):
         path_length(make(max_samples=1))
 
-    class Mine(IsolationForest):
+    class Subclass(IsolationForest):
         pass
 
-    assert "may score in another way" in boosters.reason(path_length(Mine(n_estimators=2).fit(X)))
-    assert "subclass of IsolationForest" in boosters.reason(Mine(n_estimators=2).fit(X))
+    assert "may score in another way" in boosters.reason(path_length(Subclass(n_estimators=2).fit(X)))
+    assert "subclass of IsolationForest" in boosters.reason(Subclass(n_estimators=2).fit(X))
 
 
 def test_every_booster_has_a_reader_with_a_stated_tolerance():

@@ -1,4 +1,4 @@
-"""Pipelines: predictions at every edge, explanations in the user's columns, reasons where there are none."""
+"""Pipelines: predictions at every edge, explanations in the user's columns, and reasons for sampling."""
 
 from __future__ import annotations
 
@@ -289,9 +289,9 @@ def test_categories_that_are_numbers(unknown, last):
 def test_numbers_encoded_as_categories_are_explained_as_categories():
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["code"])), TREE).fit(FRAME, TARGET)
     by_model = limes.TabularExplainer(model, FRAME, method="exact")(FRAME.iloc[:1])
-    told = limes.TabularExplainer(model, FRAME, method="exact", categorical=["code"])(FRAME.iloc[:1])
+    by_option = limes.TabularExplainer(model, FRAME, method="exact", categorical=["code"])(FRAME.iloc[:1])
     assert by_model.values[0, 5] != 0
-    np.testing.assert_array_equal(by_model.values, told.values)
+    np.testing.assert_array_equal(by_model.values, by_option.values)
 
 
 # -- structure --------------------------------------------------------------------------------------------
@@ -561,8 +561,8 @@ def enumerated(table, answer, row, bandwidth):
         if not column.categorical:
             last = len(EDGES[j]) - 1
             places = np.array([last if np.isnan(v) else oracle.bin_of(EDGES[j], v) for v in values])
-        here = (values == row[j]) | (np.isnan(values) & np.isnan(row[j]))
-        cells.append(int(places[here][0]))
+        same = (values == row[j]) | (np.isnan(values) & np.isnan(row[j]))
+        cells.append(int(places[same][0]))
         column = oracle.atoms_column(values, counts, places)
         columns.append(oracle.bin_weighted(column, cells[-1], bandwidth))
     return oracle.truth(columns, lambda x: answer(table.decode(x)), cells)
@@ -642,7 +642,7 @@ class OwnScaler(StandardScaler):
 
 
 class OwnStep(TransformerMixin, BaseEstimator):
-    """A class that nobody knows."""
+    """A class that no reader handles."""
 
     def fit(self, X, y=None):
         return self

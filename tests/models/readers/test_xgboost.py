@@ -322,8 +322,11 @@ def test_categories_that_are_numbers_of_an_array():
         assert limes.TabularExplainer(
             model.get_booster(), x, categorical=[0], method="exact"
         )(x[:2]).method == "exact"  # fmt: skip
-        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
-        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        by_model, by_option = (
+            limes.TabularExplainer(model, x),
+            limes.TabularExplainer(model, x, categorical=[0]),
+        )
+        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
@@ -368,7 +371,7 @@ def test_categories_that_are_no_codes():
 
 
 class Dump:
-    """A booster that says what it is told."""
+    """A booster whose dump is the text that it was made with."""
 
     def __init__(self, stored):
         self.stored = stored
@@ -402,10 +405,10 @@ def test_linear_boosters_with_several_base_scores():
 
 
 def test_a_subclass():
-    class Mine(xgboost.XGBRegressor):
+    class Subclass(xgboost.XGBRegressor):
         pass
 
-    assert "subclass of XGBRegressor" in boosters.reason(Mine(n_estimators=1).fit(X, Y))
+    assert "subclass of XGBRegressor" in boosters.reason(Subclass(n_estimators=1).fit(X, Y))
 
 
 def test_unknown_objectives_boosters_and_damaged_dumps():
