@@ -139,9 +139,9 @@ def cover(bandwidth, control, size, seeds):
         spread.append(errors**2)
     assert np.mean(inside) >= COVERED, np.mean(inside)
     # honest, and not by being vague: an error is infinite where too few rows of a small pool count
-    known = np.isfinite(spread)
-    assert known.mean() > 0.98
-    assert np.array(spread)[known].mean() <= 2.5 * np.array(squares)[known].mean()
+    finite = np.isfinite(spread)
+    assert finite.mean() > 0.98
+    assert np.array(spread)[finite].mean() <= 2.5 * np.array(squares)[finite].mean()
 
 
 def test_fidelity_and_the_surrogate_at_the_row_have_errors_that_cover():
@@ -387,17 +387,17 @@ def bent(x):
 
 @pytest.mark.parametrize("columns", [10, 90])
 def test_a_first_row_asks_less_than_lime(columns):
-    x, asked = background(columns), []
+    x, sizes = background(columns), []
 
     def rough(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return np.sign(x[:, 0] * x[:, 1]) + np.sign(x.sum(axis=1))
 
     explanation = limes.TabularExplainer(rough, x)(x[:1], progress=False)
     assert explanation.account is not None
-    assert 4096 < sum(asked) < 5000
+    assert 4096 < sum(sizes) < 5000
     explanation.reasons()
-    assert sum(asked) < 5000
+    assert sum(sizes) < 5000
 
 
 def test_a_stated_tolerance_grows_the_pool_beyond_the_default():

@@ -376,21 +376,21 @@ def test_error_bars_of_outputs_are_their_own():
         one = sampled(forms.Linear(coef[:, k]), design, row, control="none")
         assert several.coef[:, k] == pytest.approx(one.coef, rel=1e-9, abs=1e-9)
         ratio = several.standard_errors[:, k] / one.standard_errors
-        # they rest on numbers of rows of their own
+        # the two errors come from different numbers of rows
         assert ratio == pytest.approx(ratio.mean(), rel=0.05)
         assert 0.5 < ratio.mean() < 2
 
 
 @pytest.mark.parametrize(
-    ("control", "left", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
+    ("control", "tolerance", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
 )
-def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, left, missed):
+def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, tolerance, missed):
     """Kernels follow a line to a few digits only, and what they miss is small noise."""
     design, coef = ExchangeableDesign.superpixel_switches(20), np.linspace(-1, 2, 20)
     sampling = Sampling(256, controls={"only": control})
     moments = SampledExpectation(lambda z: z @ coef + 3.0, sampling).moments(design, np.ones(20))
-    assert least_squares(design, moments).fidelity == pytest.approx(1.0, abs=left)
-    assert moments.sampled.fidelity_errors < left
+    assert least_squares(design, moments).fidelity == pytest.approx(1.0, abs=tolerance)
+    assert moments.sampled.fidelity_errors < tolerance
     assert moments.variance == pytest.approx(coef @ design.gamma(coef), rel=missed)
 
 
@@ -527,10 +527,10 @@ def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
 
 def test_an_interrupt_after_the_last_answer_loses_none():
     """Two rows are answered in full when the user interrupts; the next call asks nothing."""
-    asked = []
+    sizes = []
 
     def predict(z):
-        asked.append(len(z))
+        sizes.append(len(z))
         return np.exp(z[:, 0])
 
     @contextmanager
@@ -549,14 +549,14 @@ def test_an_interrupt_after_the_last_answer_loses_none():
     rows, predictions = np.array([[0.0], [1.0]]), np.ones(2)
     first, error = expectation.many([design, design], rows, predictions, progress=interrupted)
     assert isinstance(error, KeyboardInterrupt)
-    before = sum(asked)
+    before = sum(sizes)
     again, error = expectation.many([design, design], rows, predictions, progress=silent)
     assert error is None
-    assert sum(asked) == before
+    assert sum(sizes) == before
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.gamma, other.gamma)
     expectation.many([design], rows[:1], predictions[:1], progress=silent)
-    assert sum(asked) > before  # what was returned is not kept
+    assert sum(sizes) > before  # what was returned is not kept
 
 
 @contextmanager

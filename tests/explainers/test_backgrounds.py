@@ -426,7 +426,7 @@ def test_a_background_of_one_is_a_fill():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: SeriesExplainer(peak, hide="background"), "needs a background"),
         (lambda: SeriesExplainer(peak, fill="background mean"), "needs a background"),
@@ -473,6 +473,6 @@ def test_a_background_of_one_is_a_fill():
         (lambda: TablePart(background=HOUSES, hide="fill"), "hide='fill' is not one of"),
     ],
 )
-def test_options_that_do_not_fit(make, said):
-    with pytest.raises(InputError, match=said):
+def test_options_that_do_not_fit(make, message):
+    with pytest.raises(InputError, match=message):
         make()

@@ -123,7 +123,7 @@ def test_tables_of_levels(table):
     check(limes.TabularExplainer(same, table, **OPTIONS)(row_of(table)))
 
 
-# Tables that are refused, what is said, and the table by the advice
+# Refused tables, the message, and the table after its advice
 REFUSED = {
     "tuples in cells": (
         pandas([(1, g) for g in G]),

@@ -114,7 +114,7 @@ def test_answers(form, name):
     np.testing.assert_allclose(explanation.values.ravel(), expected(PIECES), rtol=1e-9)
 
 
-# What is refused, what is said, and the text by the advice
+# Refused input, the message, and the text after its advice
 REFUSED = {
     "bytes": (PLAIN.encode(), r"is bytes: decode it first, text\.decode", lambda x: x.decode("utf-8")),
     "a frame": (pd.DataFrame({"t": [PLAIN]}), "of a table pass one column", lambda x: x["t"]),
@@ -128,10 +128,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("texts", "said", "advice"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(texts, said, advice):
+@pytest.mark.parametrize(("texts", "message", "advice"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_and_its_advice(texts, message, advice):
     explainer = limes.TextExplainer(model(PIECES))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         explainer(texts)
     explanation = explainer(advice(texts))
     explanation = explanation[0] if isinstance(explanation, list) else explanation

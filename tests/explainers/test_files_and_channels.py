@@ -97,14 +97,14 @@ def test_functions_get_what_was_passed():
 
 
 @pytest.mark.parametrize(
-    ("channels", "image", "said"),
+    ("channels", "image", "message"),
     [
         (1, PHOTO, r"takes images of 1 channel, and this one has 3: pass image.convert\('L'\)"),
         (4, PHOTO, "takes images of 4 channels, and this one has 3"),
     ],
 )
-def test_other_channels_are_refused_by_their_number(channels, image, said):
-    with pytest.raises(InputError, match=said):
+def test_other_channels_are_refused_by_their_number(channels, image, message):
+    with pytest.raises(InputError, match=message):
         explained(network(channels), image)
     assert explained(network(1), GREY).values.shape == (1, 4, 2)
 
@@ -149,7 +149,7 @@ def _cut_short(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "write", "said"),
+    ("name", "write", "message"),
     [
         ("missing.png", lambda path: None, "there is no such file"),
         (
@@ -162,10 +162,10 @@ def _cut_short(path: Path) -> None:
         ("folder", lambda path: path.mkdir(), "could not be read as an image"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path, name, write, said):
+def test_files_that_cannot_be_read(tmp_path, name, write, message):
     path = tmp_path / name
     write(path)
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=message) as error:
         explained(brightness, path)
     assert name in str(error.value)
     with pytest.raises(InputError, match=f"image 1: .*{name}"):

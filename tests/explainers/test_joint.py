@@ -180,11 +180,11 @@ def test_rows_depend_on_nothing_but_themselves(diabetes, forest):
 
 def test_a_failing_model_keeps_its_answers(diabetes, forest):
     X, _ = diabetes
-    asked = []
+    sizes = []
 
     def model(table):
-        asked.append(len(table))
-        if len(asked) == 7:
+        sizes.append(len(table))
+        if len(sizes) == 7:
             raise ConnectionError("away")
         return forest.predict(table)
 

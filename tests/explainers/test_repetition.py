@@ -15,7 +15,7 @@ SENTENCE = "the model answered differently for the same input"
 
 
 def noise(f):
-    """Answers with noise of their own."""
+    """Answers with fresh noise at every call."""
     rng = np.random.default_rng(1)
     return lambda x: f(x) + rng.normal(size=len(x)) * 0.2
 
@@ -208,20 +208,20 @@ def test_rules_and_maple_say_so():
 
 
 def test_an_answer_that_is_lost_does_not_lose_the_others():
-    """The model fails in a repetition; the same call goes on with the answers so far."""
-    asked = []
+    """The model fails in a repetition; the same call resumes with the answers so far."""
+    sizes = []
     f = noise(lambda texts: np.array([t.count("good") * 0.3 for t in texts]))
 
     def failing(texts):
-        asked.append(len(texts))
-        if len(asked) == 7:
+        sizes.append(len(texts))
+        if len(sizes) == 7:
             raise OSError
         return f(texts)
 
     explainer = limes.TextExplainer(failing)
     with pytest.raises(limes.exceptions.ModelError):
         explainer("a good film indeed")
-    before = sum(asked)
+    before = sum(sizes)
     explanation = explainer("a good film indeed")
     assert explanation.method == "sampled"
-    assert sum(asked) - before < 64
+    assert sum(sizes) - before < 64

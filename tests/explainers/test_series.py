@@ -71,8 +71,8 @@ def test_functions_are_exact_by_all_subsets(fill, bandwidth):
         "line": straight(SERIES, spans),
         "steps": TRAINING.mean(axis=0),
     }.get(fill, np.full(STEPS, 0.5))
-    given = TRAINING.mean(axis=0) if fill == "steps" else fill
-    explanation = SeriesExplainer(largest, count=6, fill=given, bandwidth=bandwidth)(SERIES)
+    filled = TRAINING.mean(axis=0) if fill == "steps" else fill
+    explanation = SeriesExplainer(largest, count=6, fill=filled, bandwidth=bandwidth)(SERIES)
     assert_exact(explanation, largest(every_series(SERIES, spans, hidden)), bandwidth)
     assert explanation.model_calls <= 64 + CHECK_CALLS
 

@@ -86,23 +86,28 @@ def test_bounds_hold_as_often_as_they_say():
     for seed in range(seeds):
         explainer = limes.SparseExplainer(model, k=3, samples=200, confidence=0.8, rng=seed)
         explanation = explainer(x)
-        w, told = explanation.values[0], explanation.certificate
+        w, certificate = explanation.values[0], explanation.certificate
         fidelity = weight @ (explanation.intercepts[0] + rows @ w - values) ** 2
         aligned = np.abs(rows @ w - x[0] @ w) < 1e-9
         error = weight[aligned] @ np.abs(values - target)[aligned] / weight[aligned].sum()
-        held += fidelity <= told.bounds["fidelity"] and error <= told.bounds["precision"] * (1 + 1e-9)
-        sharp += told.precision == pytest.approx(error)
-        assert error <= told.bounds["precision_from_fidelity"] or fidelity > told.bounds["fidelity"]
+        held += fidelity <= certificate.bounds["fidelity"] and error <= certificate.bounds["precision"] * (
+            1 + 1e-9
+        )
+        sharp += certificate.precision == pytest.approx(error)
+        assert (
+            error <= certificate.bounds["precision_from_fidelity"]
+            or fidelity > certificate.bounds["fidelity"]
+        )
     assert held >= 0.8 * seeds
     assert sharp == seeds  # few literals are free: precision is exact
 
 
 def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_risk(monkeypatch):
     """Enumerated: rows are all signs, answers either end of the range."""
-    asked = []
+    calls = []
 
     def recorded(values, *, largest, risk):
-        asked.append((values, largest, risk))
+        calls.append((values, largest, risk))
         return bernstein_bound(values, largest=largest, risk=risk)
 
     monkeypatch.setattr(_sparse_pipeline, "bernstein_bound", recorded)
@@ -110,7 +115,7 @@ def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_ri
     rule = limes.SparseExplainer(model, k=3, samples=200, confidence=0.9, scale=scale, rng=0)(x)
     rows = np.array(list(product([-1.0, 1.0], repeat=6)))
     answers = rule.intercepts[0] + rows @ rule.values[0]
-    values, largest, risk = asked[0]
+    values, largest, risk = calls[0]
     assert largest == pytest.approx(max(((answers - end) ** 2).max() for end in scale), rel=oracle.EXACT)
     assert risk == pytest.approx(0.05)
     assert values.max() <= largest
@@ -361,10 +366,10 @@ def test_a_model_that_fails_midway_says_so():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
-    rows, failing, asked = signs(3, 6), [True], []
+    rows, failing, sizes = signs(3, 6), [True], []
 
     def model(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         # the last row itself, asked about after its 1,000 + 1,000 neighbours
         if failing[0] and len(x) == 1 and np.array_equal(x[0], rows[2]):
             raise ConnectionError("gone")
@@ -378,14 +383,14 @@ def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
     assert np.array_equal(partial.values, clean.values[:2])
     assert partial.certificates == clean.certificates[:2]
     failing[0] = False
-    asked.clear()
+    sizes.clear()
     again = explainer(rows[2:], progress=False)
     assert np.array_equal(again.values, clean.values[2:])
     assert np.array_equal(again.calls, clean.calls[2:])
-    assert sum(asked) == clean.calls[2] - 2000, "rows with answers are not asked again"
-    asked.clear()
+    assert sum(sizes) == clean.calls[2] - 2000, "rows with answers are not asked again"
+    sizes.clear()
     explainer(rows[2:], progress=False)
-    assert sum(asked) == clean.calls[2], "answers of finished rows are not kept"
+    assert sum(sizes) == clean.calls[2], "answers of finished rows are not kept"
 
 
 def test_an_interruption_has_the_rows_so_far():
@@ -470,5 +475,5 @@ def test_answers_beyond_the_range_seen_are_told():
     explanation = explainer(np.ones((1, 12)))
     assert "pass scale=(low, high)" in explanation.warnings[0]
     assert explanation.surrogate_predictions == pytest.approx([120.0])
-    known = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
-    assert not any("scale" in text for text in known.warnings)
+    bounded = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
+    assert not any("scale" in text for text in bounded.warnings)

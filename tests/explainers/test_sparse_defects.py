@@ -166,7 +166,7 @@ def test_a_promise_on_an_assumed_range_is_warned_about():
     assert passed.certificate.bounds["precision"] <= 0.2
 
 
-# -- D5: a poor fit is told ---------------------------------------------------------------------------------
+# -- D5: a poor fit has a warning ----------------------------------------------------------------------------
 
 
 def parity(rows):

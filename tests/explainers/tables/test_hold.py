@@ -55,10 +55,10 @@ def enumerated(predict, row, bandwidth=None):
     fitted = np.linalg.lstsq(np.sqrt(w)[:, None] * h, np.sqrt(w)[:, None] * f, rcond=None)[0]
     coef = np.zeros((4, f.shape[1]))
     coef[free] = fitted[1:]
-    left, away = f - h @ fitted, f - w @ f
+    remaining, away = f - h @ fitted, f - w @ f
     variance = w @ away**2
     varies = variance > 1e-20
-    return fitted[0], coef, np.where(varies, 1 - (w @ left**2) / np.where(varies, variance, 1.0), 1.0)
+    return fitted[0], coef, np.where(varies, 1 - (w @ remaining**2) / np.where(varies, variance, 1.0), 1.0)
 
 
 @pytest.mark.parametrize("options", [{}, {"bandwidth": 0.5}])

@@ -35,16 +35,16 @@ def enumerated(predict, row):
     """Means E[f | cell] by enumeration, as contrasts of the row's cells with the others, (d,)."""
     shares = {name: TABLE[name].value_counts(normalize=True) for name in TABLE}
 
-    def law(name, own):
+    def law(name, inside):
         """Levels and probabilities: of the row's own cell alone, of the others alone, or of all."""
         levels = [*shares[name].index]
         weights = shares[name].to_numpy() * np.where(np.array(levels) == row[name], 1.0, RATIO)
-        if own is not None:
-            weights = weights * (np.array(levels) == row[name] if own else np.array(levels) != row[name])
-        return ([row[name]], np.ones(1)) if own else (levels, weights / weights.sum())
+        if inside is not None:
+            weights = weights * (np.array(levels) == row[name] if inside else np.array(levels) != row[name])
+        return ([row[name]], np.ones(1)) if inside else (levels, weights / weights.sum())
 
-    def mean(column, own):
-        laws = [law(name, own if name == column else None) for name in TABLE]
+    def mean(column, inside):
+        laws = [law(name, inside if name == column else None) for name in TABLE]
         cells = pd.DataFrame([*itertools.product(*(levels for levels, _ in laws))], columns=[*TABLE])
         weights = np.prod([*itertools.product(*(q for _, q in laws))], axis=1)
         return weights @ predict(cells)
