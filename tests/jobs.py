@@ -1,4 +1,4 @@
-"""A long run in a separate process, which tests stop in the middle, and helpers that read its folder of parts."""
+"""A long run in a separate process, which tests stop half-way, and helpers that read its folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import limes
 sys.path.insert(0, "TESTS")
 from internals import Cluster, Source, explain_files
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
 
 def work(engine, workers, pause):
@@ -29,7 +29,7 @@ def work(engine, workers, pause):
 
     explainer = limes.TabularExplainer(model, TABLE, law="joint")
     options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers)}
-    return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
+    return explain_files(Source.of(FOLDER / "in.parquet"), explainer, FOLDER / "out", **options)
 
 if __name__ == "__main__":
     work(sys.argv[1], int(sys.argv[2]), 0.2)

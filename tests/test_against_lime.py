@@ -280,7 +280,7 @@ def test_ties_at_zero_and_categories(row):
     lime = case.lime()
     assert Binned.of(lime, 0).starts_without_width
     runs = lime_runs(lime, case, case.X[row], runs=repeats(24, 12))
-    # 0 is where this table is tied, so lime's error is none
+    # the ties of this table are at 0, so that lime's error has no effect
     assert_agree(runs, flat(surrogate(lime_family(lime, case, zero_width_error=False), case, case.X[row])))
 
 

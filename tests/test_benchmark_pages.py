@@ -24,8 +24,8 @@ LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 def headings(text):
     """Names of headings in links, as GitHub makes them, and those that the document gives: ``(name)=``."""
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    given = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | {*given}
+    anchors = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | {*anchors}
 
 
 def broken(text, home):

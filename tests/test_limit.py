@@ -178,10 +178,10 @@ def test_scaling_and_shifting_a_column_changes_nothing(stated, rng):
         stated.bandwidth,
         stated.weights,
     )
-    there = forms.Boxes(
+    moved_form = forms.Boxes(
         form.lower * factor + shift, form.upper * factor + shift, form.value, intercept=form.intercept
     )
-    surrogate, again = limes.limit(stated.design(), form), limes.limit(moved.design(), there)
+    surrogate, again = limes.limit(stated.design(), form), limes.limit(moved.design(), moved_form)
     # a shift by 8 of a bin 0.1 wide costs two digits
     assert oracle.error(again.coef, surrogate.coef, float(np.abs(form.value).sum())) < EXACT
 

@@ -54,7 +54,7 @@ def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs
         rows,
         chosen.cells(rows),
         form.predict(rows),
-        progress=lambda total, unit="rows": nullcontext(lambda done: None),
+        progress=lambda total, unit="rows": nullcontext(lambda count: None),
     )
 
 

@@ -87,11 +87,11 @@ def test_a_method_documents_its_parameters(name):
     owner, method = METHODS[name]
     key = name.rpartition(".")[2]
     elsewhere = [getattr(protocol, key) for protocol in PROTOCOLS if hasattr(protocol, key)]
-    known = documented(method).union(*(documented(same) for same in elsewhere))
+    names = documented(method).union(*(documented(same) for same in elsewhere))
     if key == "__call__":
-        known |= documented(owner)
+        names |= documented(owner)
     prose = " ".join(inspect.getdoc(same) or "" for same in (method, *elsewhere))
-    missing = [p for p in parameters(method) if p not in known and f"`{p}`" not in prose]
+    missing = [p for p in parameters(method) if p not in names and f"`{p}`" not in prose]
     assert missing == [], f"{name}: document {missing}"
 
 

@@ -98,10 +98,10 @@ def exact(model, method, text, words, *, ridge=1.0):
 
 
 def check(corpus, text):
-    asked = models(corpus)
-    runs, words = lime_runs([getattr(model, method) for model, method in asked], text)
-    for (model, method), own in zip(asked, runs, strict=True):
-        assert_agree(own, exact(model, method, text, words))
+    bound_methods = models(corpus)
+    runs, words = lime_runs([getattr(model, method) for model, method in bound_methods], text)
+    for (model, method), method_runs in zip(bound_methods, runs, strict=True):
+        assert_agree(method_runs, exact(model, method, text, words))
 
 
 def test_made_up_reviews():
