@@ -16,7 +16,7 @@ import numpy as np
 from markdown import table
 from sets import label, number, published
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 METHODS = ("cvx", "optimum", "iht", "projection", "projection_10", "population", "lime", "maple")
 TITLES = {
     "cvx": "CVX",
@@ -34,13 +34,13 @@ PUBLISHED = {"cvx": "cvx", "iht": "iht", "lime": "lime", "maple": "maple", "mip"
 
 def main() -> None:
     """Write what the results give."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     records = _collected(folder, "tables", "results.json")
     by_set = defaultdict(list)
     for record in records:
         by_set[record["set"]].append(record)
     by_set = {file: by_set[file] for file in (*published(), *by_set) if file in by_set}
-    readings = json.loads((HERE / "readings.json").read_text())
+    readings = json.loads((FOLDER / "readings.json").read_text())
     parts = [
         _introduction(by_set),
         _laws(by_set),
