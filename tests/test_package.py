@@ -231,6 +231,26 @@ def test_house_rules_are_checked(tmp_path):
     ]
 
 
+def test_house_rules_of_prose(tmp_path):
+    phrase, heading = " ".join(["is", "told"]), " ".join(["What", "it shows"])
+    problems = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["problems"]
+    for name, text in {
+        "page.md": f"# {heading}\n\n`{phrase}`\n\n```\n# {heading} {phrase}\n```\n\nThe user {phrase}.\n",
+        "page.rst": f"{heading}\n{'=' * 13}\n\n\n\n\n\n\nThe user {phrase}.\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert [(line, word) for line, word, _ in sorted(problems(tmp_path / name))] == [
+            (1, heading),
+            (9, phrase),
+        ]
+    (tmp_path / "page.md").write_text(f"# {heading}?\n")
+    assert [*problems(tmp_path / "page.md")] == []
+    (tmp_path / "page.py").write_text(f'"""\n{heading}\n{"=" * 13}\n"""\n# {heading}\n# -----\n')
+    assert [word for _, word, _ in problems(tmp_path / "page.py")] == [heading] * 2
+    (tmp_path / "kernel.h").write_text(f"// The user {phrase}.\nint {phrase.replace(' ', '_')};\n")
+    assert [(line, word) for line, word, _ in problems(tmp_path / "kernel.h")] == [(1, phrase)]
+
+
 def test_two_classes_of_one_name_are_found(tmp_path):
     for place in ("one", "two", "compat"):
         (tmp_path / place).mkdir()

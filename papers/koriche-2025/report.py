@@ -336,7 +336,7 @@ def _claims(by_set):
 where the sample is large; on these samples it is at most {factors["literal"]:.2f} times under the
 literal law and
 {factors["count"]:.2f} times under the count law."""
-    return f"## What holds\n\n{text}\n\n{table(head, lines)}"
+    return f"## The paper's claims, checked\n\n{text}\n\n{table(head, lines)}"
 
 
 def _factor(rows, law):
