@@ -431,7 +431,10 @@ def test_a_background_of_one_is_a_fill():
         (lambda: SeriesExplainer(peak, hide="background"), "needs a background"),
         (lambda: SeriesExplainer(peak, fill="background mean"), "needs a background"),
         (lambda: SeriesExplainer(peak, background=OTHERS), "background= is not used"),
-        (lambda: SeriesExplainer(peak, hide="background", background=OTHERS, fill=0.0), "fill= is not used"),
+        (
+            lambda: SeriesExplainer(peak, hide="background", background=OTHERS, fill=0.0),
+            "fill= has no effect",
+        ),
         (lambda: SeriesExplainer(peak, hide="backgrund", background=OTHERS), "did you mean 'background'"),
         (lambda: SeriesExplainer(peak, hide="background", background=OTHERS[0]), "several series"),
         (lambda: SeriesExplainer(peak, hide="background", background=[]), "several series"),
@@ -455,7 +458,7 @@ def test_a_background_of_one_is_a_fill():
         (lambda: ImageExplainer(contrast, hide="background", background=PHOTO), "several photographs"),
         (
             lambda: ImageExplainer(contrast, hide="background", background=PHOTOS, fill=["mean", "blur"]),
-            "fill= is not used",
+            "fill= has no effect",
         ),
         (
             lambda: ImageExplainer(contrast, segments=LABELS, hide="background", background=PHOTOS / 255)(

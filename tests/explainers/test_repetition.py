@@ -159,7 +159,7 @@ def test_results_do_not_depend_on_workers():
 
 
 def test_exact_is_refused():
-    with pytest.raises(limes.exceptions.NotReadableError, match="answers alike"):
+    with pytest.raises(limes.exceptions.NotReadableError, match="repeats its answers"):
         text(noise, method="exact")
 
 

@@ -151,7 +151,7 @@ def test_held_columns_go_by_name_and_are_stated():
     [
         ({"hold": ["age"]}, "hold='age' is not a column"),
         ({"hold": EVERY}, "hold= names every column"),
-        ({"hold": [0], "law": "joint"}, "law='joint' explains by rows that occur"),
+        ({"hold": [0], "law": "joint"}, "law='joint' explains with the background's rows"),
     ],
 )
 def test_what_cannot_be_held(options, words):

@@ -691,7 +691,7 @@ def test_reasons_of_the_last_step_and_of_no_step():
     for last in ("passthrough", None):
         with pytest.raises(CannotRead, match="predicts nothing"):
             read_form(Pipeline([("s", StandardScaler()), ("last", last)]).fit(NUMBERS_ONLY), "predict", None)
-    with pytest.raises(CannotRead, match="does not know how many columns"):
+    with pytest.raises(CannotRead, match="does not store how many columns"):
         read_form(make_pipeline(OwnStep(), Ridge()).fit(NUMBERS_ONLY, TARGET), "predict", None)
     with pytest.raises(ModelError, match="not fitted"):
         read_form(make_pipeline(StandardScaler(), Ridge()), "predict", Table.fit(NUMBERS_ONLY).schema)
