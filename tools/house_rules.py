@@ -49,6 +49,8 @@ PHRASES = {
     r"(has|have) not\b(?= *[.,;:]|$)": "is missing from, does not have",
     r"(say|give) (--|`)": "pass",
 }
+# Files that quote what the rules replace
+QUOTING = ("tools/house_rules.py", "docs/STYLE.md")
 # Beginnings of headings that are no noun phrase; a question, which ends in "?", may begin with "What"
 _HEADINGS = re.compile(r"(Of|What) ")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#])\1{2,}")
@@ -127,7 +129,7 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
         titles = headings([(1, line) for line in (ast.get_docstring(tree) or "").split("\n")[:2]] + comments)
     else:
         titles = headings(lines)
-    if path != Path(__file__).resolve():
+    if not path.as_posix().endswith(QUOTING):
         yield from phrases(lines)
     for line, title in titles:
         if _HEADINGS.match(title) and not title.endswith("?"):
