@@ -1,4 +1,4 @@
-"""Every number around one row of a table of few values, by the model's answers to all of its combinations.
+"""Every number around one row of a table with few values, from the model's answers to all of them.
 
 Columns are independent under the weighted law w, whose atoms are the background's values. Another bin than
 the row's has the weight e^{-1/(2ν²)}; smooth weights are e^{-(x - ξ)²/(2ν²)}, in standard deviations.

@@ -1,4 +1,4 @@
-"""What tests of boosted trees share: awkward rows, tables with categories, coefficients by enumeration."""
+"""Helpers of boosted trees' tests: hostile rows, tables with categories, coefficients by enumeration."""
 
 from __future__ import annotations
 

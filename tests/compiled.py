@@ -1,4 +1,4 @@
-"""The compiled kernels, and arguments for them that make sense."""
+"""The compiled kernels, and valid arguments for them."""
 
 from importlib import import_module
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Desks to ask: a forest on numbers, and a table with categories, missing values and hostile names."""
+"""Desks for tests: a forest on numbers, and a table with categories, missing values and hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory pyarrow takes to read a row group that is larger than that."""
+"""The memory that pyarrow takes to read a row group larger than that memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracles: what limes computes in closed form, computed the long way.
+"""Oracles: direct computations of what limes computes in closed form.
 
 Nothing here imports the library. A column is a list of points with masses, obtained by Gauss-Legendre panels
 that are halved until the density is smooth on each; an expectation is the plain sum over the grid of all

@@ -1,4 +1,4 @@
-"""What the compiled kernels compute, by definition: one leaf, one subset, one row at a time."""
+"""The compiled kernels by definition: one leaf, one subset, one row at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations to show: small enough to check by hand, odd enough to break what is careless."""
+"""Small explanations that are checked by hand, with odd values that break careless code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``lime`` package, run again and again, against what limes computes without sampling.
+"""Many runs of the ``lime`` package against what limes computes without sampling.
 
 The mean of R independent runs must agree with ``limes.surrogates.ridge``, the ridge fit of ``lime``'s
 finite sample in expectation, within the noise of that mean (``repeated.py``). Seeds are fixed: a test that

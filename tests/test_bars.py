@@ -1,4 +1,4 @@
-"""Progress bars: which kind, and that they go when the work is done."""
+"""Progress bars: their kind, and that they disappear when the work ends."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""benchmarks/README.md quotes its pages as they are, and links between documents lead somewhere."""
+"""benchmarks/README.md quotes its pages exactly, and links between documents have a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fresh process of another user, without a home, who may write nowhere: nothing is compiled or cached."""
+"""A new process of a user without a home or a right to write: nothing is compiled or cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of the fuzzer, and that its oracles can fail."""
+"""A part of the fuzzer's seeds, and that its oracles can fail."""
 
 from __future__ import annotations
 

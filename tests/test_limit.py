@@ -1,4 +1,4 @@
-"""limes.limit: identities that any surrogate obeys, least squares without theory, and what is refused."""
+"""limes.limit: identities of every surrogate, least squares without theory, and refused arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a traceback was, a message is: inputs of the wrong form, and names that cannot be written."""
+"""Messages in place of tracebacks: inputs of the wrong form, and files that cannot be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile names, classes, texts and cells in everything that is shown: they stay text.
+"""Hostile names, classes, texts and cells in every output: they remain text.
 
 A hit is a tag, attribute, comment or style in a page, or a character in a terminal, that the same output of
 harmless names does not have.

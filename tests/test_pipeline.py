@@ -1,4 +1,4 @@
-"""The pipeline: the right expectation of each form, rows that share designs, each row its own surrogate."""
+"""The pipeline: the right expectation for each form, shared designs, a surrogate for each row."""
 
 from __future__ import annotations
 

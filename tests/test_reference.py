@@ -1,4 +1,4 @@
-"""What the reference promises: every public name has an example, and every parameter is documented.
+"""Promises of the reference: every public name has an example, and every parameter is documented.
 
 Functions and classes have a section of parameters. A method may document them in its prose, as ``name``, or
 leave them to the protocol that it fulfils.

@@ -1,4 +1,4 @@
-"""Reports as a real browser runs them: clicks, keys, and what a hostile name does."""
+"""Reports in a real browser: clicks, keys, and the effect of a hostile name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few figures of the tabular papers, made again, have the numbers that are kept."""
+"""Some figures of the tabular papers, computed again, have the committed numbers."""
 
 from __future__ import annotations
 

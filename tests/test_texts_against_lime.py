@@ -1,4 +1,4 @@
-"""The ``lime`` package on texts, again and again, against what limes computes without sampling.
+"""Many runs of the ``lime`` package on texts against what limes computes without sampling.
 
 One call of ``lime`` explains several models at once, as if they were classes of one. Seeds are fixed.
 ``python -m benchmarks text`` does the same at length.

@@ -1,4 +1,4 @@
-"""What the page is answered: the explainers' own numbers, in words that need no more work."""
+"""Answers of the desk: the explainers' numbers, and texts that the page shows unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server as any client sees it: what it answers, and what it refuses."""
+"""The server as a client sees it: its answers, and the requests that it refuses."""
 
 from __future__ import annotations
 

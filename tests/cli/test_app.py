@@ -1,4 +1,4 @@
-"""``limes app`` up to the server: what it reads, what it refuses, and what is served."""
+"""``limes app`` up to the server: the files it reads, the arguments it refuses, and the desk it serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exit code 0 means that a command came to its end, whatever ends its process."""
+"""A command exits with 0 only if it finished, however its process ends."""
 
 from __future__ import annotations
 

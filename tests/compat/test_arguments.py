@@ -1,4 +1,4 @@
-"""Arguments that lime takes although they cannot mean what they say: they run here too, with a warning.
+"""Arguments that lime accepts although they are meaningless: they run here too, with a warning.
 
 Each is tried with ``lime`` itself, with both engines, and strictly. Those without a warning mean what lime
 makes of them.

@@ -1,4 +1,4 @@
-"""lime's tutorials run, call by call, and tell something."""
+"""lime's tutorials run, call by call, and print numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``import lime`` means the drop-in where that was asked for, and only there."""
+"""``import lime`` means the drop-in after ``install()``, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lime fails obscurely, or is silently wrong, on tables: here it works, or says what is wrong."""
+"""Tables on which lime fails obscurely or is silently wrong: the drop-in works, or names the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences: the same as their tables, asked in their own shape."""
+"""Sequences have the explanations of their flattened tables, and the model gets sequences."""
 
 from __future__ import annotations
 

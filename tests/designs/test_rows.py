@@ -1,4 +1,4 @@
-"""Laws of many rows at once are those of each row alone, for every kind of column, law and function."""
+"""Laws of many rows at once equal those of each row alone, for every kind of column, law and function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of any size, from p-values of 1e-300 to 1e300: the same explanations as in ordinary units."""
+"""Columns of any size, from p-values of 1e-300 to 1e300, have the explanations of ordinary units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""diagnose() as a user calls it: what it takes, what it gives, how it is shown."""
+"""diagnose() as a user calls it: its arguments, its result, and how the result is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each diagnostic fires on a model with its flaw, and is silent where the flaw is not."""
+"""Each diagnostic fires on a model with its flaw, and not on a model without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a diagnosis against enumeration, other ways to them, and their own error bars."""
+"""The numbers of a diagnosis against enumeration, other computations, and their error bars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suggested bandwidth: its curves are what they say, and the choice follows from them."""
+"""The suggested bandwidth: its curves equal diagnoses at each bandwidth, and the choice follows from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices of stability by hand; explainers whose noise is known."""
+"""Indices of stability by hand, for explainers with known noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of explanation comes through its door with the same numbers."""
+"""Explanations of every library are converted to the same numbers."""
 
 from __future__ import annotations
 

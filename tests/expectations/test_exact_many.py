@@ -1,4 +1,4 @@
-"""Moments of many rows by lookup are those of each row alone, to the bit."""
+"""Moments of many rows by lookup equal those of each row alone, to the bit."""
 
 from __future__ import annotations
 

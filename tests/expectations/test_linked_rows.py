@@ -1,4 +1,4 @@
-"""Links at many rows under smooth weights are those of each row alone, which `test_linked.py` tests."""
+"""Links at many rows under smooth weights equal those of each row alone, which `test_linked.py` tests."""
 
 from __future__ import annotations
 

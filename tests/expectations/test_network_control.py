@@ -1,4 +1,4 @@
-"""The network control: unbiased, honest about its simulation, and better where a model is smooth."""
+"""The network control: unbiased, with an honest simulation error, and better where a model is smooth."""
 
 from __future__ import annotations
 

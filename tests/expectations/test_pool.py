@@ -1,4 +1,4 @@
-"""One pool of answers for every row: right, honest about its errors, and asked for once."""
+"""One pool of answers for every row: right, with honest errors, and without repeated calls."""
 
 from __future__ import annotations
 

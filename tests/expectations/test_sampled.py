@@ -1,4 +1,4 @@
-"""Sampling: right on average, with error bars that are true, the same every time, and never over budget."""
+"""Sampling: unbiased, with error bars that cover, deterministic, and within the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three classes behind a softmax: one point at a time, and expectations against grids and enumeration."""
+"""Three classes behind a softmax: pointwise values, and expectations against grids and enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of thousands of columns: what the controls and the effects take is bounded, and said."""
+"""Tables of thousands of columns: controls and effects take bounded memory and time, as stated."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is hidden comes from a background: against all subsets with all of its items, and within errors."""
+"""Hidden parts filled from a background: against all subsets with all items, and within errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Black boxes as users have them: what fails, what is interrupted, what is remote, what is stopped early."""
+"""Black boxes in practice: models that fail, are interrupted, are remote, or are stopped early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines of a ColumnTransformer with columns of texts, explained as they are: against every subset."""
+"""Pipelines with a ColumnTransformer on text columns, explained unchanged: against every subset."""
 
 from __future__ import annotations
 

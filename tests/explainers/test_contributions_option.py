@@ -1,4 +1,4 @@
-"""When contributions are computed, and what a failure leaves: the option ``contributions=`` of explainers."""
+"""The option ``contributions=``: when contributions are computed, and what remains after a failure."""
 
 from __future__ import annotations
 

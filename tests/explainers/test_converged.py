@@ -1,4 +1,4 @@
-"""``converged`` is never True by default: it needs small errors that can be trusted, or exact numbers."""
+"""``converged`` is True only with exact numbers, or with small errors that can be trusted."""
 
 import numpy as np
 import pandas as pd

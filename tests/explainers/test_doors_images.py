@@ -1,4 +1,4 @@
-"""What people bring to an image explainer: dtypes, modes of PIL, containers, answers; right, or refused.
+"""Input of image explainers: dtypes, modes of PIL, containers, answers. It is explained right, or refused.
 
 The oracle is arithmetic: the mean of an image falls by a quarter's share when the quarter is black.
 """

@@ -1,4 +1,4 @@
-"""What people bring to a series explainer: dtypes, indices, layouts, answers; right, or refused with advice.
+"""Input of series explainers: dtypes, indices, layouts, answers. It is explained right, or refused.
 
 The oracle is arithmetic: the mean of a series falls by a segment's share where the segment is 0.
 """

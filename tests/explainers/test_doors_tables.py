@@ -1,4 +1,4 @@
-"""What people bring to a table explainer, and what their functions answer: right, or refused with advice.
+"""Input of table explainers, and answers of functions: explained right, or refused with advice.
 
 A function that tells whether a row is in the explained row's cell of column c has the coefficient 1 there and
 0 elsewhere, whatever the law inside of the cells; cells are those of numpy's quartiles, or levels.

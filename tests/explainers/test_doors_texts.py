@@ -1,4 +1,4 @@
-"""What people bring to a text explainer: scripts, marks, symbols, containers, answers; right, or refused.
+"""Input of text explainers: scripts, marks, symbols, containers, answers. It is explained right, or refused.
 
 The oracle enumerates the subsets of the pieces that a reader of the script names: the model answers a sum
 over the pieces that a text still has, and a product of two.

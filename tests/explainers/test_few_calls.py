@@ -1,4 +1,4 @@
-"""Texts of more words than half of the calls: each coefficient is estimated by itself.
+"""Texts with more words than half of the calls: each coefficient is estimated separately.
 
 The oracle has moments of products of switches: of d words s are removed, s uniform on 1, ..., d and weighted,
 so that m given words are all kept with probability Σ_s law_s ∏_{i<m} (d - s - i) / (d - i).

@@ -1,4 +1,4 @@
-"""Images: exact against every perturbed image, what users may hand over, and bad input."""
+"""Images: exact against every perturbed image; accepted types of input; bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts at two levels against contributions by enumeration, and by many sets; their intervals cover."""
+"""Contributions at two levels against enumeration and against many sets; their intervals cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What newcomers do: rows as dicts, options of other libraries, classes for models, views of many classes."""
+"""Newcomers' mistakes: rows as dicts, options of other libraries, classes for models, many classes."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""How accurate a pool is: where it stops growing, and the control of rows that it does not serve."""
+"""Accuracy of a pool: where it stops growing, and the control of rows that it cannot serve."""
 
 import signal
 

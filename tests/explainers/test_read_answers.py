@@ -1,4 +1,4 @@
-"""Models that are read but cannot be integrated answer their samples themselves: no call of the model."""
+"""Models that are read but cannot be integrated: their form answers the samples, without model calls."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Rows that an exact expectation refuses are sampled, each by itself; the others stay exact."""
+"""Rows that an exact expectation refuses are sampled separately; the others stay exact."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""A model that answers differently for the same input is never exact, and says so everywhere."""
+"""A model that answers differently for the same input is never exact, and every channel says so."""
 
 from itertools import count
 

@@ -1,4 +1,4 @@
-"""Series: exact against every perturbed series, which are composed here step by step."""
+"""Series: exact against every perturbed series, which this file composes step by step."""
 
 from __future__ import annotations
 

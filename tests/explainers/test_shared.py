@@ -1,4 +1,4 @@
-"""Explainers that are shared by threads answer as they do alone, bit for bit."""
+"""Explainers that threads share give the explanations of a single thread, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse explanations end to end: consistency, certificates that hold, doors, bad input."""
+"""Sparse explanations end to end: consistency, certificates that hold, types of input, bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sparse rules promised and did not keep, each with the case that showed it."""
+"""Promises that sparse rules broke, each with the case that showed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words as readers of their scripts write them, and symbols, are features."""
+"""Words of every script are features, and so are symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TabularExplainer from the outside: what users do, and what they do wrong."""
+"""TabularExplainer from the outside: right use and wrong use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences, phrases and groups of words as features: right by enumeration, and shown where they stand."""
+"""Sentences, phrases and groups of words as features: right by enumeration, and shown at their positions."""
 
 from __future__ import annotations
 

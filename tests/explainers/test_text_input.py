@@ -1,4 +1,4 @@
-"""Texts and options of text explainers that are refused, with advice."""
+"""Texts and options that text explainers refuse, with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is called exact is held against the model where explanations come from: each case was wrong once."""
+"""Exact explanations against the model on rows of the law: each case was wrong once."""
 
 from __future__ import annotations
 

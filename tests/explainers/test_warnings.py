@@ -1,4 +1,4 @@
-"""Warnings that every explanation of a table carries: where they fire, and where they do not."""
+"""Warnings of every explanation of a table: where they fire, and where they do not."""
 
 from __future__ import annotations
 

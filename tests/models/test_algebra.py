@@ -1,4 +1,4 @@
-"""Forms made of forms, and the bricks that came with them: values, and exact limits."""
+"""Combinations of forms, and their parts: values and exact limits."""
 
 from __future__ import annotations
 

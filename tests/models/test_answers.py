@@ -1,4 +1,4 @@
-"""Answers in the forms that libraries and services give them are explained as the numbers that they hold."""
+"""Answers in the types of libraries and services are explained as the numbers they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that was fitted again is seen without asking it."""
+"""A model that was fitted again is recognised without calling it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells become what their column holds, or are the trouble of their row."""
+"""Cells are cast to the type of their column, or are an error of their row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long tables have contributions that add up to the predictions, to the same bits however they are cut."""
+"""Contributions of long tables add up to the predictions, to the same bits wherever a table is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dask says what one process says, to the bit."""
+"""Dask writes the lines of one process, to the bit."""
 
 from __future__ import annotations
 

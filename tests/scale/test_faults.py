@@ -1,4 +1,4 @@
-"""Faults, really done: in the end every row is there once, with its explanation or its error."""
+"""Injected faults: in the end every row is in the output once, with its explanation or its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frame of rows becomes a frame of explanations or errors, however it is cut."""
+"""A frame of rows becomes a frame of explanations or errors, wherever it is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that repeat are named, whatever they hold and wherever they are."""
+"""Repeated keys are named, whatever their type and position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of parts: whole or not there, and of one run only."""
+"""A folder of parts: each part is whole or absent, and belongs to one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for rows that end their worker: exactly these, in a bounded number of trials."""
+"""The search for rows that end their worker finds exactly these, in a bounded number of trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are one table, cut into parts that know their place."""
+"""Several files are one table, cut into parts with known positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark says what one process says, to the bit, whatever dies on the way."""
+"""Spark writes the lines of one process, to the bit, whatever process dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over long tables, against pandas' own."""
+"""Means over long tables against pandas' means."""
 
 from __future__ import annotations
 

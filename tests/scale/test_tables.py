@@ -1,4 +1,4 @@
-"""From files to files: every row once, the same however it was cut, interrupted or harmed."""
+"""From files to files: every row once, the same wherever a table is cut, interrupted or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of parts add up to those of the table."""
+"""Counts of parts add up to the counts of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`limes verify`: what a folder holds, against what it should hold."""
+"""`limes verify`: the contents of a folder against its journal and input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account of a text, an image or a series: the base is what the model has with all of it hidden."""
+"""Contributions of a text, an image or a series: the base is the model's answer with all of it hidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report holds: numbers within what is stated, texts that cannot become markup, sizes."""
+"""The contents of a report: numbers within the stated precision, texts that cannot become markup, sizes."""
 
 from __future__ import annotations
 

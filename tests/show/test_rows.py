@@ -1,4 +1,4 @@
-"""Pictures of many rows, waterfalls and effects: what they draw, and that every word can be the user's."""
+"""Pictures of many rows, waterfalls and effects: their contents, and that users can replace every word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of texts: words in their places, coloured by sign and size, escaped."""
+"""Pictures of texts: words at their positions, coloured by sign and size, escaped."""
 
 from __future__ import annotations
 

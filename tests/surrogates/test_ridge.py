@@ -1,4 +1,4 @@
-"""The ridge fit that ``lime`` makes of a finite sample, against such fits made again and again."""
+"""The ridge fit of ``lime`` to a finite sample, against many such fits."""
 
 from __future__ import annotations
 

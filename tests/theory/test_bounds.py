@@ -1,4 +1,4 @@
-"""Robustness against the worst models there are; sample sizes against repeated fits."""
+"""Robustness against the worst possible models; sample sizes against repeated fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas that are wrong as printed: the printed one fails, the mended one holds."""
+"""Formulas that are wrong as printed: the printed one fails, the corrected one holds."""
 
 from __future__ import annotations
 

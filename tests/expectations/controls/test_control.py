@@ -1,4 +1,4 @@
-"""A control where it pays, and none where a linear fit does as well; one decision for all folds."""
+"""A control is used where it lowers the error, not where a linear fit does as well; folds decide together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controls: their exact part is right, they take variance away, and error bars with each are true."""
+"""Controls: exact parts are right, variance falls, and error bars with each control cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of switches: their coefficients are exact, and they leave less of a model than a line does."""
+"""Kernels of switches: their coefficients are exact, and they explain more of a model than a line does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The logistic control of switches: its moments, what it leaves of probabilities, and what it refuses."""
+"""The logistic control of switches: its moments, its residuals of probabilities, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gaussian process of switches: its likelihood, what it leaves of a model, and what it says of itself."""
+"""The Gaussian process of switches: its likelihood, its residuals, and its predictive variance."""
 
 from __future__ import annotations
 

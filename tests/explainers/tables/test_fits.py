@@ -1,4 +1,4 @@
-"""R², effects and interactions of tables: against enumeration and draws, lazily, and the same everywhere."""
+"""R², effects and interactions of tables against enumeration and draws; lazy, and equal in every batch."""
 
 import itertools
 import pickle

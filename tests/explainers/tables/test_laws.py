@@ -1,4 +1,4 @@
-"""Laws that are given instead of learnt, and the design at a row."""
+"""Laws passed by the user instead of learnt ones, and the design at a row."""
 
 from __future__ import annotations
 

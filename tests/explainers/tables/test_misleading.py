@@ -1,4 +1,4 @@
-"""Warnings of rows whose surrogate decides otherwise than the model, in every channel."""
+"""Warnings in every channel for rows whose surrogate decides otherwise than the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes of missing values: one cell a column, which bins and laws of the values know nothing of."""
+"""Codes of missing values: one cell for each column, which bins and laws of the values ignore."""
 
 from __future__ import annotations
 

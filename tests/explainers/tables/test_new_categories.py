@@ -1,4 +1,4 @@
-"""Categories of a row that the background does not have: as the model treats them, or an error."""
+"""Categories that the background lacks: explained as the model treats them, or an error of the row."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What users of tables ran into, each with the reproduction that was reported."""
+"""Defects that users of tables reported, each with its reproduction."""
 
 import numpy as np
 import pytest

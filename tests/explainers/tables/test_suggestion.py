@@ -1,4 +1,4 @@
-"""A suggested design: the best of those offered, on draws that did not choose it."""
+"""A suggested design is the best of the candidates, on draws that did not choose it."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Contributions by walks: against the Shapley values of all coalitions, and what their errors promise."""
+"""Contributions by walks against the Shapley values of all coalitions; their intervals cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A booster that is asked directly answers what its estimator answers, after a change too."""
+"""A booster that is called directly gives its estimator's answers, also after a change of the estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that tries to end the program has failed; a signal that ends the program is obeyed."""
+"""A model that ends the program is an error; a signal ends the program."""
 
 from __future__ import annotations
 

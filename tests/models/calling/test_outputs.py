@@ -1,4 +1,4 @@
-"""Which number of a model is explained, and what happens when the model does not answer as it should."""
+"""The output that is explained, and models whose answers have a wrong form."""
 
 from __future__ import annotations
 

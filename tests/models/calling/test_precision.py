@@ -1,4 +1,4 @@
-"""Networks behind a wrapper, as skorch's, that take float32 alone: tables of float64 are converted."""
+"""Wrapped networks that accept float32 only, such as skorch's: tables of float64 are converted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folding by itself: f(φ(x)) of random forests, sums and products is f at φ(x), and bricks integrate."""
+"""Folding: f(φ(x)) of random forests, sums and products equals f at φ(x), and bricks integrate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms predict what their formulas say, keep the shapes of their outputs, and refuse what makes no sense."""
+"""Forms predict their formulas, keep the shapes of their outputs, and refuse invalid arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms over words: what they predict, what they refuse, and trees as presence products."""
+"""Forms over words: predictions, refused arguments, and trees as presence products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms over pixels as forms over superpixels: they answer what the model answers on perturbed images."""
+"""Forms over pixels as forms over superpixels: they predict the model's answers to perturbed images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forests walk like trees, are the sum of their boxes, and compare as float32 where a library does."""
+"""Forests walk like trees, equal the sum of their boxes, and compare in float32 where the library does."""
 
 from __future__ import annotations
 

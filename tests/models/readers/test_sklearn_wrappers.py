@@ -1,4 +1,4 @@
-"""Wrappers that hand questions on, one-vs-rest, classifiers of several targets, constants."""
+"""Wrappers that delegate, one-vs-rest, classifiers of several targets, constants."""
 
 from __future__ import annotations
 
