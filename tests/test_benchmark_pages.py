@@ -75,7 +75,7 @@ def test_every_part_has_a_page(part):
     assert text.count(f"<!-- end of {part} -->") == 1
 
 
-def test_a_part_writes_its_page_and_what_is_quoted_of_it(tmp_path, monkeypatch):
+def test_a_part_writes_its_page_and_the_quotation(tmp_path, monkeypatch):
     monkeypatch.setattr(readme, "HOME", tmp_path)
     monkeypatch.setattr(readme, "PAGES", tmp_path / "pages")
     (tmp_path / "pages").mkdir()

@@ -147,7 +147,7 @@ def test_nan_and_errors_are_faults(monkeypatch):
     assert trial.check(Options(), rows).kind == CRASH
 
 
-def test_a_model_of_another_kind_is_told_from_its_answers():
+def test_a_model_of_another_kind_is_detected_by_its_answers():
     """The oracle asks the model: what was explained before it was fitted again is a mismatch."""
     case = forest()
     trial, rows = trial_rows(case)
@@ -160,7 +160,7 @@ def test_a_model_of_another_kind_is_told_from_its_answers():
     assert trial.check(Options(), rows).kind in FAULTS
 
 
-def test_draws_find_what_the_grid_finds(monkeypatch):
+def test_draws_detect_the_faults_of_the_grid(monkeypatch):
     case = replace(forest(d=3), shape="draws")
     trial, rows = trial_rows(case)
     assert trial.check(Options(), rows).kind == AGREES

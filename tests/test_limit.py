@@ -62,7 +62,7 @@ def found_shift(surrogate, fixed):
     return surrogate.coef[fixed].sum(axis=0) if fixed.any() else 0.0
 
 
-def test_what_a_huge_sample_converges_to():
+def test_a_huge_sample_converges_to_the_limit():
     """A weighted draw as LIME makes it, 400,000 rows: each coefficient within 4.5 standard errors."""
     rng = np.random.default_rng(0)
     n, d, bandwidth = 400_000, 3, 1.2
@@ -250,7 +250,7 @@ def test_sizes_of_forests_must_agree():
 
 
 @pytest.mark.parametrize("form", [lambda x: x[:, 0], None, "linear", np.ones(2)])
-def test_what_is_no_form_is_refused(form):
+def test_other_objects_are_refused_as_forms(form):
     with pytest.raises(InputError, match="expected a form"):
         limes.limit(DESIGN, form)
 

@@ -130,6 +130,6 @@ def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files
         ("limes 0.0.9", "program that sent the model has limes 0.0.9: install one version"),
     ],
 )
-def test_work_that_workers_cannot_load_says_what_to_install(header, message):
+def test_an_error_of_loading_work_names_what_to_install(header, message):
     with pytest.raises(InputError, match=message):
         unpickled(header.encode() + b"\ncno_such_package\nThing\n.")

@@ -71,7 +71,7 @@ def test_public_names_exist_and_others_do_not():
         limes.tabular_explainer  # noqa: B018
 
 
-def test_type_checkers_are_told_the_home_of_each_public_name():
+def test_type_checkers_find_the_module_of_each_public_name():
     tree = ast.parse(Path(limes.__file__).read_text(encoding="utf-8"))
     (imports,) = (node.body for node in tree.body if isinstance(node, ast.If))
     homes = {
@@ -90,7 +90,7 @@ def test_examples_in_docstrings_run(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_lists_only_what_is_there(name):
+def test_all_lists_only_existing_names(name):
     module = loaded(name)
     for public in getattr(module, "__all__", ()):
         assert hasattr(module, public)
@@ -126,7 +126,7 @@ def test_the_page_of_public_names_lists_all_of_a_room(room):
     assert sorted(PAGE[room]) == sorted(loaded(room).__all__)
 
 
-def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
+def test_the_page_of_public_names_lists_all_modules_and_attributes():
     rooms = {name for name in limes.__all__ if inspect.ismodule(getattr(limes, name))}
     assert {f"limes.{name}" for name in rooms} <= PAGE.keys()
     names = {field.name for field in fields(limes.Explanation)}

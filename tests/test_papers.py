@@ -124,7 +124,7 @@ def test_figures_have_their_numbers(paper, figures, monkeypatch, capsys):
     assert exit_info.value.code == 0
 
 
-def test_other_numbers_are_told(monkeypatch):
+def test_other_numbers_are_reported(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     from papers.common.expected import Sampled, differences, plain
 

@@ -219,7 +219,7 @@ def harmless():
     return explained(HARMLESS)
 
 
-def test_there_are_many():
+def test_there_are_more_than_a_hundred_payloads():
     assert len({*PAYLOADS}) >= 132
     assert len(OUTPUTS) >= 12
 

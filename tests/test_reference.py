@@ -96,7 +96,7 @@ def test_a_method_documents_its_parameters(name):
 
 
 @pytest.mark.parametrize("name", [n for n in vars(limes.Explanation) if not n.startswith("_")])
-def test_what_an_explanation_has_is_documented(name):
+def test_attributes_of_explanations_are_documented(name):
     member = vars(limes.Explanation)[name]
     doc = inspect.getdoc(limes.Explanation) or ""
     sections = parsed(limes.Explanation)["Parameters"]

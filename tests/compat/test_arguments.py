@@ -337,7 +337,7 @@ def test_strictly_it_is_an_error(name):
 
 
 @pytest.mark.parametrize("chosen", ["limit", "lime"])
-def test_of_no_label_there_is_nothing_to_show(chosen):
+def test_an_explanation_without_labels_has_nothing_to_show(chosen):
     with installed(), engine(chosen):
         explainer = modules().lime_tabular.LimeTabularExplainer(X, random_state=0)
         with pytest.warns(UserWarning, match="labels is empty"):

@@ -38,5 +38,5 @@ def test_a_tutorial_runs(name, monkeypatch, capsys):
     assert not re.search(r"\b(nan|inf|None)\b", output)
 
 
-def test_they_are_there():
+def test_the_tutorials_exist():
     assert set(SCRIPTS) == TUTORIALS

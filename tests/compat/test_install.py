@@ -42,7 +42,7 @@ def test_lime_means_the_drop_in():
     assert "lime.nothing" in result.stdout
 
 
-def test_too_late_is_said():
+def test_installing_after_lime_is_refused():
     assert sys.modules["lime"] is lime
     with pytest.raises(ImportError, match="first of all"):
         limes.compat.lime.install()

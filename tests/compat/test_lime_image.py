@@ -409,7 +409,7 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
         ("num_samples < 64", {"num_samples": 50}),
     ],
 )
-def test_what_only_lime_knows_is_said(option, call):
+def test_options_of_engine_lime_alone_choose_it_with_a_reason(option, call):
     result = explained(**call)
     assert (result.engine, result.engine_reason) == ("lime", f"only lime's sampling supports {option}")
 
@@ -430,7 +430,7 @@ def test_batches_and_budget(chosen):
 
 
 @ENGINES
-def test_a_classifier_may_change_what_it_is_given(chosen):
+def test_a_classifier_may_change_its_input(chosen):
     def halves(images):
         images *= 0.5
         return model(images)

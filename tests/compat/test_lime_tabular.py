@@ -75,7 +75,7 @@ def test_features_left_out_leave_a_least_squares_surrogate(count):
 
 
 @ENGINES
-def test_a_regression_is_told_as_lime_tells_it(chosen):
+def test_a_regression_has_limes_texts(chosen):
     explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
     explanation = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=3)
     assert explanation.available_labels() == [1]
@@ -87,7 +87,7 @@ def test_a_regression_is_told_as_lime_tells_it(chosen):
     assert 0 < explanation.score < 1
 
 
-def test_a_model_that_is_read_is_not_asked(monkeypatch):
+def test_a_read_model_is_not_called(monkeypatch):
     """But for its score, and only when that is wanted."""
     explainer = LimeTabularExplainer(X, feature_names=NAMES)
     model = RandomForestClassifier(5, random_state=0).fit(X, Y)
@@ -110,7 +110,7 @@ def test_a_model_that_is_read_is_not_asked(monkeypatch):
     np.testing.assert_allclose(result.predict_proba, model.predict_proba(X[60:61])[0])
 
 
-def test_a_function_is_asked_for_the_row_once_and_for_samples():
+def test_a_function_is_called_for_the_row_once_and_for_samples():
     sizes = []
 
     def predict(x):
@@ -218,7 +218,7 @@ def test_statistics_stand_for_the_data():
     assert "gaps between bins" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
 
 
-def test_draws_of_one_s_own():
+def test_a_discretizer_with_its_draws_is_sampled():
     class Middles(QuartileDiscretizer):
         def drawn(self, feature, cells, levels):
             return np.array(self.means[feature])[cells]
@@ -270,7 +270,7 @@ def test_a_latin_hypercube_meets_every_stratum_once(binned):
 
 
 @ENGINES
-def test_verbose_tells_what_lime_tells(chosen, capsys):
+def test_verbose_prints_what_lime_prints(chosen, capsys):
     surrogate = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
     words = capsys.readouterr().out.split()
     assert words[::2] == ["Intercept", "Prediction_local", "Right:"]
@@ -327,7 +327,7 @@ def test_the_engine_is_chosen_by_explainer_block_and_environment(monkeypatch):
         explained()
 
 
-def test_what_only_lime_knows_is_said():
+def test_options_of_engine_lime_alone_choose_it_with_a_reason():
     result = explained(distance_metric="manhattan")
     assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports distance_metric")
 
@@ -346,7 +346,7 @@ def test_a_constant_column_reaches_the_model_as_it_is(chosen):
 
 
 @ENGINES
-def test_frames_with_texts_go_in_and_reach_the_model_as_frames(chosen):
+def test_frames_with_texts_reach_the_model_as_frames(chosen):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.normal(50, 9, 200), "town": rng.choice(["Ulm", "Bern"], 200)})
     one_hot = OneHotEncoder(handle_unknown="ignore")
@@ -429,7 +429,7 @@ def test_errors_are_advice():
         LimeTabularExplainer(X, mode="regression").explain_instance(X[0], lambda x: x)
 
 
-def test_the_way_back_is_diagnosed_in_lime_s_words():
+def test_a_diagnosis_uses_limes_names():
     classes = ["setosa", "versicolor", "virginica"]
     result = explained(options={"class_names": classes}, labels=(2, 1))
     diagnosis = limes.diagnose(result.limes, output="versicolor")

@@ -388,7 +388,7 @@ def test_a_score_in_its_own_units(chosen):
         ({}, {"distance_metric": "euclidean"}),
     ],
 )
-def test_what_only_lime_knows_is_said(option, call):
+def test_options_of_engine_lime_alone_choose_it_with_a_reason(option, call):
     result = explained(options=option, num_samples=200, **call)
     assert result.engine == "lime"
     assert result.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
@@ -405,7 +405,7 @@ def test_few_samples_are_lime_s():
 
 
 @ENGINES
-def test_what_is_said(chosen, capsys):
+def test_verbose_prints_intercept_and_prediction(chosen, capsys):
     surrogate = explained(probabilities, options={"verbose": True, "engine": chosen}, num_samples=200)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"Intercept {surrogate.intercept[1]}"
@@ -418,7 +418,7 @@ def test_a_progress_bar_changes_nothing(chosen):
     assert shown.as_map() == explained(probabilities, options={"engine": chosen}, num_samples=700).as_map()
 
 
-def test_the_model_is_asked_no_more_than_needed():
+def test_the_model_gets_no_more_calls_than_needed():
     asked_for = []
 
     def predict(texts):
@@ -517,7 +517,7 @@ def test_nothing_removed_leaves_the_text(make, text, bow):
 
 @CLASSES
 @given(text=st.text("ab ,.\nä", min_size=1, max_size=20).filter(str.strip), bow=st.booleans(), data=st.data())
-def test_what_is_left_is_what_lime_leaves(make, text, bow, data):
+def test_remaining_texts_are_limes(make, text, bow, data):
     original = getattr(lime.lime_text, make.__name__)(text, bow=bow)
     if not original.num_words():
         return
@@ -576,7 +576,7 @@ def test_texts_without_words(chosen, text):
 
 @ENGINES
 @pytest.mark.parametrize("text", [None, 3, ["a", "b"], b"good food"])
-def test_what_is_no_text(chosen, text):
+def test_other_inputs_are_refused_as_no_text(chosen, text):
     with pytest.raises(InputError, match=r"expected a text|bytes"):
         explained(text=text, options={"engine": chosen})
 
@@ -646,7 +646,7 @@ def test_a_model_that_fails_says_so(chosen):
         explained(predict, options={"engine": chosen}, num_samples=200)
 
 
-def test_what_lime_s_own_tests_say_of_ragged_places():
+def test_positions_are_ragged_as_in_limes_tests():
     by_words = IndexedString("Please, take your time. Please")
     assert by_words.positions == [[0, 8], [2], [4], [6]]
     by_tokens = IndexedString("aabbccddaa", lambda text: [text[i : i + 2] for i in range(0, len(text), 2)])

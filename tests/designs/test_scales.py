@@ -238,7 +238,7 @@ def test_powers_of_two():
     assert power_of_two(numbers).tolist() == [1.0, 1.0, 2.0, 0.25, 5e-324, 2.0**1023, 1.0, 1.0]
 
 
-def test_what_no_float64_can_hold_is_an_error_that_names_the_column():
+def test_numbers_beyond_float64_are_an_error_that_names_the_column():
     """A slope of 1e310 is no number: it is refused, and so is an intercept."""
     table = X * [1e-305, 1.0, 1.0]
     model = HistGradientBoostingRegressor(max_iter=5).fit(table, 1e10 * X[:, 0])

@@ -159,7 +159,7 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
 # -- edges ------------------------------------------------------------------------------------------------
 
 
-def test_a_row_on_an_edge_is_told_and_so_is_the_other_side():
+def test_a_row_on_an_edge_has_a_finding_with_the_other_side():
     X = np.random.default_rng(0).normal(size=(1000, 3))
     edge = np.percentile(X[:, 1], 75)
     rows = np.array([[1.5, edge - 1e-6, 1.5], [1.5, edge + 1e-6, 1.5], [1.5, edge + 0.4, 1.5]])

@@ -88,7 +88,7 @@ def test_the_path_is_the_explanation_at_other_bandwidths(small):
     np.testing.assert_allclose(row.path.values[row.path.current], explanation.values[0], rtol=0, atol=EXACT)
 
 
-def test_what_lime_would_print_is_the_ridge_explanation():
+def test_limes_printed_coefficients_are_the_ridge_explanation():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 4))
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])

@@ -40,7 +40,7 @@ def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
     assert repr(limes.suggest_bandwidth(explainer, X[:6])) == repr(explanation)
 
 
-def test_curves_are_what_they_say(forest):
+def test_curves_equal_the_diagnosis_at_each_bandwidth(forest):
     X, model = forest
     explanation = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
     at = 15
@@ -91,7 +91,7 @@ def test_texts_and_pictures():
     assert "suggested" in str(result)
 
 
-def test_what_cannot_be_judged_is_refused(forest):
+def test_rows_that_cannot_be_judged_are_refused(forest):
     X, _ = forest
     with pytest.raises(InputError, match="TabularExplainer"):
         limes.suggest_bandwidth(object(), X[:2])

@@ -135,7 +135,7 @@ def test_pictures(explanation):
         ({"cohorts": list(range(100))}, "at most 20"),
     ],
 )
-def test_what_cannot_be_summarised_is_refused(explanation, options, message):
+def test_explanations_that_cannot_be_summarised_are_refused(explanation, options, message):
     with pytest.raises(InputError, match=message):
         limes.summary(explanation, **options)
 

@@ -100,7 +100,7 @@ def test_lime_of_few_features_leaves_the_others_at_0():
 
 
 @pytest.mark.parametrize("thing", [3.0, "text", [], {"a": 1}, [1.0, 2.0]])
-def test_what_is_no_explanation(thing):
+def test_other_objects_are_refused(thing):
     with pytest.raises(InputError):
         attribution(thing)
 

@@ -171,7 +171,7 @@ def test_callables(stated, rng, kind):
     assert_exact(stated.design(), form, truth)
 
 
-def test_a_callable_that_says_its_own_integral():
+def test_a_callable_with_an_integral_method():
     class Half:
         def __call__(self, x):
             return np.full((1, x.size), 0.5)
@@ -431,7 +431,7 @@ def test_tables_are_kept_for_one_law_only():
             assert np.array_equal(kept.mean, fresh.mean)
 
 
-def test_many_terms_go_block_by_block(monkeypatch):
+def test_many_terms_are_computed_in_blocks(monkeypatch):
     from internals import exact as module
 
     rng = np.random.default_rng(1)
@@ -473,7 +473,7 @@ def test_a_column_that_is_zero_on_a_bin_costs_no_more_than_others():
     assert sum(calls) < 2_000
 
 
-def test_a_jump_without_breaks_is_found_or_refused():
+def test_a_jump_without_breaks_is_located_or_refused():
     design = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[1, 1]], [0.5], 1.0)
     jump = 1 / np.pi
     truth = limes.limit(design, forms.Boxes([[-np.inf]], [[jump]], [1.0])).coef

@@ -99,7 +99,7 @@ def test_rows_have_the_moments_of_each(exact, options):
 
 
 @pytest.mark.parametrize("options", OPTIONS[::2])
-def test_a_row_has_the_same_bits_in_any_company(options):
+def test_a_row_has_the_same_bits_in_every_batch(options):
     family, rows = family_and_rows(options)
     exact = additive("logistic")
     whole = at(exact, family, rows)

@@ -235,7 +235,7 @@ def test_order_of_words_does_not_matter():
     assert oracle.error(limes.limit(design, other).coef, limes.limit(design, form).coef[shuffled]) < EXACT
 
 
-def test_unknown_words_may_as_well_be_known_but_weightless():
+def test_unknown_words_equal_known_words_without_weight():
     """The hypergeometric shortcut, against words of next to no weight inside the recursion."""
     form = random_form(np.random.default_rng(3), 40, "l2", orders=1.0, unknown=0.3)
     design = ExchangeableDesign.word_deletions(40)

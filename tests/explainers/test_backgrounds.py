@@ -263,7 +263,7 @@ def test_every_item_comes_once_before_one_comes_again():
     assert items[::2] != items[1::2]
 
 
-def test_what_an_explanation_computes_later():
+def test_lazy_attributes_work_with_a_background():
     explanation = SeriesExplainer(wavy, count=8, hide="background", background=MANY, max_calls=300)(SERIES)
     assert 0.0 < explanation.additive_fidelity[0] < 1.0  # the draw of the background is in no effect
     assert len(explanation.effects) == 8

@@ -82,7 +82,7 @@ def test_batches_workers_and_order_change_nothing(diabetes, network):
     assert one.values == pytest.approx(many.values, rel=1e-9, abs=1e-9)
 
 
-def test_no_row_is_asked_for_twice(diabetes):
+def test_no_row_is_predicted_twice(diabetes):
     """Categories alone have few states: equal perturbed rows are one call."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(list("ab"), (200, 4)), columns=list("wxyz"))
@@ -328,7 +328,7 @@ def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
     assert np.mean([e.fidelity_errors[0] for e in runs]) < 2.5 * spread
 
 
-def test_the_control_is_chosen_and_told():
+def test_the_control_is_chosen_and_named():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
     explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])

@@ -94,7 +94,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_words_of_read_and_of_asked_models(name):
+def test_words_of_read_and_of_sampled_models(name):
     vectorizer, head = PIPELINES[name]
     target = STARS if isinstance(head, Ridge | SVR | MLPRegressor) else STARS > 3
     target = np.digitize(STARS, [2, 4]) if name == "three classes" else target

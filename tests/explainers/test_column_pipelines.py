@@ -116,7 +116,7 @@ def test_parts_are_chosen_by_the_columns(name):
         assert explanation.output_names == ("negative", "positive")
 
 
-def test_parts_that_are_given():
+def test_parts_passed_by_the_user():
     model = pipeline()
     parts = {"review": "text", "row": TablePart(background=REVIEWS[COLUMNS])}
     raw = {"review": ROW.review, "row": ROW[COLUMNS]}

@@ -90,7 +90,7 @@ def _whole():
     return {"advert": [INPUT["advert"]], "photo": PHOTO[None], "pulse": PULSE[None], "house": frame}
 
 
-def test_the_model_gets_what_users_have():
+def test_the_model_gets_inputs_in_the_users_types():
     seen = []
 
     def model(batch):

@@ -58,7 +58,7 @@ def test_others_are_computed_when_they_are_read(rows, option):
     np.testing.assert_array_equal(account.values, explained(Model(), 2).contributions.values)
 
 
-def test_all_rows_in_the_call_if_asked_for():
+def test_contributions_true_computes_all_rows_in_the_call():
     model = Model()
     explanation = explained(model, 21, contributions=True)
     before = model.calls
@@ -67,12 +67,12 @@ def test_all_rows_in_the_call_if_asked_for():
     assert explained(FOREST, contributions=True).account is not None
 
 
-def test_exact_ones_are_left_until_they_are_read():
+def test_exact_contributions_are_computed_when_they_are_read():
     assert explained(FOREST).account is None
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_give_the_same(workers):
+def test_workers_give_the_same_contributions(workers):
     explainer = limes.TabularExplainer(Model(), X, **OPTIONS)
     account = explainer(X[:3], workers=workers, progress=False).contributions
     np.testing.assert_array_equal(account.values, explained(Model()).contributions.values)
@@ -105,7 +105,7 @@ def test_a_stop_has_the_coefficients_in_its_partial():
     np.testing.assert_array_equal(partial.contributions.values, explained(Model()).contributions.values)
 
 
-def test_too_few_calls_are_no_failure_unless_asked_for():
+def test_too_few_calls_fail_only_with_contributions_true():
     wide = np.random.default_rng(0).normal(size=(60, 40))
     options = {"max_calls": 200}
     (quiet,) = limes.TabularExplainer(Model(), wide, **options)(wide[:1], progress=False)
@@ -192,7 +192,7 @@ def test_estimates_are_shown_with_their_errors_and_their_cost():
 
 
 @pytest.mark.parametrize("model", [FOREST, Model()])
-def test_what_is_written_adds_up(model):
+def test_written_numbers_add_up(model):
     for row in explained(model):
         lines = str(row).splitlines()
         prediction, base = (float(lines[0].split(at)[1].split()[0]) for at in ("prediction ", " = "))

@@ -145,7 +145,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("image", "message", "advice", "pixels"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(image, message, advice, pixels):
+def test_refused_input_has_advice_that_works(image, message, advice, pixels):
     explainer = limes.ImageExplainer(mean, **QUARTERS)
     with pytest.raises(InputError, match=message):
         explainer(image)

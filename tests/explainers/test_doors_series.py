@@ -150,7 +150,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("series", "message", "advice", "values"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(series, message, advice, values):
+def test_refused_input_has_advice_that_works(series, message, advice, values):
     explainer = limes.SeriesExplainer(mean, **FOUR)
     with pytest.raises(InputError, match=message):
         explainer(series)

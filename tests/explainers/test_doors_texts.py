@@ -129,7 +129,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("texts", "message", "advice"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(texts, message, advice):
+def test_refused_input_has_advice_that_works(texts, message, advice):
     explainer = limes.TextExplainer(model(PIECES))
     with pytest.raises(InputError, match=message):
         explainer(texts)
@@ -166,7 +166,7 @@ def test_scripts_without_spaces_need_a_tokenizer(text, pieces):
 
 
 @pytest.mark.parametrize("mark", ["#", "\u200f", "\ue000", "%"])
-def test_what_is_in_no_feature_is_said(mark):
+def test_text_outside_of_all_features_has_a_warning(mark):
     def answer(texts):
         return np.array([2.0 * (mark in text) + ("good" in text) for text in texts])
 

@@ -90,7 +90,7 @@ def test_coefficients_are_fitted_together_where_calls_allow():
 
 
 @pytest.mark.parametrize("control", ["none", "process"])
-def test_the_warnings_say_how_little_is_known(control):
+def test_warnings_state_the_size_of_the_errors(control):
     explainer = TextExplainer(asking(terms(2)), contributions=False, control=control, max_calls=100)
     explanation = explainer(TEXT, progress=False)
     assert not explanation.converged

@@ -66,7 +66,7 @@ def test_grey_is_repeated_for_a_network_of_three_channels(kind, fill):
     ],
     ids=["bytes", "shares", "16 bits", "PIL"],
 )
-def test_what_is_transparent_is_shown_on_white_and_said(kind, image, white):
+def test_transparent_pixels_are_shown_on_white_with_a_warning(kind, image, white):
     model, options = WANT_THREE[kind]()
     clear, solid = (explained(model, one, fill=0, **options) for one in (image, white))
     rounding = 3e-3 if getattr(image, "dtype", None) == np.uint16 else 1e-6
@@ -77,14 +77,14 @@ def test_what_is_transparent_is_shown_on_white_and_said(kind, image, white):
     assert "on white" in warning
 
 
-def test_an_alpha_that_hides_nothing_is_left_out_without_a_word():
+def test_an_opaque_alpha_is_dropped_without_a_warning():
     solid = np.dstack([PHOTO, np.full((6, 8), 255, np.uint8)])
     explanation = explained(network(), solid, fill=0)
     np.testing.assert_array_equal(explanation.values, explained(network(), PHOTO, fill=0).values)
     assert explanation.warnings == ()
 
 
-def test_functions_get_what_was_passed():
+def test_functions_get_the_image_unchanged():
     shapes = set()
 
     def model(batch):

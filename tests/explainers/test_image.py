@@ -207,7 +207,7 @@ def test_a_callable_gives_segments():
     ],
     ids=["number", "colour", "image", "callable"],
 )
-def test_fills_that_are_given(fill, expected):
+def test_fills_passed_by_the_user(fill, expected):
     explanation = ImageExplainer(brightness, segments=LABELS, fill=fill)(IMAGE)
     assert_exact(explanation, brightness(perturbed(IMAGE, LABELS, expected)))
 
@@ -227,7 +227,7 @@ def test_means_are_rounded_not_cut_off():
     assert any((one == 1).all() for batch in seen for one in batch)
 
 
-def test_inpainting_goes_on_from_the_surroundings():
+def test_inpainting_continues_the_surroundings():
     """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
     from internals import filled as fill_of
     from internals import filler
@@ -389,7 +389,7 @@ def test_logits_that_can_be_read_stay_exact():
     assert ImageExplainer(session, segments=LABELS, fill=0, labels=["cat", "dog"])(IMAGE).method == "exact"
 
 
-def test_the_model_is_never_given_more_than_a_batch():
+def test_the_model_never_gets_more_than_a_batch():
     sizes = []
     ImageExplainer(lambda images: sizes.append(len(images)) or bumps(images), **SAMPLED, batch_size=17)(IMAGE)
     assert max(sizes) == 17
@@ -445,7 +445,7 @@ def test_images_in_threads_are_those_of_one_thread():
         np.testing.assert_array_equal(alone.values, together.values)
 
 
-def test_an_interrupt_hands_over_what_is_done():
+def test_an_interrupt_returns_finished_images():
     sizes = []
 
     def model(images):
@@ -462,7 +462,7 @@ def test_an_interrupt_hands_over_what_is_done():
 # -- networks ------------------------------------------------------------------------------------------------
 
 
-def test_an_onnx_session_is_given_what_it_wants():
+def test_an_onnx_session_gets_its_input_type():
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
     weights = RNG.normal(size=(IMAGE.size, 2)) / 100
     for batch in ("n", 1, 5):
@@ -478,7 +478,7 @@ def test_an_onnx_session_is_given_what_it_wants():
         np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
 
 
-def test_an_onnx_session_says_its_own_layout_and_size():
+def test_an_onnx_session_states_its_layout_and_size():
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
     weights = RNG.normal(size=(IMAGE.size, 2))
     session = onnx.session(onnx.linear(weights, ("n", 6, 8, 3)))
@@ -575,7 +575,7 @@ def with_nan():
         "another size",
     ],
 )
-def test_images_that_are_none(image, message):
+def test_invalid_images_are_refused(image, message):
     with pytest.raises(InputError, match=message):
         ImageExplainer(brightness, segments=LABELS)(image)
 

@@ -314,7 +314,7 @@ def test_options_of_images_that_are_not_used_are_refused(options):
     "ask",
     [limes.diagnose, lambda explanation: explanation.effects, lambda explanation: explanation.interactions()],
 )
-def test_what_such_an_account_does_not_have_is_refused(ask):
+def test_attributes_without_a_meaning_at_two_levels_are_refused(ask):
     with pytest.raises(InputError, match="without hierarchy"):
         ask(limes.TextExplainer(_mood, hierarchy=True)("Not good."))
 

@@ -70,7 +70,7 @@ def test_errors_with_the_thorough_control_cover():
     assert np.mean(inside) >= 0.93
 
 
-def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice():
+def test_ctrl_c_keeps_the_answers_of_a_slow_model():
     """A signal in the middle of a batch: that batch alone is asked again, and the explained rows."""
     rows_seen, pressed = [], []
 

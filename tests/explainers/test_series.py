@@ -257,7 +257,7 @@ def test_fewer_steps_than_channels_are_refused_with_the_remedies(series, layout,
     assert all(word in str(error.value) for word in words_of_it)
 
 
-def test_the_remedies_do_what_they_say():
+def test_the_remedies_of_warnings_work():
     def second(batch):
         return batch[:, 1, 10:20].mean(axis=1)
 

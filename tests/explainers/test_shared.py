@@ -100,7 +100,7 @@ def test_explanations_beside_diagnoses_are_those_of_one_thread(background, make,
         assert np.array_equal(together.standard_errors, alone.standard_errors[order])
 
 
-def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
+def test_a_failed_call_resumes_beside_others(background):
     """Another thread's success does not forget what this one was answered."""
     failing, sizes = [True], []
 

@@ -75,7 +75,7 @@ def test_a_readable_model_over_literals_is_explained_exactly(intercept):
     assert loss(explanation) == pytest.approx(least, rel=oracle.EXACT)
 
 
-def test_bounds_hold_as_often_as_they_say():
+def test_bounds_hold_with_their_confidence():
     """Against all rows: every bound of the certificate at once."""
     d, model, x = 10, bent(10, 3), np.ones((1, 10))
     rows = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
@@ -163,7 +163,7 @@ def score(frame):
     return 30.0 * (frame.income > 62) - 20.0 * (frame.debt > 0.5) + 5.0 * (frame.proof == "yes")
 
 
-def test_columns_of_a_table_keep_rows_possible(table):
+def test_flips_of_columns_give_possible_rows(table):
     literals = limes.Literals.fit(table)
     seen = []
 
@@ -202,7 +202,7 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     assert paper.values[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_literals_of_a_table_may_flip_on_their_own(table):
+def test_literals_of_a_table_may_flip_independently(table):
     literals = limes.Literals.fit(table)
     x = literals.transform(table)
     model = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(x, score(table) / 40)
@@ -256,12 +256,12 @@ def test_the_smallest_explanation_meets_the_error():
     assert "longest that was tried" in hopeless.warnings[-1]
 
 
-def test_too_few_rows_for_a_certificate_are_told():
+def test_too_few_rows_for_a_certificate_are_reported():
     explanation = limes.SparseExplainer(bent(30), k=3, fresh=5)(signs(1, 30))
     assert "too few for a certificate" in explanation.warnings[0]
 
 
-def test_it_goes_through_json_pictures_and_pages():
+def test_a_rule_survives_json_pictures_and_pages():
     explanation = limes.SparseExplainer(bent(10), k=3)(signs(2, 10), progress=False)
     again = limes.Explanation.from_json(explanation.to_json())
     assert again[1].certificate == again.certificates[1] == explanation[1].certificate
@@ -469,7 +469,7 @@ def test_the_explainer_classes_need_no_heavy_library():
     assert result.stdout.strip() == "[]"
 
 
-def test_answers_beyond_the_range_seen_are_told():
+def test_answers_beyond_the_range_seen_have_a_warning():
     model = lambda rows: 10.0 * rows.sum(axis=1)  # noqa: E731
     explainer = limes.SparseExplainer(model, k=2, samples=20, spread=2.0)
     explanation = explainer(np.ones((1, 12)))

@@ -130,7 +130,7 @@ def test_the_search_lists_the_best_sets_of_all(seed):
         assert short.best[0][0] == pytest.approx(every[0], rel=1e-9, abs=1e-15)
 
 
-def test_of_sets_alike_the_smaller_one_is_taken():
+def test_of_equal_sets_the_smaller_one_is_chosen():
     holds = np.array([[True, True, True], [True, False, True], [False, True, True], [False, False, True]])
     rows = FactRows(holds, np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
     assert FactSearch(rows, np.arange(3)).best(3).best[0] == (0.0, (0,))
@@ -366,7 +366,7 @@ def test_a_rule_of_a_table_holds_for_rows_with_its_facts(forest):
     assert certificate.coverage > 0.0
 
 
-def test_the_same_bits_in_any_company(forest):
+def test_certificates_do_not_depend_on_the_other_rows(forest):
     model, literals, X = forest
     explainer = limes.SparseExplainer(
         model.predict, literals=literals, k=2, objective="precision", samples=200

@@ -103,7 +103,7 @@ def test_symbols_that_touch_words_do_not_change_what_is_exact(text):
     np.testing.assert_allclose(read.predictions, sampled.predictions, rtol=1e-12)
 
 
-def test_what_is_in_no_feature_is_compared_and_said():
+def test_text_outside_of_all_features_is_compared_and_has_a_warning():
     def shouting(texts):
         return np.array([0.2 * text.count("!") + 0.1 * ("good" in text) for text in texts])
 

@@ -213,7 +213,7 @@ def test_trigrams_that_the_vocabulary_does_not_know_cost_nothing():
     assert np.abs(unknown).max() < 0.01 * np.abs(in_vocabulary).max()
 
 
-def test_ngrams_that_are_too_many_are_not_read():
+def test_too_many_ngrams_are_not_read():
     vectorizer = HashingVectorizer(ngram_range=(1, 3), norm=None, n_features=2**10)
     model = make_pipeline(vectorizer, Ridge()).fit(TRAINING, STARS)
     text = " ".join(f"word{i}" for i in range(400))
@@ -504,7 +504,7 @@ def fitted(number):
     st.booleans(),
     st.sampled_from([0.05, 0.25, float("inf")]),
 )
-def test_what_is_read_is_right_and_all_else_is_refused(mixture, number, split, bag, bandwidth):
+def test_read_texts_are_exact_and_the_others_are_refused(mixture, number, split, bag, bandwidth):
     text, model = "".join(piece + gap for piece, gap in mixture), fitted(number)
     assume(re.sub(split, "", text))
     options = {"split": split, "bag": bag, "bandwidth": bandwidth, "method": "exact", "max_calls": 1}

@@ -111,7 +111,7 @@ def test_a_predict_put_on_the_instance_is_not_read():
     np.testing.assert_allclose(explanation.values[0], [0.99, -1.01], atol=0.05)
 
 
-def test_what_predict_calls_is_held_against_rows_of_the_law():
+def test_the_functions_that_predict_calls_are_compared_on_rows_of_the_law():
     """The same clip below the public methods: only rows that the background does not hold show it."""
     first = RNG.normal(size=300)
     x = np.column_stack([first, first + 0.05 * RNG.normal(size=300)])

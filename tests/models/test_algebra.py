@@ -198,7 +198,7 @@ def test_user_made_forms_can_be_added():
         (lambda: forms.GaussianKernels([[0.0, 1.0]], [1.0], 1e-200), "not below"),
     ],
 )
-def test_what_cannot_be_combined(build, reason):
+def test_forms_that_cannot_be_combined_are_refused(build, reason):
     with pytest.raises(InputError, match=reason):
         build()
 

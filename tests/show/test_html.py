@@ -72,7 +72,7 @@ def test_every_text_is_escaped_and_visible():
         assert not any("onload" in name for _, attrs in reader.tags for name in attrs)
 
 
-def test_numbers_conditions_and_method_are_there():
+def test_the_page_has_numbers_conditions_and_method():
     e = explanation(d=3, values=[[2.5, -1.25, 0.0]], fidelity=[0.875], predictions=[7.5])
     text = Reader(e.to_html()).text
     for words in ("prediction 7.5", "R² 0.875", "+2.500", "-1.250", "age <= 0.5"):
@@ -146,7 +146,7 @@ def test_errors_that_are_too_large_are_gathered_once():
     assert Reader(e.to_html()).text.count("1 of 3 rows: standard errors did not reach") == 1
 
 
-def test_warnings_stand_at_the_row_and_are_gathered_above_many():
+def test_warnings_are_at_the_row_and_summarised_above_many_rows():
     warnings = [["odd"], ["odd"], []]
     e = explanation(3, sampled=True, row_warnings=warnings, row_converged=[True, False, True])
     text = Reader(e.to_html()).text
@@ -168,7 +168,7 @@ def test_the_style_stays_inside():
     assert "<html" not in page
 
 
-def test_nothing_breaks_on_what_is_not_finite_or_not_there():
+def test_infinite_numbers_and_empty_explanations_are_drawn():
     values = [[np.nan, np.inf, -np.inf, 1.7e308, -1.7e308]]
     reader = Reader(explanation(d=5, values=values, predictions=[np.nan]).to_html())
     assert all(word in reader.text for word in ("nan", "+inf", "-inf"))

@@ -166,7 +166,7 @@ def test_max_features_is_a_count(max_features):
         explanation().plot.beeswarm(max_features=max_features)
 
 
-def test_wrong_rows_and_outputs_are_told():
+def test_wrong_rows_and_outputs_are_refused():
     with pytest.raises(IndexError, match="no row 5"):
         explanation().plot.bar(row=5)
     with pytest.raises(KeyError, match="no output 'x'"):

@@ -228,7 +228,7 @@ class TestWithoutASlider:
     def test_some_of_the_features(self, of_iris):
         assert "all its features" in self.missing(of_iris[:2, :2])
 
-    def test_nobody_wants_it(self, of_iris):
+    def test_curves_are_left_out_on_request(self, of_iris):
         assert "without other bandwidths" in self.missing(of_iris[:2], bandwidths=False)
 
     def test_many_rows_behind_a_link(self):

@@ -101,7 +101,7 @@ def test_it_leaves_less_than_a_line(n, answers):
 
 
 @pytest.mark.parametrize("answers", [probabilities, margins])
-def test_what_it_says_of_itself_is_true_within_its_errors(answers):
+def test_the_process_predicts_within_its_stated_errors(answers):
     """Against all 2^d rows; errors are not too large either."""
     scores = []
     for seed in range(12):
@@ -133,7 +133,7 @@ def test_few_rows_constant_answers_and_a_constant_output():
     np.testing.assert_allclose(control.expectation(DESIGN).coef[:, 1], 0.0, atol=1e-6)
 
 
-def test_the_same_rows_the_same_control():
+def test_the_same_rows_give_the_same_control():
     z = rows(64)
     one, other = (gaussian_process(DESIGN, z, margins(z)).expectation(DESIGN) for _ in range(2))
     np.testing.assert_array_equal(one.coef, other.coef)

@@ -493,7 +493,7 @@ def test_slices_of_a_plane_and_of_samples():
     assert gap <= oracle.Z_LIMIT * errors
 
 
-def test_r_squared_is_unknown_where_draws_miss_what_the_coefficients_know():
+def test_r_squared_is_unknown_where_draws_miss_rows_of_exact_coefficients():
     """Rare leaves beyond a narrow bandwidth carry all the variance: without them R² was 0.5 ± 0.006."""
     table, y = load_diabetes(return_X_y=True, scaled=False)
     table = table[:, [2, 3, 8]]

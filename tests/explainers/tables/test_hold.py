@@ -154,6 +154,6 @@ def test_held_columns_go_by_name_and_are_stated():
         ({"hold": [0], "law": "joint"}, "law='joint' explains with the background's rows"),
     ],
 )
-def test_what_cannot_be_held(options, words):
+def test_columns_that_cannot_be_held_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         limes.TabularExplainer(lambda x: x[:, 0], LEVELS, **options)

@@ -174,7 +174,7 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch():
                 np.testing.assert_array_equal(getattr(both, numbers)[1:2], getattr(alone, numbers))
 
 
-def test_too_many_coalitions_are_walked_and_functions_are_asked():
+def test_too_many_coalitions_are_sampled_by_walks_and_functions_are_called():
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 20))
     model = LogisticRegression().fit(wide, wide[:, 0] > 0)

@@ -64,7 +64,7 @@ def test_two_of_several_classes_are_each_warned_of():
     np.testing.assert_array_equal(named, expected)
 
 
-def test_all_channels_say_it():
+def test_all_channels_show_the_warning():
     """One record: print, warnings, JSON, page, report, app, diagnosis, summaries and long tables."""
     table = pd.DataFrame(X).rename(columns="x{}".format)
     forest = RandomForestClassifier(40, max_depth=8, random_state=0).fit(table, Y)
@@ -99,7 +99,7 @@ def test_regressions_have_no_threshold():
     assert not warned(explanation).any()
 
 
-def test_what_is_warned_of_does_not_depend_on_the_other_rows():
+def test_warnings_of_a_row_do_not_depend_on_other_rows():
     """A function whose answers are probabilities at some rows only."""
 
     def model(rows):

@@ -103,7 +103,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
+def test_a_value_that_the_model_refuses_is_an_error_of_its_row(refusal):
     make, background = REFUSALS[refusal]
     model = make()
     with pytest.raises(CellError, match="row 1, column 'race': 'Martian' does not occur in the background"):
@@ -112,7 +112,7 @@ def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
     assert (result.ids, [row for row, _ in result.errors]) == ((0, 2, 3), [1])
 
 
-def test_a_new_category_costs_no_row_and_another_bad_cell_its_own():
+def test_a_new_category_loses_no_row_and_a_bad_cell_loses_its_row():
     rows = ROWS.copy()
     rows.loc[2, "sex"] = None
     result = limes.TabularExplainer(pipeline(Ridge()), TABLE, errors="row")(rows, progress=False)

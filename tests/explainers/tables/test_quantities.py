@@ -258,7 +258,7 @@ def test_other_cells_are_refused_and_the_advice_works(table, cell, words, advice
     assert explainer({"x": 0.0, "t": advice}).predictions[0] == 0.0
 
 
-def test_what_takes_numbers_alone_says_so():
+def test_a_column_of_times_as_a_category_is_refused_with_advice():
     table = pandas(TIMES)
     with pytest.raises(InputError, match=r"'t' has dtype datetime64.*a number of days"):
         limes.TabularExplainer(lambda q: q["x"].to_numpy(), table, categorical=["t"])

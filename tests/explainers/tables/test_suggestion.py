@@ -24,7 +24,7 @@ def boosted(x):
     ("y", "expected"),
     [(X @ [1.0, -2.0, 0.5, 0.0], "slopes"), (2.0 * (X[:, 0] > np.median(X[:, 0])), "two bins")],
 )
-def test_the_winner_is_the_design_that_holds_the_model(y, expected):
+def test_the_winner_is_the_design_that_fits_the_model(y, expected):
     """Slopes of a plane, and two bins of a step at the median, capture all."""
     model = LinearRegression() if expected == "slopes" else HistGradientBoostingRegressor(max_leaf_nodes=2)
     explainer = limes.TabularExplainer(model.fit(X, y), X)
@@ -128,7 +128,7 @@ def test_the_noise_is_that_of_weighted_fits():
         assert suggestion.noise[at] == pytest.approx(noise, rel=0.25)
 
 
-def test_every_design_holds_a_constant_model_without_error():
+def test_every_design_fits_a_constant_model_without_error():
     model = LinearRegression().fit(X, np.full(300, 2.0))
     suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X[:1])
     assert suggestion.fidelity.tolist() == [1.0] * len(suggestion.names)
@@ -182,7 +182,7 @@ def counted(predict):
     return answer, sizes
 
 
-def test_designs_share_the_answers_of_a_function_and_say_how_many():
+def test_designs_share_the_answers_of_a_function_and_count_them():
     model, sizes = counted(boosted)
     explainer = limes.TabularExplainer(model, X)
     sizes.clear()
@@ -199,7 +199,7 @@ def test_designs_share_the_answers_of_a_function_and_say_how_many():
     assert again.fidelity.tolist() == suggestion.fidelity.tolist()
 
 
-def test_a_read_model_is_not_asked_by_designs():
+def test_designs_do_not_call_a_read_model():
     model = HistGradientBoostingRegressor(max_iter=20).fit(X, boosted(X))
     assert limes.suggest_design(limes.TabularExplainer(model, X), X[:2]).model_calls == 0
 
@@ -211,7 +211,7 @@ def test_a_read_model_is_not_asked_by_designs():
         (lambda x: np.column_stack([x[:, 0] > np.median(X[:, 0]), 1.0 * (x[:, 1] > 9)]), "two bins"),
     ],
 )
-def test_a_design_that_holds_a_function_leaves_nothing(function, holds):
+def test_a_design_that_fits_a_function_has_no_residual(function, holds):
     suggestion = limes.suggest_design(limes.TabularExplainer(function, X), X[:5])
     at = suggestion.names.index(holds)
     assert suggestion.name == holds

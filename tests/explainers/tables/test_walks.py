@@ -338,7 +338,7 @@ def test_a_row_has_the_same_contributions_alone_and_in_a_batch(law):
     assert (both.values != other.values).any()
 
 
-def test_columns_that_change_nothing_have_none_within_what_walks_may_have_missed():
+def test_columns_that_change_nothing_have_no_contribution_within_the_error():
     account = explained(lambda x: x[:, 0] * x[:, 2], law="truncnorm")[1].contributions
     assert (account.values[:, [1, 3]] == 0).all()
     errors, largest = account.standard_errors[:, [1, 3]], np.abs(account.values).max(axis=1)
@@ -346,7 +346,7 @@ def test_columns_that_change_nothing_have_none_within_what_walks_may_have_missed
     assert (errors < 0.1 * largest[:, None]).all()
 
 
-def test_where_no_walk_changes_the_prediction_errors_say_so():
+def test_errors_are_infinite_where_no_walk_changes_the_prediction():
     rare = explained(lambda x: 5.0 + (x[:, 0] > 1e6), law="truncnorm")[1].contributions
     assert (rare.values == 0).all()
     assert np.isinf(rare.standard_errors).all()

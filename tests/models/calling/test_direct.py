@@ -50,7 +50,7 @@ def test_threads_are_those_of_the_estimator(n_jobs, monkeypatch):
     assert len(numbers) == 2
 
 
-def test_classes_and_other_models_are_asked_themselves():
+def test_classes_and_other_models_are_called_directly():
     assert direct_question(fitted("LGBMClassifier"), "predict") is None
     assert direct_question(lambda x: x[:, 0], "") is None
 
@@ -72,7 +72,7 @@ def test_a_leaf_that_was_changed_in_place_is_seen_by_one_row(background):
     assert abs(after.predictions[0] - before.predictions[0]) > 1.0
 
 
-def test_a_method_of_the_instance_is_asked_from_then_on():
+def test_a_method_of_the_instance_is_called_from_then_on():
     model = fitted("LGBMRegressor")
     explainer = limes.TabularExplainer(model, ROWS)
     assert explainer(ROWS[:1]).method == "exact"
@@ -83,7 +83,7 @@ def test_a_method_of_the_instance_is_asked_from_then_on():
 
 
 @pytest.mark.parametrize("library", ["lightgbm.LGBMRegressor", "xgboost.XGBRegressor"])
-def test_an_explanation_asks_a_booster_once(library, monkeypatch):
+def test_an_explanation_calls_a_booster_once(library, monkeypatch):
     """The same answer is shown, and compared with the form's."""
     home, name = library.split(".")
     kind = getattr(pytest.importorskip(home), name)

@@ -239,7 +239,7 @@ def test_a_class_of_the_same_name_from_elsewhere_is_a_black_box():
 
 
 @pytest.mark.parametrize(("targets", "output"), [(1, 0), (2, 5), (2, [0, 5])])
-def test_reading_an_output_that_is_not_there(targets, output):
+def test_reading_a_missing_output_is_refused(targets, output):
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, y if targets == 1 else np.column_stack([y, -y]))
     with pytest.raises(limes.exceptions.LimesError):

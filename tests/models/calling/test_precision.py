@@ -34,7 +34,7 @@ class Wrapper:
 
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize("frame", [False, True])
-def test_float32_where_a_network_asks_for_it(message, frame):
+def test_float32_where_a_network_needs_it(message, frame):
     model = Wrapper(message)
     table = pd.DataFrame(X, columns=list("abc")) if frame else X
     row = table.iloc[[3]] if frame else X[3:4]

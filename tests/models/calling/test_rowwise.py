@@ -37,7 +37,7 @@ def assert_same_in_any_company(predictions, X):
         assert np.array_equal(np.concatenate(pieces), whole)
 
 
-def test_a_model_of_single_rows_is_asked_in_blocks():
+def test_a_model_of_single_rows_is_called_in_blocks():
     X = np.random.default_rng(0).normal(size=(300, 5))
     model = CountedModel(lambda rows: np.tanh(rows).sum(axis=1))
     predictions = RowwisePredictions(model, X)
@@ -48,7 +48,7 @@ def test_a_model_of_single_rows_is_asked_in_blocks():
     assert_same_in_any_company(predictions, X)
 
 
-def test_a_network_says_the_same_in_any_company():
+def test_a_network_has_the_same_predictions_in_every_batch():
     """Whether in blocks or one at a time, which depends on the matrix products of the machine."""
     rng = np.random.default_rng(0)
     X, first, second = rng.normal(size=(300, 10)), rng.normal(size=(10, 64)), rng.normal(size=(64, 2))
@@ -61,7 +61,7 @@ def test_a_network_says_the_same_in_any_company():
     assert_same_in_any_company(predictions, X)
 
 
-def test_a_model_that_mixes_rows_is_asked_about_one_at_a_time():
+def test_a_model_that_mixes_rows_is_called_row_by_row():
     X = np.random.default_rng(0).normal(size=(100, 3))
     assert not np.array_equal(shifted(X), [shifted(row[None])[0] for row in X])
     model = CountedModel(shifted)
@@ -98,7 +98,7 @@ def test_errors_of_the_model_are_its_own():
 
 
 @pytest.mark.parametrize(("seconds", "rows"), [(0.001, 768), (10.0, 192)])
-def test_a_slow_model_is_asked_fewer_rows_and_all_are_counted(monkeypatch, seconds, rows):
+def test_a_slow_model_is_checked_on_fewer_rows_and_all_are_counted(monkeypatch, seconds, rows):
     """By a clock that the model moves; its first call takes as long as loading does."""
     X, clock, sizes = np.random.default_rng(0).normal(size=(300, 5)), [0.0], []
     monkeypatch.setattr(caller.time, "perf_counter", lambda: clock[0])

@@ -142,7 +142,7 @@ def test_an_explainer_takes_them():
         ),
     ],
 )
-def test_what_is_not_read(transform):
+def test_transforms_that_are_not_read_are_refused(transform):
     with pytest.raises(InputError, match="preprocess"):
         preprocess_like(transform)
 

@@ -134,7 +134,7 @@ def test_a_tiny_scale_is_refused_or_right():
         pass
 
 
-def test_bricks_evaluate_as_they_say():
+def test_bricks_evaluate_their_formulas():
     x = np.array([-1.0, 0.0, 0.5, 1.0, np.nan])
     interval = Interval(np.array([0.0, -np.inf]), np.array([1.0, 0.0]), np.array([False, True]))
     assert interval(x).tolist() == [[0, 0, 1, 1, 0], [1, 1, 0, 0, 1]]

@@ -67,7 +67,7 @@ def test_regressors(options, x):
     assert_reads(make(**options).fit(x, Y), x)
 
 
-def test_zeros_that_are_missing_go_both_ways():
+def test_zeros_that_are_missing_go_to_either_side():
     """Zeros between the numbers, and sent to either side of them: the thresholds alone cannot say it."""
     x = RNG.choice([-2.0, -1.0, 0.0, 1.0, 2.0, np.nan], size=(600, 3))
     for y in (np.where(x[:, 0] == 0, 5.0, x[:, 0]), np.where(x[:, 0] == 0, -5.0, x[:, 0]) * (x[:, 1] > 0)):
@@ -136,7 +136,7 @@ def test_early_stopping_predicts_with_the_best_rounds():
     assert assert_reads(booster).roots.size == 3
 
 
-def test_an_objective_of_the_users_own():
+def test_a_custom_objective():
     def gradient(predictions, data):
         return predictions - data.get_label(), np.ones_like(predictions)
 
@@ -361,7 +361,7 @@ def test_another_table_than_the_model_was_fitted_on():
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_a_node_parts_an_interval_only_if_values_of_it_go_either_way(missing_left):
+def test_a_node_splits_an_interval_only_if_its_values_take_both_sides(missing_left):
     """All intervals between ends on a grid, with all their values on a grid of half the width."""
     for lower, upper, threshold in np.ndindex(4, 4, 4):
         x = np.arange(0.0, 4.0, 0.5)

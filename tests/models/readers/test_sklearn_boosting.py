@@ -96,7 +96,7 @@ def test_categories(categorical):
         boosters.assert_coefficients_of_frame(model, frame[:40])
 
 
-def test_categories_unknown_in_training_are_missing_and_known_ones_may_be_absent_in_the_background():
+def test_unseen_categories_are_missing_and_seen_ones_may_be_absent_in_the_background():
     frame, y = boosters.mixed()
     model = HistGradientBoostingRegressor(max_iter=15, min_samples_leaf=5)
     some = (frame["color"] != "red") & (frame["code"] != 10)

@@ -62,7 +62,7 @@ def test_coefficients():
 
 
 @pytest.mark.parametrize("output", [None, "margin"])
-def test_scores_and_labels_are_refused_and_the_way_out_is_named(output):
+def test_scores_and_labels_are_refused_with_the_alternative(output):
     model = make()
     assert "limes.models.path_length(model)" in boosters.reason(model, output)
     with pytest.raises(NotReadableError, match="path_length"):
@@ -73,7 +73,7 @@ def test_scores_and_labels_are_refused_and_the_way_out_is_named(output):
     )
 
 
-def test_what_has_no_path_length():
+def test_models_without_a_path_length_are_refused():
     with pytest.raises(InputError, match="fitted IsolationForest"):
         path_length(IsolationForest())
     with pytest.raises(InputError, match="RandomForestRegressor"):

@@ -200,7 +200,7 @@ def test_rising_functions_in_front_of_trees(step):
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_what_a_logarithm_has_no_answer_for_goes_where_missing_values_go(missing_left):
+def test_undefined_logarithms_are_treated_as_missing(missing_left):
     """Trees route NaN, and log makes NaN of what is below 0."""
     rng = np.random.default_rng(3)
     X = np.where(rng.random((200, 1)) < 0.3, np.nan, rng.uniform(0.5, 3, (200, 1)))

@@ -134,7 +134,7 @@ def test_linear_boosters():
     boosters.assert_same(form, expected, np.tile(x, (4, 1)), SINGLE)
 
 
-def test_an_objective_of_the_users_own():
+def test_a_custom_objective():
     model = make(objective=lambda y, p: (p - y, np.ones_like(y))).fit(X, Y)
     boosters.assert_reads(model, X, tolerance=SINGLE)
 
@@ -193,7 +193,7 @@ def test_coefficients_where_a_number_counts_as_missing(marker):
         assert np.allclose(limes.models.read(model).predict(marked(marker)), clean.predict(X), atol=1e-4)
 
 
-def test_what_is_not_read_where_a_number_counts_as_missing(monkeypatch):
+def test_models_with_a_missing_number_that_are_not_read(monkeypatch):
     x = marked(-999.0)
     linear = make(booster="gblinear", missing=-999.0).fit(x, Y)
     assert "missing=-999.0" in boosters.reason(linear)
