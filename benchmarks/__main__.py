@@ -50,18 +50,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="rounds of speed and text, for a short run")
     parser.add_argument("--seeds", type=int, help="seeds of all other parts, for a short run")
     parser.add_argument("--cases", default="", help="only cases with this in their name, for a short run")
-    asked = parser.parse_args()
-    if unknown := set(asked.parts) - set(PARTS):
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for part in asked.parts or PARTS:
-        _run(part, asked)
+    for part in arguments.parts or PARTS:
+        _run(part, arguments)
 
 
-def _run(part: str, asked: argparse.Namespace) -> None:
+def _run(part: str, arguments: argparse.Namespace) -> None:
     run, report = (import_module(f"benchmarks.{part}.{name}") for name in ("run", "report"))
-    given = {option: getattr(asked, option) for option in PARTS[part] if getattr(asked, option)}
-    result = run.measure(**given)
-    if given:
+    options = {option: getattr(arguments, option) for option in PARTS[part] if getattr(arguments, option)}
+    result = run.measure(**options)
+    if options:
         print(report.text(result))
         return
     readme.save(part, result)

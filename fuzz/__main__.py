@@ -15,31 +15,34 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--families", nargs="+", default=list(GOALS), choices=list(GOALS), metavar="FAMILY")
     parser.add_argument("--seeds", default="0:", help="FROM:TO; without TO until the goals are met")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this many minutes")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--shrink", type=float, default=40.0, help="seconds to shrink a fault; 0 for none")
     parser.add_argument(
-        "--journal", type=Path, default=HOME / "results" / "journal.jsonl", help="goes on from it"
+        "--journal",
+        type=Path,
+        default=HOME / "results" / "journal.jsonl",
+        help="file of finished seeds, which a run resumes from",
     )
     parser.add_argument(
         "--report", action="store_true", help="write results/ and benchmarks/pages/fuzz.md, at the end"
     )
-    asked = parser.parse_args()
-    first, _, last = asked.seeds.partition(":")
+    arguments = parser.parse_args()
+    first, _, last = arguments.seeds.partition(":")
     run = Run(
-        families=tuple(asked.families),
+        families=tuple(arguments.families),
         first=int(first or 0),
         last=int(last) if last else None,
-        minutes=asked.minutes,
-        workers=asked.workers,
-        shrink=asked.shrink,
-        journal=asked.journal,
+        minutes=arguments.minutes,
+        workers=arguments.workers,
+        shrink=arguments.shrink,
+        journal=arguments.journal,
     )
     faults = run.go()
-    if asked.report:
+    if arguments.report:
         from fuzz.results import write
 
-        write(asked.journal)
+        write(arguments.journal)
     return 1 if faults else 0
 
 

@@ -145,14 +145,14 @@ class AccountTrial(Trial):
     ) -> tuple[Array, float]:
         """v of all coalitions, (2, ..., 2, k), by the grid of the columns' points and the row's values."""
         laws, nu = self.laws(options), options.nu(row.size)
-        made = [
+        points_and_masses = [
             self._column(*each, options.kind, nu, widths)
             for each in zip(range(row.size), laws, row, strict=True)
         ]
-        points = [np.append(values, x) for (values, _), x in zip(made, row, strict=True)]
+        points = [np.append(values, x) for (values, _), x in zip(points_and_masses, row, strict=True)]
         grid = self._grid(answers, options, points, largest)
         game = grid
-        for j, (_, mass) in enumerate(made):
+        for j, (_, mass) in enumerate(points_and_masses):
             sides = np.zeros((2, mass.size + 1))
             sides[0, :-1], sides[1, -1] = mass, 1.0
             game = np.moveaxis(np.tensordot(sides, game, (1, j)), 0, j)
@@ -179,9 +179,9 @@ class AccountTrial(Trial):
         weights = np.exp(log) / np.exp(log).sum()
         sets = np.array([*itertools.product((False, True), repeat=row.size)])
         mixed = np.where(sets[:, None], row, matrix).reshape(-1, row.size)
-        given = answers.ask(self.background.table(mixed)).reshape(len(sets), len(matrix), -1)
-        game = np.einsum("n,snk->sk", weights, given)
-        return game.reshape(*(2,) * row.size, -1), float(np.abs(given).max())
+        predictions = answers.ask(self.background.table(mixed)).reshape(len(sets), len(matrix), -1)
+        game = np.einsum("n,snk->sk", weights, predictions)
+        return game.reshape(*(2,) * row.size, -1), float(np.abs(predictions).max())
 
 
 def shapley(game: Array) -> tuple[Array, Array, Array]:

@@ -15,7 +15,7 @@ Answer = Callable[[Any], Array]
 
 # Exact results against exact oracles: the library's promise.
 EXACT = 1e-9
-# Libraries that add up in float32 where no float64 sum can be had: 2^-24 for each of a few dozen sums.
+# Libraries that add up in float32 and offer no float64 sum: 2^-24 for each of a few dozen sums.
 SINGLE = 3e-6
 
 
@@ -132,8 +132,8 @@ def _xgboost(model: Any, plain: Answer, sample: Any) -> Answers:
     categorical = any(kind == "c" for kind in booster.feature_types or ())
 
     def leaves(table: Any) -> Array:
-        given = {"feature_types": booster.feature_types} if isinstance(table, np.ndarray) else {}
-        matrix = xgboost.DMatrix(table, enable_categorical=categorical, **given)
+        options = {"feature_types": booster.feature_types} if isinstance(table, np.ndarray) else {}
+        matrix = xgboost.DMatrix(table, enable_categorical=categorical, **options)
         result = np.asarray(booster.predict(matrix, pred_leaf=True))
         result = result.reshape(len(result), -1).astype(int)
         total = np.zeros((len(result), int(group.max()) + 1))

@@ -70,10 +70,10 @@ def background_of(table: Any, categorical: tuple[int, ...] = ()) -> Background:
         return Background(table.astype(float), tuple(j in categorical for j in range(d)), ((),) * d, table)
     columns, kinds, levels = [], [], []
     for j, name in enumerate(table.columns):
-        known = _levels(table[name])
-        kinds.append(bool(known) or j in categorical)
-        levels.append(known)
-        columns.append(_numbers(table[name], known))
+        of_column = _levels(table[name])
+        kinds.append(bool(of_column) or j in categorical)
+        levels.append(of_column)
+        columns.append(_numbers(table[name], of_column))
     return Background(np.column_stack(columns), tuple(kinds), tuple(levels), table)
 
 

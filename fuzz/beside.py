@@ -90,8 +90,8 @@ def around(grid: Array, masses: list[Array], laws: list[Array], cells: list[int]
         # Σ_b q_b e_b = 0: of a likely cell the sum of the others keeps its digits, of a rare one its effect
         others, moved = np.delete(q, cell), np.delete(effect, cell, axis=0)
         rest = others.sum()
-        own = q[cell] * effect[cell] if q[cell] < rest else others @ moved
-        explained += own * (own / q[cell]) / rest if rest > 0 and q[cell] > 0 else 0.0
+        main = q[cell] * effect[cell] if q[cell] < rest else others @ moved
+        explained += main * (main / q[cell]) / rest if rest > 0 and q[cell] > 0 else 0.0
     safe = np.where(variance > 0, variance, 1.0)
     return Around(effects, masses, laws, mean, variance, explained / safe, additive / safe)
 
@@ -144,7 +144,7 @@ class BesideTrial(Trial):
         for i, row in enumerate(rows):
             wrong = next(self._wrong(stated[i], answers, options, row, widths, truth.size, rounding), "")
             if wrong:
-                # an estimate of eight sequences is off by so much once in some thousands: again, by others
+                # an estimate of eight sequences exceeds this once in some thousands: draw other sequences
                 explained = self.explainer(options, rng=1)(self.background.table(rows), progress=False)
                 again = Stated.of(explained, i)
                 wrong = next(self._wrong(again, answers, options, row, widths, truth.size, rounding), "")
@@ -220,12 +220,12 @@ class BesideTrial(Trial):
     ) -> tuple[Around, Array]:
         laws, nu = self.laws(options), options.nu(row.size)
         weighted = [law.weighted(float(x), options.kind, nu) for law, x in zip(laws, row, strict=True)]
-        made = [self._points_of(j, law, widths) for j, law in enumerate(weighted)]
-        grid = self._grid(answers, options, [values for values, _ in made], largest)
+        points_and_masses = [self._points_of(j, law, widths) for j, law in enumerate(weighted)]
+        grid = self._grid(answers, options, [values for values, _ in points_and_masses], largest)
         masses = [np.exp(law.log_mass - law.log_mass.max()) for law in weighted]
         cells = [law.locate(float(x)) for law, x in zip(laws, row, strict=True)]
         masses = [mass / mass.sum() for mass in masses]
-        return around(grid, masses, [law for _, law in made], cells), grid
+        return around(grid, masses, [law for _, law in points_and_masses], cells), grid
 
     def _points_of(self, j: int, law: Law, widths: Array) -> tuple[Array, Array]:
         """Points of a column, and P(point | cell)."""

@@ -1,7 +1,7 @@
 """Where a model changes as one column does, read off each library's own description of its trees.
 
-A threshold t of a tree that compares float32(x) with it is a cut between two float32 numbers: there the
-float64 value that is rounded down is told from the one that is rounded up. More cuts than needed do no harm.
+A tree that compares float32(x) with a threshold t has its cut between two float32 numbers, where rounding of
+the float64 value changes from down to up. More cuts than needed do no harm.
 """
 
 from __future__ import annotations
@@ -52,11 +52,15 @@ def _rounded(value: float) -> Iterator[float]:
     with np.errstate(over="ignore"):
         single = np.float32(value)
         below, above = np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))
-    here = float(single)
+    value_of_single = float(single)
     # float32(x) <= t: the last x that is not rounded beyond t. float32(x) < t: the last that stays below it.
-    yield 0.5 * (here + float(above)) if here <= value else 0.5 * (float(below) + here)
-    if here == value:
-        yield 0.5 * (float(below) + here)
+    yield (
+        0.5 * (value_of_single + float(above))
+        if value_of_single <= value
+        else 0.5 * (float(below) + value_of_single)
+    )
+    if value_of_single == value:
+        yield 0.5 * (float(below) + value_of_single)
 
 
 def _both(column: int, values: Array) -> Iterator[Cut]:
@@ -98,8 +102,8 @@ def _xgboost(model: Any) -> Iterator[Cut]:
         raise NoCutsError("linear booster")
     for tree in trees["trees"]:
         kinds = tree.get("split_type") or [0] * len(tree["left_children"])
-        for node, left in enumerate(tree["left_children"]):
-            if left >= 0 and kinds[node] == 0:
+        for node, child in enumerate(tree["left_children"]):
+            if child >= 0 and kinds[node] == 0:
                 value = float(np.float32(tree["split_conditions"][node]))
                 yield from _both(int(tree["split_indices"][node]), np.array([value]))
 

@@ -31,9 +31,9 @@ def compare_drawn(
 ) -> Verdict:
     """Hold a few rows' coefficients against draws; only what is off twice is a mismatch."""
     nu, kind = options.nu(rows.shape[1]), options.kind
-    done = 0
+    compared = 0
     for i, row in enumerate(rows):
-        if done == _ROWS:
+        if compared == _ROWS:
             break
         values = np.asarray(explanation.values[i], dtype=float).reshape(row.size, -1)
         start = np.asarray(explanation.intercepts[i], dtype=float).reshape(1, -1)
@@ -52,8 +52,8 @@ def compare_drawn(
         else:
             text = f"|z| = {z.max():.3g} after 2^{_SECOND} x {_SCRAMBLINGS} draws"
             return Verdict(MISMATCH, i + 1, text, i, result.tolist(), mean.tolist())
-        done += 1
-    return Verdict(AGREES, done) if done else Verdict(SKIPPED, detail="cells too rare for draws")
+        compared += 1
+    return Verdict(AGREES, compared) if compared else Verdict(SKIPPED, detail="cells too rare for draws")
 
 
 def _variation(law: Law, at: float) -> float:
@@ -88,12 +88,12 @@ def _least_squares(h: Array, f: Array) -> Array:
 def _feature(law: Law, x: Array, at: float) -> Array:
     if law.slope:
         return x
-    here = law.locate(at)
+    row_cell = law.locate(at)
     if law.inner is None:
         return (np.isnan(x) if np.isnan(at) else x == at).astype(float)
     missing = np.isnan(x)
     cell = np.searchsorted(law.inner, x, side="left")
-    return np.where(missing, np.isnan(at), ~np.isnan(at) & (cell == here)).astype(float)
+    return np.where(missing, np.isnan(at), ~np.isnan(at) & (cell == row_cell)).astype(float)
 
 
 def quantile(law: Law, u: Array) -> Array:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuzz.laws import Law
-from fuzz.nodes import Asked, probabilities, quadrature
+from fuzz.nodes import EvaluationPoints, probabilities, quadrature
 from fuzz.normal import log_density, log_sum
 from fuzz.verdict import AGREES, Verdict
 
@@ -76,16 +76,16 @@ def part_of(law: Law, x: float, conditional: Array, values: Array) -> Part:
         variance = float(p @ away**2)
         contrast = p * away / variance if variance > 0 else np.zeros(p.size)
         return Part(p, contrast, origin + float(p @ (values - origin)))
-    here = law.locate(x)
+    row_cell = law.locate(x)
     others = law.log_mass.copy()
-    others[here] = -np.inf
+    others[row_cell] = -np.inf
     if np.isneginf(others).all():
-        return Part(conditional[here], np.zeros(conditional.shape[1]), 1.0)
+        return Part(conditional[row_cell], np.zeros(conditional.shape[1]), 1.0)
     rest = float(log_sum(others))
     elsewhere = np.exp(others - rest) @ conditional
-    alpha = float(1.0 / (1.0 + np.exp(np.clip(rest - law.log_mass[here], -745.0, 709.0))))
-    inside = conditional[here]
-    away = np.exp(rest - np.logaddexp(rest, law.log_mass[here]))
+    alpha = float(1.0 / (1.0 + np.exp(np.clip(rest - law.log_mass[row_cell], -745.0, 709.0))))
+    inside = conditional[row_cell]
+    away = np.exp(rest - np.logaddexp(rest, law.log_mass[row_cell]))
     return Part(alpha * inside + away * elsewhere, inside - elsewhere, alpha)
 
 
@@ -116,7 +116,7 @@ def _contract(total: Array, weights: Array) -> Array:
 
 
 def step_parts(
-    law: Law, at: Asked, x: float, weights: str, bandwidth: float, moments: float | None = None
+    law: Law, at: EvaluationPoints, x: float, weights: str, bandwidth: float, moments: float | None = None
 ) -> Part:
     """A column's part where the model is constant between cuts."""
     weighted = law.weighted(x, weights, bandwidth)
@@ -125,7 +125,7 @@ def step_parts(
     return part_of(weighted, x, probabilities(weighted, at), at.values)
 
 
-def _step_slope(law: Law, at: Asked, width: float | None) -> Part:
+def _step_slope(law: Law, at: EvaluationPoints, width: float | None) -> Part:
     """Slopes need E[x | interval] too: of a normal law in closed form, else nodes added up by interval."""
     if law.std.size == 1 and np.isfinite(law.std[0]) and np.isinf(law.low[0]):
         return _normal_slope(law, at)
@@ -142,7 +142,7 @@ def _step_slope(law: Law, at: Asked, width: float | None) -> Part:
     )
 
 
-def _normal_slope(law: Law, at: Asked) -> Part:
+def _normal_slope(law: Law, at: EvaluationPoints) -> Part:
     """E[(x - m) 1(a < x < b)] = s (φ(a') - φ(b')), a' = (a - m) / s: over the variance s²."""
     m, s = float(law.mean[0]), float(law.std[0])
     density = np.exp(log_density(at.cuts, m, s))  # φ / s

@@ -28,7 +28,7 @@ class ImageOptions:
     bandwidth: float = 0.25
     output: Any = None
 
-    def given(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def keywords(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
         """Keyword arguments that differ from the library's defaults."""
         result = {"segments": self.segments}
         for key in ("fill", "bandwidth", "output"):
@@ -94,8 +94,10 @@ class ImageTrial(SwitchedTrial):
 
     def explainer(self, options: ImageOptions, **more: Any) -> Any:
         """What is under test."""
-        given = options.given()
-        return limes.ImageExplainer(self.model, **{**given, "segments": np.array(given["segments"])}, **more)
+        keywords = options.keywords()
+        return limes.ImageExplainer(
+            self.model, **{**keywords, "segments": np.array(keywords["segments"])}, **more
+        )
 
     def compared(self, image: Array, explanation: Any, options: ImageOptions) -> Verdict:
         """Hold one image's explanation against the oracle."""
@@ -106,7 +108,7 @@ class ImageTrial(SwitchedTrial):
         off = _unrounded(image, labels, options.fill)
         if image.dtype.kind != "f":
             if (np.abs(off - np.floor(off) - 0.5) < 1e-9).any():
-                return Verdict(SKIPPED)  # a tie: which neighbour it is rounded to is nobody's fault
+                return Verdict(SKIPPED)  # a tie: either neighbour is a correct rounding
             off = np.clip(np.rint(off), 0, 255).astype(image.dtype)
         kept = subsets(d)[:, labels]
         if image.ndim == 3:

@@ -1,4 +1,4 @@
-"""What was done, a line of JSON a seed: a run goes on where it was stopped."""
+"""Finished seeds, one line of JSON each: a stopped run resumes after the last one."""
 
 from __future__ import annotations
 

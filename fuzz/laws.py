@@ -107,14 +107,14 @@ def edges_of(x: Array, bins: Any) -> Array:
 
     A last bin without values is one with the bin before it, as the last edge is the largest value.
     """
-    known = x[~np.isnan(x)]
+    present = x[~np.isnan(x)]
     if not isinstance(bins, str | int):
         return np.asarray(bins, dtype=float)
     count = {"quartile": 4, "decile": 10}.get(bins, bins) if isinstance(bins, str) else bins
-    inner = np.unique(np.percentile(known, [100 * i / count for i in range(1, count)]))
-    if inner[-1] >= known.max():
+    inner = np.unique(np.percentile(present, [100 * i / count for i in range(1, count)]))
+    if inner[-1] >= present.max():
         inner = inner[:-1]
-    return np.concatenate([[known.min()], inner, [known.max()]])
+    return np.concatenate([[present.min()], inner, [present.max()]])
 
 
 def categories(x: Array, scale: float = 1.0) -> Law:
@@ -128,22 +128,22 @@ def categories(x: Array, scale: float = 1.0) -> Law:
 
 def numbers(x: Array, bins: Any, law: str) -> Law:
     """A column of numbers, cut into bins; ``bins`` None for one piece whose feature is x itself."""
-    known = x[~np.isnan(x)]
-    scale = float(known.std()) or 1.0
-    if known.min() == known.max():
+    present = x[~np.isnan(x)]
+    scale = float(present.std()) or 1.0
+    if present.min() == present.max():
         scale = 1.0
     if bins is None:
-        return _whole(known, law, scale)
+        return _whole(present, law, scale)
     edges = edges_of(x, bins)
     inner = edges[1:-1]
-    owner = np.searchsorted(inner, known, side="left")
+    owner = np.searchsorted(inner, present, side="left")
     pieces: list[tuple[float, ...]] = []
     for b in range(edges.size - 1):
-        pieces += _inside(known[owner == b], edges[b], edges[b + 1], law, b)
+        pieces += _inside(present[owner == b], edges[b], edges[b + 1], law, b)
     counts = np.bincount(owner, minlength=edges.size - 1).astype(float)
-    if known.size < x.size:
+    if present.size < x.size:
         pieces.append((edges.size - 1, np.nan, 0.0, np.nan, np.nan, 1.0))
-        counts = np.append(counts, x.size - known.size)
+        counts = np.append(counts, x.size - present.size)
     return _assembled(inner, pieces, counts, scale)
 
 

@@ -1,4 +1,4 @@
-"""Where a column is asked, and with what probability of each cell: intervals of a step function, or nodes."""
+"""Points of a column at which the model is evaluated, and their probabilities in each cell."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _HALVINGS = 14
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Points of a column where the model is asked.
+class EvaluationPoints:
+    """Points of a column at which the model is evaluated.
 
     Attributes
     ----------
     values
-        (m,) what is asked: single values first, then a value inside each interval between cuts.
+        (m,) single values first, then a value inside each interval between cuts.
     single
-        How many single values there are.
+        The number of single values.
     cuts
-        Where the model may change as this column does, sorted.
+        Sorted values of this column at which the model may change.
     """
 
     values: Array
@@ -34,16 +34,16 @@ class Asked:
     cuts: Array
 
 
-def asked(law: Law, cuts: Array, extra: Array = ()) -> Asked:
+def evaluation_points(law: Law, cuts: Array, extra: Array = ()) -> EvaluationPoints:
     """A value inside each interval between cuts, and single values that lie on cuts or stand for themselves.
 
-    Points of the law that lie strictly between two cuts need no question of their own: the model is constant
-    there. Those on a cut, or within a float32 rounding of one, are asked themselves.
+    Points of the law strictly between two cuts share one evaluation, because the model is constant there.
+    Points on a cut, or within a float32 rounding of one, are evaluated themselves.
     """
     cuts = np.unique(np.asarray(cuts, dtype=float))
     points = np.unique(np.concatenate([law.mean[law.points], np.asarray(extra, dtype=float)]))
     if law.inner is None:
-        return Asked(points, points.size, np.zeros(0))
+        return EvaluationPoints(points, points.size, np.zeros(0))
     at = np.searchsorted(cuts, points)
     near = np.isnan(points) | (points == 0)
     for side in (np.clip(at - 1, 0, None), np.clip(at, None, max(cuts.size - 1, 0))):
@@ -54,12 +54,12 @@ def asked(law: Law, cuts: Array, extra: Array = ()) -> Asked:
     bounds = (
         np.concatenate([[cuts[0] - reach], cuts, [cuts[-1] + reach]]) if cuts.size else np.array([0.0, 1.0])
     )
-    # no round share: the value should be nobody's threshold, zero or float32 number
+    # an odd share, so that the value is no threshold, no zero and no float32 number
     inside = bounds[:-1] + 0.4871 * np.diff(bounds)
-    return Asked(np.concatenate([single, inside]), single.size, cuts)
+    return EvaluationPoints(np.concatenate([single, inside]), single.size, cuts)
 
 
-def probabilities(law: Law, at: Asked) -> Array:
+def probabilities(law: Law, at: EvaluationPoints) -> Array:
     """(cells, m) P(point | cell), exact integrals of the law between cuts."""
     result = np.zeros((law.log_mass.size, at.values.size))
     low = np.concatenate([[-np.inf], at.cuts])
@@ -76,7 +76,7 @@ def probabilities(law: Law, at: Asked) -> Array:
     return result
 
 
-def _place(at: Asked, value: float) -> int:
+def _place(at: EvaluationPoints, value: float) -> int:
     same = np.isnan(at.values[: at.single]) if np.isnan(value) else at.values[: at.single] == value
     if same.any():
         return int(np.argmax(same))
@@ -118,7 +118,7 @@ def _piece(law: Law, piece: int, kinks: Array, width: float) -> tuple[Array, Arr
         + [ends[-1:]]
     )
     total = float(log_interval(low, high, m, s))
-    # a log mass of -z²/2 has an error of so many roundings
+    # a log mass of -z²/2 has z²/2 times the rounding error
     far = 1.0 if np.isinf(s) else max(abs(low - m), abs(high - m)) / s
     allowed = 1e-13 + 1e-15 * far**2
     for _ in range(_HALVINGS):

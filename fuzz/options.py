@@ -27,7 +27,7 @@ class Options:
     categorical: tuple[int, ...] = ()
     named: bool = True
 
-    def given(self, names: list[str] | None = None) -> dict[str, Any]:
+    def keywords(self, names: list[str] | None = None) -> dict[str, Any]:
         """Keyword arguments that differ from the library's defaults."""
         result: dict[str, Any] = {}
         for name in ("bins", "law", "weights", "bandwidth", "output"):
@@ -160,10 +160,10 @@ def draw_rows(
     matrix = background.matrix
     rows = matrix[rng.integers(len(matrix), size=count)].copy()
     for j, categorical in enumerate(background.categorical):
-        known = matrix[~np.isnan(matrix[:, j]), j]
-        places = np.unique(known) if categorical or inside else _hostile(rng, known, cuts[j])
+        present = matrix[~np.isnan(matrix[:, j]), j]
+        places = np.unique(present) if categorical or inside else _hostile(rng, present, cuts[j])
         if inside and not categorical:
-            places = np.concatenate([places, [known.min() - 1.0, known.max() + 1.0]])
+            places = np.concatenate([places, [present.min() - 1.0, present.max() + 1.0]])
         if np.isnan(matrix[:, j]).any():
             places = np.append(places, np.nan)
         chosen = rng.random(count) < 0.4
@@ -171,10 +171,10 @@ def draw_rows(
     return rows
 
 
-def _hostile(rng: Any, known: Array, cuts: Array) -> Array:
-    reach = float(known.max() - known.min()) or 1.0
-    places = [0.0, -0.0, known.min(), known.max(), known.min() - reach, known.max() + 0.3 * reach]
-    places += np.quantile(known, [0.25, 0.5, 0.75]).tolist()
+def _hostile(rng: Any, present: Array, cuts: Array) -> Array:
+    reach = float(present.max() - present.min()) or 1.0
+    places = [0.0, -0.0, present.min(), present.max(), present.min() - reach, present.max() + 0.3 * reach]
+    places += np.quantile(present, [0.25, 0.5, 0.75]).tolist()
     cuts = cuts[np.abs(cuts) < _FAR]
     some = rng.choice(cuts, min(cuts.size, 8), replace=False) if cuts.size else np.zeros(0)
     single = some.astype(np.float32)

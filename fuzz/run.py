@@ -43,13 +43,13 @@ class Run:
     def go(self) -> int:
         """Run; the number of faults, those of an earlier run of the journal among them."""
         journal = Journal(self.journal)
-        done = set()
+        finished = set()
         for entry in journal.entries():
-            done.add((entry.family, entry.seed))
-            if self._asked(entry):
+            finished.add((entry.family, entry.seed))
+            if self._selected(entry):
                 self._count(entry)
         self._start = self._shown = time.monotonic()
-        seeds = self._seeds(done)
+        seeds = self._seeds(finished)
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
             waiting: set[Future[Entry]] = set()
@@ -66,7 +66,7 @@ class Run:
         self._say("done")
         return sum(self.explainers[kind] for kind in ("mismatch", "not finite", "crash"))
 
-    def _asked(self, entry: Entry) -> bool:
+    def _selected(self, entry: Entry) -> bool:
         return (
             entry.family in self.families
             and entry.seed >= self.first
@@ -74,7 +74,7 @@ class Run:
         )
 
     def _give(self, pool: ProcessPoolExecutor, seeds: object, waiting: set[Future[Entry]]) -> bool:
-        """Give out one more seed; False where there is none, or time is up."""
+        """Submit one more seed; return False where no seed remains or time is up."""
         if time.monotonic() - self._start > 60 * self.minutes:
             return False
         family, seed = next(seeds, ("", -1))  # type: ignore[call-overload]
@@ -83,12 +83,12 @@ class Run:
         waiting.add(pool.submit(attempt, family, seed, shrinking=self.shrink))
         return True
 
-    def _seeds(self, done: set[tuple[str, int]]) -> object:
+    def _seeds(self, finished: set[tuple[str, int]]) -> object:
         """Families in turn, each until its goal or its last seed."""
         nexts = dict.fromkeys(self.families, self.first)
         while nexts:
             for family in list(nexts):
-                while (family, nexts[family]) in done:
+                while (family, nexts[family]) in finished:
                     nexts[family] += 1
                 if self._finished(family, nexts[family]):
                     del nexts[family]

@@ -42,9 +42,9 @@ def source_of(value: Any) -> str:
     if isinstance(value, Raw):
         return value.source
     if isinstance(value, Call):
-        given = [source_of(a) for a in value.args]
-        given += [f"{key}={source_of(item)}" for key, item in value.kwargs.items()]
-        return f"{value.short}({', '.join(given)})"
+        arguments = [source_of(a) for a in value.args]
+        arguments += [f"{key}={source_of(item)}" for key, item in value.kwargs.items()]
+        return f"{value.short}({', '.join(arguments)})"
     if isinstance(value, list | tuple):
         inner = ", ".join(source_of(item) for item in value)
         if isinstance(value, list):

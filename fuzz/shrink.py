@@ -44,7 +44,7 @@ class Failure:
         """How much there is of it: characters of the script, and rows of the background."""
         return (
             len("".join(self.case.setup.lines()))
-            + len(repr(self.options.given()))
+            + len(repr(self.options.keywords()))
             + len(repr(self.rows))
             + self.case.setup.n
         )
@@ -80,8 +80,8 @@ def _failing(case: Any, options: Any, rows: Any, kind: str) -> Failure | None:
 
 def _smaller(failure: Failure) -> Iterator[tuple[Any, Any, Any]]:
     case, options, rows = failure.case, failure.options, failure.rows
-    for given in _options(options, case):
-        yield case, given, rows
+    for smaller in _options(options, case):
+        yield case, smaller, rows
     if isinstance(case, TableCase):
         yield from _fewer_columns(case, options, rows)
     if isinstance(case, TextCase):
@@ -202,10 +202,10 @@ def script_of(failure: Failure) -> str:
     else:
         image = failure.rows[0]
         row, kind = f"np.array({image.tolist()}, dtype='{image.dtype}')", "Image"
-    given = ", ".join(f"{key}={_argument(value)}" for key, value in options.given(names).items())
+    keywords = ", ".join(f"{key}={_argument(value)}" for key, value in options.keywords(names).items())
     data = "model, X" if kind == "Tabular" else "model"
-    comma = ", " if given else ""
-    lines.append(f"explanation = limes.{kind}Explainer({data}{comma}{given})({row})")
+    comma = ", " if keywords else ""
+    lines.append(f"explanation = limes.{kind}Explainer({data}{comma}{keywords})({row})")
     lines.append(f"print(explanation.method, {getattr(case, 'prints', _PRINTED)})")
     lines.append(f"# result: {_short(failure.verdict.result)}")
     lines.append(

@@ -55,17 +55,17 @@ class SwitchedTrial(ABC):
             return self._all(rows, explanations, options)
 
     def _all(self, rows: list[Any], explanations: Any, options: Any) -> Verdict:
-        done = 0
+        compared = 0
         for i, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
             if explanation.method == "sampled":
                 continue
             verdict = self.compared(row, explanation, options)
             if verdict.kind == SKIPPED:
                 continue
-            done += 1
+            compared += 1
             if verdict.kind != AGREES:
-                return Verdict(verdict.kind, done, verdict.detail, i, verdict.result, verdict.expected)
-        return Verdict(AGREES, done) if done else Verdict(SAMPLED)
+                return Verdict(verdict.kind, compared, verdict.detail, i, verdict.result, verdict.expected)
+        return Verdict(AGREES, compared) if compared else Verdict(SAMPLED)
 
     def _after(self, error: Exception, options: Any, rows: list[Any]) -> Verdict:
         """Whether sampling works where an explanation raised."""
@@ -138,9 +138,9 @@ def compare_known(
     if not np.array_equal(np.isnan(values).all(axis=1), same):
         text = f"unknown are {np.flatnonzero(np.isnan(values).any(axis=1))}, not {np.flatnonzero(same)}"
         return Verdict(MISMATCH, 1, text, 0, values.tolist(), beta.tolist())
-    known = np.zeros_like(beta) if same.all() else values[~same]
+    others = np.zeros_like(beta) if same.all() else values[~same]
     size = float(np.abs(answers).max())
-    verdict = compare(known[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
+    verdict = compare(others[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
     account = explanation.contributions
     if verdict.kind != AGREES or account.standard_errors.any():
         return verdict

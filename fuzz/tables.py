@@ -17,7 +17,7 @@ from fuzz.background import Background, background_of
 from fuzz.cuts import NoCutsError, cuts_of
 from fuzz.grid import Part, Truth, part_of, settled, step_parts, summed
 from fuzz.laws import Law, categories, numbers
-from fuzz.nodes import Asked, asked, quadrature
+from fuzz.nodes import EvaluationPoints, evaluation_points, quadrature
 from fuzz.options import Menu, Options, draw_options, draw_rows
 from fuzz.script import Setup
 from fuzz.verdict import AGREES, CRASH, MISMATCH, REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict, compare
@@ -26,7 +26,7 @@ Array = Any
 
 # Rows of a grid that the model is asked at once; the largest grid, and that of panels that were halved
 _BATCH, _LARGEST, _FINEST = 60_000, 400_000, 6_000_000
-# Smooth models at smooth weights have a grid of their own for each row
+# Smooth models at smooth weights have a separate grid for each row
 _OWN_GRIDS = 4
 
 
@@ -67,7 +67,7 @@ class Trial:
     model: Any
     background: Background
     cuts: list[Array]
-    known: dict[Any, Array] = field(default_factory=dict)
+    cache: dict[Any, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, case: TableCase) -> Trial:
@@ -80,16 +80,16 @@ class Trial:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = case.setup.run()
-            background = background_of(made["X"], case.menu.categorical)
+            variables = case.setup.run()
+            background = background_of(variables["X"], case.menu.categorical)
             d = background.matrix.shape[1]
             if case.shape == "steps":
-                cuts = cuts_of(made["model"], d)
+                cuts = cuts_of(variables["model"], d)
             elif case.kinks is not None:
-                cuts = case.kinks(made["model"])
+                cuts = case.kinks(variables["model"])
             else:
                 cuts = [np.zeros(0)] * d
-        return cls(case, made["model"], background, cuts)
+        return cls(case, variables["model"], background, cuts)
 
     def check(self, options: Options, rows: Array) -> Verdict:
         """Explain rows and compare; a second, finer oracle is asked before a mismatch is called."""
@@ -175,7 +175,7 @@ class Trial:
     def explainer(self, options: Options, **more: Any) -> Any:
         """What is under test."""
         names = None if isinstance(self.background.like, np.ndarray) else list(self.background.like.columns)
-        return limes.TabularExplainer(self.model, self.background.like, **options.given(names), **more)
+        return limes.TabularExplainer(self.model, self.background.like, **options.keywords(names), **more)
 
     def _after(self, error: Exception, options: Options, tables: Any) -> Verdict:
         """Whether sampling would have worked where "auto" raised."""
@@ -225,15 +225,15 @@ class Trial:
         beta, start = summed(grid, parts)
         return Truth(beta, start, float(np.abs(grid).max()))
 
-    def _points(self, j: int, law: Law) -> Asked:
+    def _points(self, j: int, law: Law) -> EvaluationPoints:
         values = np.unique(self.background.matrix[:, j])
         if self.case.shape == "atoms" or law.inner is None:
-            return Asked(values, values.size, np.zeros(0))
-        return asked(law, self.cuts[j], extra=values)
+            return EvaluationPoints(values, values.size, np.zeros(0))
+        return evaluation_points(law, self.cuts[j], extra=values)
 
-    def _part(self, law: Law, at: Asked, x: float, kind: str, nu: float, j: int) -> Part:
+    def _part(self, law: Law, at: EvaluationPoints, x: float, kind: str, nu: float, j: int) -> Part:
         key = ("part", id(law), None if kind == "bins" and not law.slope else x, law.locate(x), j)
-        cache = self.known.setdefault("parts", {})
+        cache = self.cache.setdefault("parts", {})
         if cache.get("law", {}).get(j) is not law:
             cache.setdefault("law", {})[j] = law
             cache[j] = {}
@@ -254,15 +254,15 @@ class Trial:
         groups = [rows] if kind == "bins" else [row[None] for row in rows]
         result = []
         for group in groups:
-            made = []
+            points_and_masses = []
             for j, law in enumerate(laws):
                 tilted = law if kind == "bins" else law.weighted(float(group[0, j]), kind, nu)
-                made.append(quadrature(tilted, self.cuts[j], widths[j] * law.scale))
-            grid = self._grid(answers, options, [values for values, _ in made], largest)
+                points_and_masses.append(quadrature(tilted, self.cuts[j], widths[j] * law.scale))
+            grid = self._grid(answers, options, [values for values, _ in points_and_masses], largest)
             parts = [
                 [
                     part_of(law.weighted(float(x), kind, nu), float(x), p, values)
-                    for law, x, (values, p) in zip(laws, row, made, strict=True)
+                    for law, x, (values, p) in zip(laws, row, points_and_masses, strict=True)
                 ]
                 for row in group
             ]
@@ -276,8 +276,8 @@ class Trial:
         if np.prod(shape, dtype=float) > largest:
             raise TooLargeError(f"a grid of {shape}")
         key = (repr(options.output), *(v.tobytes() for v in values))
-        if key in self.known:
-            return self.known[key]
+        if key in self.cache:
+            return self.cache[key]
         rows = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
         parts = [
             answers.ask(self.background.table(rows[i : i + _BATCH])) for i in range(0, len(rows), _BATCH)
@@ -285,7 +285,7 @@ class Trial:
         result = np.concatenate(parts)
         result = result.reshape(*shape, result.shape[1])
         if len(rows) <= _LARGEST:
-            self.known[key] = result
+            self.cache[key] = result
         return result
 
 

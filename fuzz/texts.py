@@ -28,7 +28,7 @@ class TextOptions:
     bandwidth: float = 0.25
     output: Any = None
 
-    def given(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def keywords(self, names: Any = None) -> dict[str, Any]:  # noqa: ARG002
         """Keyword arguments that differ from the library's defaults."""
         return {key: value for key, value in vars(self).items() if value != getattr(TextOptions, key)}
 
@@ -73,7 +73,7 @@ class TextTrial(SwitchedTrial):
 
     def explainer(self, options: TextOptions, **more: Any) -> Any:
         """What is under test."""
-        return limes.TextExplainer(self.model, **options.given(), **more)
+        return limes.TextExplainer(self.model, **options.keywords(), **more)
 
     def compared(self, text: str, explanation: Any, options: TextOptions) -> Verdict:
         """Hold one text's explanation against the oracle."""

@@ -112,9 +112,9 @@ struct InLines {
   bool operator!=(const InLines&) const { return false; }
 };
 
-// Rows of a block: sums of one path over so many rows stay near.
+// Rows of a block: sums of one path over this many rows stay in the cache.
 constexpr std::size_t kRowsTogether = 64;
-// Up to so many rows are likely to lack some states of a cell, which then cost no division.
+// Up to this many rows are likely to lack some states of a cell, which then cost no division.
 constexpr std::size_t kFewRows = 8;
 
 template <std::size_t T>

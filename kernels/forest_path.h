@@ -21,7 +21,7 @@
 
 namespace limes {
 
-// Rows of a block; a multiple of every kRows. Sums of one path over so many rows fit the nearest cache.
+// Rows of a block; a multiple of every kRows. Sums of one path over this many rows fit the nearest cache.
 constexpr std::size_t kBlock = 64;
 
 struct Table {

@@ -271,7 +271,7 @@ class Gram {
     return count;
   }
 
-  // Sort codes by numbers of matches, each from a word of its own on, and take them apart into bits.
+  // Sort codes by numbers of matches, each number from a new word on, and split them into bits.
   void sort() {
     starts_.assign(columns_ + 1, 0);
     for (std::size_t i = 0; i < each_; ++i) ++starts_[marks_.kept(i) + 1];

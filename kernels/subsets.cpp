@@ -9,7 +9,8 @@
 namespace limes {
 namespace {
 
-// Add to effects (outputs, words) and totals (outputs, 3) what is said in subsets.h, for sets of `kept` words (sets,).
+// Add the sums that subsets.h defines to effects (outputs, words) and totals (outputs, 3), for sets of `kept` words
+// (sets,).
 void add_subsets(Matrix c, Vector a, Vector b, Vector base, Integers member, Integers member_start, Vector excess,
                  Integers excess_start, Integers kept, Matrix weights, std::uint64_t seed, MatrixOut effects,
                  MatrixOut totals) {

@@ -1,4 +1,4 @@
-"""Every number around one row of a table of few values, by the model's answers to all of its combinations.
+"""Every number around one row of a table with few values, from the model's answers to all of them.
 
 Columns are independent under the weighted law w, whose atoms are the background's values. Another bin than
 the row's has the weight e^{-1/(2ν²)}; smooth weights are e^{-(x - ξ)²/(2ν²)}, in standard deviations.
@@ -22,7 +22,7 @@ class Column:
     mass: np.ndarray
     cell: np.ndarray
     feature: np.ndarray
-    here: int  # the row's cell
+    row_cell: int  # the row's cell
 
     @property
     def cells(self):
@@ -37,16 +37,19 @@ def column(background, x, nu, weights="bins", edges=None):
     values, counts = np.unique(background, return_counts=True)
     values, counts = values.astype(np.longdouble), counts.astype(np.longdouble)
     if edges is None:
-        cell, here = np.arange(values.size), int(np.searchsorted(values, x))
+        cell, row_cell = np.arange(values.size), int(np.searchsorted(values, x))
     else:
-        cell, here = np.searchsorted(edges, values, side="left"), int(np.searchsorted(edges, x, side="left"))
+        cell, row_cell = (
+            np.searchsorted(edges, values, side="left"),
+            int(np.searchsorted(edges, x, side="left")),
+        )
     with np.errstate(divide="ignore"):
         if weights == "bins":
-            log = -0.5 * (cell != here) / np.longdouble(nu) ** 2
+            log = -0.5 * (cell != row_cell) / np.longdouble(nu) ** 2
         else:
             log = -0.5 * ((values - x) / (background.std() * np.longdouble(nu))) ** 2
     mass = counts * np.exp(log - log.max())
-    return Column(values, mass / mass.sum(), cell, (cell == here).astype(np.longdouble), here)
+    return Column(values, mass / mass.sum(), cell, (cell == row_cell).astype(np.longdouble), row_cell)
 
 
 def answers(predict, backgrounds):
@@ -57,13 +60,13 @@ def answers(predict, backgrounds):
     return f.reshape(*(v.size for v in values), -1)
 
 
-def mean(f, laws, taken=None):
+def mean(f, laws, replaced=None):
     """E[f], (k,), with the law of some columns replaced by rows of laws (p, m): an axis each, in order."""
-    taken = taken or {}
+    replaced = replaced or {}
     for j in range(f.ndim - 2, -1, -1):
-        f = np.tensordot(taken.get(j, laws[j].mass[None]), f, (1, j))
+        f = np.tensordot(replaced.get(j, laws[j].mass[None]), f, (1, j))
         f = np.moveaxis(f, 0, j)
-    return f.reshape(*(taken[j].shape[0] for j in sorted(taken)), f.shape[-1])
+    return f.reshape(*(replaced[j].shape[0] for j in sorted(replaced)), f.shape[-1])
 
 
 @dataclass(frozen=True)

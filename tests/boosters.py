@@ -1,4 +1,4 @@
-"""What tests of boosted trees share: awkward rows, tables with categories, coefficients by enumeration."""
+"""Helpers of boosted trees' tests: hostile rows, tables with categories, coefficients by enumeration."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def assert_reads(model, x, *, output=None, tolerance=1e-12, **rows):
     return form
 
 
-# Values that a column of numbers or categories may hold where nobody expects them
+# Values that a column of numbers or categories may hold although they are not expected
 HOSTILE = np.array([-np.inf, -1.0, 0.5, 2.0**31, 1e300, np.inf, np.nan])
 
 
@@ -93,9 +93,9 @@ def assert_paths_agree(form, x, count=24, seed=2):
     np.testing.assert_allclose(form.reduce().predict(rows), expected, rtol=0, atol=allowed)
     family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(1e-3))
     for few in (rows, rows[:5]):  # many rows and few go different ways
-        own, pipeline = form.predict(few), Pipeline(family, exact_expectation(form), penalty=None)
-        fitted = pipeline.explain(few, family.cells(few), own, progress=lambda _: nullcontext(id))
-        np.testing.assert_allclose(fitted.at_instance, own, rtol=0, atol=allowed)
+        predictions, pipeline = form.predict(few), Pipeline(family, exact_expectation(form), penalty=None)
+        fitted = pipeline.explain(few, family.cells(few), predictions, progress=lambda _: nullcontext(id))
+        np.testing.assert_allclose(fitted.at_instance, predictions, rtol=0, atol=allowed)
 
 
 def reason(model, output=None):
@@ -179,8 +179,8 @@ def enumerated(x, row, f, categorical=(1, 2, 3)):
     columns, cells = [], []
     for j in range(x.shape[1]):
         values, counts = np.unique(x[:, j], return_counts=True)
-        known = x[~np.isnan(x[:, j]), j]
-        edges = np.unique(np.percentile(known, [25, 50, 75]))
+        present = x[~np.isnan(x[:, j]), j]
+        edges = np.unique(np.percentile(present, [25, 50, 75]))
         cell = values if j in categorical else np.array([(edges < v).sum() for v in values], dtype=float)
         cell = np.where(np.isnan(values), 99.0, cell)
         same = (values == row[j]) | (np.isnan(values) & np.isnan(row[j]))

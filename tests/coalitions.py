@@ -1,4 +1,4 @@
-"""Shapley values the long way: all coalitions of columns, on all values of a law without a density."""
+"""Shapley values by definition: all coalitions of columns, on all values of a law without a density."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of parallel workers, and one profile of property-based tests: the same examples, and no clock."""
+"""Threads of parallel workers, and one profile of property-based tests: fixed examples, no time limit."""
 
 import gc
 import os

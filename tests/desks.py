@@ -1,4 +1,4 @@
-"""Desks to ask: a forest on numbers, and a table with categories, missing values and hostile names."""
+"""Desks for tests: a forest on numbers, and a table with categories, missing values and hostile names."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def flowers():
 @cache
 def patchy():
     """A second row with a missing value, which the background does not know."""
-    asked = patients()
-    X = asked.X.copy()
+    base = patients()
+    X = base.X.copy()
     X.iloc[1, 2] = np.nan
-    return desk_of(asked.model, X, background=asked.X)
+    return desk_of(base.model, X, background=base.X)
 
 
 @cache

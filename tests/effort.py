@@ -1,4 +1,4 @@
-"""How much the tests repeat: enough to notice a fault in ``make test``, all of it in ``make test-deep``."""
+"""The number of repetitions: enough to notice a fault in ``make test``, all of them in ``make test-deep``."""
 
 from __future__ import annotations
 

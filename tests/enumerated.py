@@ -1,4 +1,4 @@
-"""Coefficients of a model at a row of a table of few values, by its own answers at all of them.
+"""Coefficients of a model at a row of a table with few values, from the model's answers to all of them.
 
 Nothing here imports the library.
 """

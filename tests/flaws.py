@@ -20,7 +20,7 @@ def linear(coef, intercept=0.0):
 
 
 def uniform_table(d, n=2000, seed=0):
-    """The paper's: columns uniform on [-10, 10], even grids in orders of their own: bins are alike."""
+    """The paper's table: each column an even grid on [-10, 10] in random order, so that bins are alike."""
     rng = np.random.default_rng(seed)
     even = np.linspace(-10, 10, n)
     return np.column_stack([rng.permutation(even) for _ in range(d)])

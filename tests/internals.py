@@ -1,4 +1,4 @@
-"""The one door of tests to private names: one that moves changes this file, and no test.
+"""The one place where tests import private names: a name that moves changes this file, and no test.
 
 Modules are loaded when one of their names is: a test needs no library that it does not use.
 """

@@ -1,4 +1,4 @@
-"""A long run in a process of its own, to be stopped in the middle; and what a folder of parts holds."""
+"""A long run in a separate process, which tests stop half-way, and helpers that read its folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import limes
 sys.path.insert(0, "TESTS")
 from internals import Cluster, Source, explain_files
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 TABLE = pd.DataFrame({"a": [i / 7 for i in range(40)], "b": [(3 * i) % 11 for i in range(40)]})
 
 def work(engine, workers, pause):
@@ -29,7 +29,7 @@ def work(engine, workers, pause):
 
     explainer = limes.TabularExplainer(model, TABLE, law="joint")
     options = {"run": {}, "rows_per_part": 2, "engine": engine, "cluster": Cluster(workers)}
-    return explain_files(Source.of(HERE / "in.parquet"), explainer, HERE / "out", **options)
+    return explain_files(Source.of(FOLDER / "in.parquet"), explainer, FOLDER / "out", **options)
 
 if __name__ == "__main__":
     work(sys.argv[1], int(sys.argv[2]), 0.2)
@@ -49,7 +49,7 @@ def same(result, expected):
 
 
 def started(folder, engine, workers):
-    """The program, in a group of its own, when it has done a few parts."""
+    """Start the program in a separate process group and return it when a few parts are finished."""
     (folder / "job.py").write_text(PROGRAM)
     table = {"a": [i / 7 for i in range(ROWS)], "b": [(3 * i) % 11 for i in range(ROWS)]}
     pd.DataFrame(table).to_parquet(folder / "in.parquet")
@@ -61,13 +61,13 @@ def started(folder, engine, workers):
 
 
 def resumed(folder):
-    """The same command again, here, and without the model's pauses."""
+    """Run the same command again, in this process and without the model's pauses."""
     return runpy.run_path(str(folder / "job.py"))["work"]("local", 1, 0)
 
 
-def wait_until(there, driver=None, seconds=60):
+def wait_until(condition, driver=None, seconds=60):
     patience = time.monotonic() + seconds
-    while not there():
+    while not condition():
         assert driver is None or driver.poll() is None, driver.stderr.read()
         assert time.monotonic() < patience
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""How much memory pyarrow takes to read a row group that is larger than that."""
+"""The memory that pyarrow takes to read a row group larger than that memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(rows, pyarrow.default_memory_pool().max_memory())
 
 
 def rows_and_peak(reading: str, folder: Path) -> tuple[int, int]:
-    """The ``rows`` that statements read of ``path``, and the most bytes of Arrow, in a process of its own.
+    """Run ``reading`` in a separate process; return the ``rows`` it read and Arrow's peak memory, bytes.
 
     The file has one row group, of two columns of a million numbers: 16 MB.
     """

@@ -1,4 +1,4 @@
-"""Oracles: what limes computes in closed form, computed the long way.
+"""Oracles: direct computations of what limes computes in closed form.
 
 Nothing here imports the library. A column is a list of points with masses, obtained by Gauss-Legendre panels
 that are halved until the density is smooth on each; an expectation is the plain sum over the grid of all
@@ -197,26 +197,26 @@ def panels(log_density, lower, upper, breaks=(), resolution=np.inf):
     """Points and log masses of a log-concave density between finite or infinite ends that hold its peak."""
     cuts = np.array([lower, *sorted({b for b in breaks if lower < b < upper}), upper], dtype=np.longdouble)
     ends = np.stack([cuts[:-1], cuts[1:]], axis=1)
-    done = []
+    finished = []
     while len(ends):
         half = 0.5 * (ends[:, 1:] - ends[:, :1])
         x = np.concatenate([ends[:, :1], ends[:, :1] + half * (1 + _NODES), ends[:, 1:]], axis=1)
         height = log_density(x)
         # the panel with the peak shares an end with its neighbour: it is never the one that is dropped
-        peak = max([height.max(), *(h.max() for _, h, _ in done)])
+        peak = max([height.max(), *(h.max() for _, h, _ in finished)])
         matters = height.max(axis=1) > peak - _NEGLIGIBLE
         fine = (height.max(axis=1) - height.min(axis=1) <= _SMOOTH) & (2 * half[:, 0] <= resolution)
         fine |= half[:, 0] <= 1e-18 * np.abs(ends).max(axis=1)
-        done += list(zip(x[fine], height[fine], half[fine], strict=True))
+        finished += list(zip(x[fine], height[fine], half[fine], strict=True))
         rest = ends[matters & ~fine]
         middle = rest.mean(axis=1)
         ends = np.concatenate(
             [np.stack([rest[:, 0], middle], axis=1), np.stack([middle, rest[:, 1]], axis=1)]
         )
-    peak = max(h.max() for _, h, _ in done)
-    done = [panel for panel in done if panel[1].max() > peak - _NEGLIGIBLE]
-    points = np.concatenate([x[1:-1] for x, _, _ in done])
-    masses = np.concatenate([h[1:-1] + np.log(w * _WEIGHTS) for _, h, w in done])
+    peak = max(h.max() for _, h, _ in finished)
+    finished = [panel for panel in finished if panel[1].max() > peak - _NEGLIGIBLE]
+    points = np.concatenate([x[1:-1] for x, _, _ in finished])
+    masses = np.concatenate([h[1:-1] + np.log(w * _WEIGHTS) for _, h, w in finished])
     return points, masses
 
 
@@ -304,14 +304,14 @@ def truth(
     )
 
 
-def _contrast(column, here):
+def _contrast(column, in_cell):
     """The signed measure E[. | z = 1] - E[. | z = 0], and mean and variance of z."""
     measure = np.zeros(column.x.size, dtype=np.longdouble)
-    if here.all() or not here.any():
-        return measure, np.longdouble(here.all()), np.longdouble(0)
-    measure[here], measure[~here] = column.law(here), -column.law(~here)
-    inside = np.exp(log_sum(column.log_mass[here]) - column.log_total)
-    outside = np.exp(log_sum(column.log_mass[~here]) - column.log_total)
+    if in_cell.all() or not in_cell.any():
+        return measure, np.longdouble(in_cell.all()), np.longdouble(0)
+    measure[in_cell], measure[~in_cell] = column.law(in_cell), -column.law(~in_cell)
+    inside = np.exp(log_sum(column.log_mass[in_cell]) - column.log_total)
+    outside = np.exp(log_sum(column.log_mass[~in_cell]) - column.log_total)
     return measure, inside, inside * outside
 
 

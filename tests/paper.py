@@ -36,7 +36,8 @@ class Paper:
         return self.means.shape[1]
 
     @property
-    def own(self):
+    def cells(self):
+        """The instance's cell of each column."""
         return [oracle.bin_of(e, x) for e, x in zip(self.edges, self.instance, strict=True)]
 
     @property
@@ -46,10 +47,10 @@ class Paper:
 
     def _column(self, j):
         smooth = oracle.Smooth(self.instance[j], self.bandwidth) if self.weights == "euclidean" else None
-        made = oracle.binned_column(
+        column = oracle.binned_column(
             self.edges[j], self.means[j], self.stds[j], log_weight=smooth, resolution=1.0
         )
-        return made if smooth else oracle.bin_weighted(made, self.own[j], self.bandwidth)
+        return column if smooth else oracle.bin_weighted(column, self.cells[j], self.bandwidth)
 
     def e(self, j, psi=ONE):
         """e_jb^ψ, (p,)."""
@@ -71,13 +72,13 @@ class Paper:
 
     def truth(self, f):
         """The surrogate of f by quadrature: intercept first, (d + 1,)."""
-        surrogate = oracle.truth(self.columns, f, self.own)
+        surrogate = oracle.truth(self.columns, f, self.cells)
         return np.append(surrogate.intercept, surrogate.coef)
 
     def moments(self, f):
         """E[π f] and E[π z_j f], (d + 1,): Γ, not divided by C."""
         x, share = oracle.grid(self.columns)
-        z = oracle.features(self.columns, self.own)
+        z = oracle.features(self.columns, self.cells)
         weighted = share * f(x)
         return (np.append(weighted.sum(), z.T @ weighted) * self.C).astype(float)
 

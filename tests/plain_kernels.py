@@ -1,4 +1,4 @@
-"""What the compiled kernels compute, by definition: one leaf, one subset, one row at a time."""
+"""The compiled kernels by definition: one leaf, one subset, one row at a time."""
 
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ def _edges_above(splits, s, where):
         s, where = parent[s], side[s]
 
 
-def means_given_cells(splits, leaves, reached, given, cells):
+def means_given_cells(splits, leaves, reached, conditional, cells):
     """E[f | cell] less a number a column, (d, W, k): leaf by leaf, from probabilities (S, 2, W) of edges.
 
-    ``reached`` are those under the row's law, by the row's cell, and ``given`` those given each cell. Columns
-    that no edge above a leaf tests add the same to every cell.
+    ``reached`` are those under the row's law, by the row's cell, and ``conditional`` those given each cell.
+    Columns that no edge above a leaf tests add the same to every cell.
     """
     column = splits[0]
     means = np.zeros((cells.size, reached.shape[2], leaves.shape[2]))
@@ -174,7 +174,7 @@ def means_given_cells(splits, leaves, reached, given, cells):
         probability = {j: reached[(*edge, cells[j])] for j, edge in last.items()}
         for j, edge in last.items():
             others = np.prod([p for other, p in probability.items() if other != j])
-            means[j] += np.multiply.outer(given[edge] * others, leaves[s, where])
+            means[j] += np.multiply.outer(conditional[edge] * others, leaves[s, where])
     return means
 
 

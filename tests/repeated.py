@@ -1,4 +1,4 @@
-"""Repeated runs against what their mean must be.
+"""Repeated runs against their theoretical mean.
 
 The mean of R independent runs lies within R^(-1/2) of one run's noise of it. That noise is estimated from the
 same runs, which makes the ratio Student's t with R - 1 degrees of freedom; a score here is the normal deviate

@@ -1,4 +1,4 @@
-"""Explanations to show: small enough to check by hand, odd enough to break what is careless."""
+"""Small explanations that are checked by hand, with odd values that break careless code."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def fields(n: int = 1, k: int | None = None, *, sampled: bool = False, d: int = 
 
 
 def explanation(n: int = 1, k: int | None = None, **options: Any) -> Explanation:
-    """Return an explanation of n rows and k outputs; further fields replace the made-up ones."""
-    made = {name: options.pop(name) for name in ("sampled", "d") if name in options}
-    return Explanation(**{**fields(n, k, **made), **options})
+    """Return an explanation of n rows and k outputs; further fields replace the random ones."""
+    field_options = {name: options.pop(name) for name in ("sampled", "d") if name in options}
+    return Explanation(**{**fields(n, k, **field_options), **options})

@@ -1,4 +1,4 @@
-"""Designs without bins, and the same for the oracle."""
+"""Designs without bins, and their oracles."""
 
 from __future__ import annotations
 

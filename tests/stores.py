@@ -1,4 +1,4 @@
-"""A server of S3 on this machine, and one before it that fails as it is told to."""
+"""An S3 server on this machine, and a proxy in front of it that fails on request."""
 
 from __future__ import annotations
 

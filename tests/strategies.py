@@ -87,7 +87,7 @@ class Stated:
 
 
 def stated_bins(rng, bins, *, open_ends=False, points=True):
-    """Edges, means, stds and unequal frequencies of one column with so many bins."""
+    """Edges, means, stds and unequal frequencies of one column with ``bins`` bins."""
     widths = rng.choice([0.1, 0.5, 1.0, 2.0], bins) * rng.uniform(0.5, 1.5, bins)
     if points and bins > 1 and rng.random() < 0.3:
         widths[0] = 0.0  # ties at the smallest value make a first bin without width
@@ -143,7 +143,7 @@ def designs(
 
 
 def cuts(rng, stated, count):
-    """For each column so many places where a model may test it: inside bins, on edges, outside."""
+    """``count`` thresholds for each column, at which a model may split it: inside bins, on edges, outside."""
     result = []
     for edges in stated.edges:
         inner = edges[np.isfinite(edges)]
@@ -171,16 +171,16 @@ def random_tree(rng, places, depth, outputs=()):
     nodes = []
 
     def grow(level):
-        here = len(nodes)
+        position = len(nodes)
         nodes.append(None)
         if level == 0 or rng.random() < 0.15:
-            nodes[here] = (-1, 0.0, -1, -1, False, rng.normal(size=outputs))
-            return here
+            nodes[position] = (-1, 0.0, -1, -1, False, rng.normal(size=outputs))
+            return position
         j = int(rng.integers(len(places)))
         cut = float(rng.choice(places[j]))
         left, right = grow(level - 1), grow(level - 1)
-        nodes[here] = (j, cut, left, right, bool(rng.integers(2)), np.zeros(outputs))
-        return here
+        nodes[position] = (j, cut, left, right, bool(rng.integers(2)), np.zeros(outputs))
+        return position
 
     grow(depth)
     return nodes

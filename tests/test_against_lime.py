@@ -1,4 +1,4 @@
-"""The ``lime`` package, run again and again, against what limes computes without sampling.
+"""Many runs of the ``lime`` package against what limes computes without sampling.
 
 The mean of R independent runs must agree with ``limes.surrogates.ridge``, the ridge fit of ``lime``'s
 finite sample in expectation, within the noise of that mean (``repeated.py``). Seeds are fixed: a test that
@@ -280,7 +280,7 @@ def test_ties_at_zero_and_categories(row):
     lime = case.lime()
     assert Binned.of(lime, 0).starts_without_width
     runs = lime_runs(lime, case, case.X[row], runs=repeats(24, 12))
-    # 0 is where this table is tied, so lime's error is none
+    # the ties of this table are at 0, so that lime's error has no effect
     assert_agree(runs, flat(surrogate(lime_family(lime, case, zero_width_error=False), case, case.X[row])))
 
 

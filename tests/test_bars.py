@@ -1,4 +1,4 @@
-"""Progress bars: which kind, and that they go when the work is done."""
+"""Progress bars: their kind, and that they disappear when the work ends."""
 
 import io
 import sys
@@ -24,7 +24,7 @@ def test_a_notebook_without_widgets_has_text(modules, widgets, kind, monkeypatch
     assert (_threads.tqdm_class() is Auto) == (kind == "tqdm.auto")
 
 
-def test_a_bar_goes_when_the_work_is_done():
+def test_a_bar_disappears_when_the_work_ends():
     lines = io.StringIO()
     with _threads.progress_bar(3, "diagnosing", unit="rows", file=lines, delay=0, mininterval=0) as bar:
         bar.update(2)

@@ -1,4 +1,4 @@
-"""benchmarks/README.md quotes its pages as they are, and links between documents lead somewhere."""
+"""benchmarks/README.md quotes its pages exactly, and links between documents have a target."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 def headings(text):
     """Names of headings in links, as GitHub makes them, and those that the document gives: ``(name)=``."""
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    given = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | {*given}
+    anchors = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | {*anchors}
 
 
 def broken(text, home):
@@ -75,7 +75,7 @@ def test_every_part_has_a_page(part):
     assert text.count(f"<!-- end of {part} -->") == 1
 
 
-def test_a_part_writes_its_page_and_what_is_quoted_of_it(tmp_path, monkeypatch):
+def test_a_part_writes_its_page_and_the_quotation(tmp_path, monkeypatch):
     monkeypatch.setattr(readme, "HOME", tmp_path)
     monkeypatch.setattr(readme, "PAGES", tmp_path / "pages")
     (tmp_path / "pages").mkdir()

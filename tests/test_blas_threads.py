@@ -1,4 +1,4 @@
-"""BLAS has one thread while limes computes, and what the user has set in the user's model and afterwards."""
+"""BLAS has one thread while limes computes, and the user's number in the user's model and afterwards."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def browse(page, tmp_path, *options):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def test_table_and_picture_are_there_and_nothing_was_injected(page, tmp_path):
+def test_table_and_picture_exist_and_nothing_was_injected(page, tmp_path):
     dom = browse(page, tmp_path, "--dump-dom")
     assert "<table" in dom
     assert len(re.findall(r"<(?:rect|svg)\b", dom)) > 10
@@ -54,7 +54,7 @@ def test_table_and_picture_are_there_and_nothing_was_injected(page, tmp_path):
     assert "low &amp; &lt;b&gt;quiet&lt;/b&gt;" in dom
 
 
-def test_the_page_is_small_and_asks_for_nothing(page):
+def test_the_page_is_small_and_loads_nothing(page):
     text = page.read_text()
     assert len(text.encode()) < 100_000
     harmless = re.sub(r"&lt;.*?&gt;", "", text)

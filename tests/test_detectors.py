@@ -1,4 +1,4 @@
-"""The scores of ``examples/detectors.py`` by hand."""
+"""The scores of ``examples/detectors.py`` against computations by hand."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_calls_of_a_paper_print_what_stands_below_them(page, capsys):
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_every_statement_of_a_paper_has_a_call_that_is_there():
+def test_every_statement_of_a_paper_has_an_existing_call():
     """Links of the pages' tables lead to sections of the page, and the table of contents has all pages."""
     pages = sorted((ROOT / "docs" / "papers").glob("calls-*.md"))
     assert len(pages) == 4

@@ -1,4 +1,4 @@
-"""A fresh process of another user, without a home, who may write nowhere: nothing is compiled or cached."""
+"""A new process of a user without a home or a right to write: nothing is compiled or cached."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def as_nobody():
     """Interpreter and options to start processes as the user ``nobody``; None where that is impossible."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
-    user = {"user": 65534, "group": 65534, "extra_groups": []}  # nobody, in most systems
+    user = {"user": 65534, "group": 65534, "extra_groups": []}  # the user `nobody` of most systems
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for python in (sys.executable, shutil.which(version, path="/usr/local/bin:/usr/bin")):
         if python is not None and _runs([python, "-c", PACKAGES], user):

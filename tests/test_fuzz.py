@@ -1,4 +1,4 @@
-"""A slice of the fuzzer, and that its oracles can fail."""
+"""A part of the fuzzer's seeds, and that its oracles can fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fuzz.families import FAMILIES
 from fuzz.families.columns import target
 from fuzz.journal import Entry, Journal
 from fuzz.laws import numbers
-from fuzz.nodes import asked, probabilities, quadrature
+from fuzz.nodes import evaluation_points, probabilities, quadrature
 from fuzz.options import Menu, Options
 from fuzz.results import summary, text
 from fuzz.script import Setup, call, source_of
@@ -147,20 +147,20 @@ def test_nan_and_errors_are_faults(monkeypatch):
     assert trial.check(Options(), rows).kind == CRASH
 
 
-def test_a_model_of_another_kind_is_told_from_its_answers():
+def test_a_model_of_another_kind_is_detected_by_its_answers():
     """The oracle asks the model: what was explained before it was fitted again is a mismatch."""
     case = forest()
     trial, rows = trial_rows(case)
     assert trial.check(Options(), rows).kind == AGREES
     explainer = limes.TabularExplainer(trial.model, trial.background.like)
     trial.explainer = lambda options: explainer
-    trial.known.clear()
+    trial.cache.clear()
     X = trial.background.matrix
     trial.model.fit(X, -X[:, 0])
     assert trial.check(Options(), rows).kind in FAULTS
 
 
-def test_draws_find_what_the_grid_finds(monkeypatch):
+def test_draws_detect_the_faults_of_the_grid(monkeypatch):
     case = replace(forest(d=3), shape="draws")
     trial, rows = trial_rows(case)
     assert trial.check(Options(), rows).kind == AGREES
@@ -211,7 +211,7 @@ def test_probabilities_add_up_however_a_column_is_cut(law):
     x = np.random.default_rng(0).normal(size=80)
     column = numbers(x, "quartile", law).weighted(float(x[3]), "euclidean", 0.4)
     cuts = np.linspace(-1.5, 1.5, 7)
-    at = asked(column, cuts)
+    at = evaluation_points(column, cuts)
     mass = probabilities(column, at)
     values, weights = quadrature(column, cuts, 0.5)
     np.testing.assert_allclose(mass.sum(axis=1), 1.0, atol=1e-13)
@@ -286,14 +286,14 @@ def test_panels_of_the_steep_column_alone_are_halved():
 
     means = [[mean(i, j) for j in range(4)] for i in range(4)]
     mass = [np.exp(law.weighted(float(x), "bins", 0.9).log_mass) for law, x in zip(laws, row, strict=True)]
-    here = [law.locate(float(x)) for law, x in zip(laws, row, strict=True)]
-    assert_settled(trial, options, np.array(mass), here, np.array(means), row)
+    cells = [law.locate(float(x)) for law, x in zip(laws, row, strict=True)]
+    assert_settled(trial, options, np.array(mass), cells, np.array(means), row)
 
 
-def assert_settled(trial, options, mass, here, means, row):
+def assert_settled(trial, options, mass, cells, means, row):
     """Coefficients of E[f | cells] (p, ..., p), whose cells have ``mass`` (d, p), agree with the oracle's."""
     law, d = mass / mass.sum(axis=1, keepdims=True), len(mass)
-    centers, beta = law[np.arange(d), here], []
+    centers, beta = law[np.arange(d), cells], []
 
     def mean(laws):
         total = means
@@ -301,7 +301,7 @@ def assert_settled(trial, options, mass, here, means, row):
             total = total @ p
         return float(total)
 
-    for j, cell in enumerate(here):
+    for j, cell in enumerate(cells):
         inside = np.eye(law.shape[1])[cell]
         outside = law[j] * (1 - inside) / (1 - law[j, cell])
         beta.append(mean([*law[:j], inside, *law[j + 1 :]]) - mean([*law[:j], outside, *law[j + 1 :]]))

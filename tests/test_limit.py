@@ -1,4 +1,4 @@
-"""limes.limit: identities that any surrogate obeys, least squares without theory, and what is refused."""
+"""limes.limit: identities of every surrogate, least squares without theory, and refused arguments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def found_shift(surrogate, fixed):
     return surrogate.coef[fixed].sum(axis=0) if fixed.any() else 0.0
 
 
-def test_what_a_huge_sample_converges_to():
+def test_a_huge_sample_converges_to_the_limit():
     """A weighted draw as LIME makes it, 400,000 rows: each coefficient within 4.5 standard errors."""
     rng = np.random.default_rng(0)
     n, d, bandwidth = 400_000, 3, 1.2
@@ -178,10 +178,10 @@ def test_scaling_and_shifting_a_column_changes_nothing(stated, rng):
         stated.bandwidth,
         stated.weights,
     )
-    there = forms.Boxes(
+    moved_form = forms.Boxes(
         form.lower * factor + shift, form.upper * factor + shift, form.value, intercept=form.intercept
     )
-    surrogate, again = limes.limit(stated.design(), form), limes.limit(moved.design(), there)
+    surrogate, again = limes.limit(stated.design(), form), limes.limit(moved.design(), moved_form)
     # a shift by 8 of a bin 0.1 wide costs two digits
     assert oracle.error(again.coef, surrogate.coef, float(np.abs(form.value).sum())) < EXACT
 
@@ -250,7 +250,7 @@ def test_sizes_of_forests_must_agree():
 
 
 @pytest.mark.parametrize("form", [lambda x: x[:, 0], None, "linear", np.ones(2)])
-def test_what_is_no_form_is_refused(form):
+def test_other_objects_are_refused_as_forms(form):
     with pytest.raises(InputError, match="expected a form"):
         limes.limit(DESIGN, form)
 

@@ -210,7 +210,7 @@ def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
         assert explanation.fidelity[i] == pytest.approx(expected, rel=oracle.EXACT)
 
 
-def test_nothing_of_a_constant_model_is_left_to_explain(rows):
+def test_a_constant_model_has_coefficients_0(rows):
     explainer = limes.MapleExplainer(lambda X: np.full(len(X), 0.1), rows, trees=5)
     assert explainer(rows[:2]).fidelity == pytest.approx(1.0)
 

@@ -1,4 +1,4 @@
-"""Where a traceback was, a message is: inputs of the wrong form, and names that cannot be written."""
+"""Messages in place of tracebacks: inputs of the wrong form, and files that cannot be written."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def explainer():
 
 
 def test_keys_are_columns_once(explainer):
-    for keys, said in (("ab", "pass a list of columns"), (["a", "a"], "name each column once")):
-        with pytest.raises(InputError, match=said):
+    for keys, message in (("ab", "pass a list of columns"), (["a", "a"], "name each column once")):
+        with pytest.raises(InputError, match=message):
             explain_frame(explainer, FRAME, keys=keys)
 
 
@@ -88,8 +88,8 @@ def files(tmp_path, monkeypatch):
 def test_pages_go_to_files_that_can_be_written_and_overwrite_no_input(files, where):
     before = (files / "model.skops").read_bytes(), (files / "in.csv").read_bytes()
     for option in ("--html", "--json"):
-        done = run("explain", "model.skops", "in.csv", "--row", "0", option, where)
-        assert isinstance(done.exception, LimesError), done.output
+        result = run("explain", "model.skops", "in.csv", "--row", "0", option, where)
+        assert isinstance(result.exception, LimesError), result.output
     assert ((files / "model.skops").read_bytes(), (files / "in.csv").read_bytes()) == before
 
 
@@ -101,8 +101,8 @@ def test_a_pickled_array_inside_a_model_is_refused(files):
     with zipfile.ZipFile("model.skops", "w") as archive:
         for name, text in content.items():
             archive.writestr(name, pickle.dumps({"x": 1}) if name.endswith(".npy") else text)
-    done = run("explain", "model.skops", "in.csv", "--row", "0")
-    assert isinstance(done.exception, InputError), done.output
+    result = run("explain", "model.skops", "in.csv", "--row", "0")
+    assert isinstance(result.exception, InputError), result.output
 
 
 def test_a_model_file_that_would_fill_memory_is_refused(files):
@@ -111,9 +111,9 @@ def test_a_model_file_that_would_fill_memory_is_refused(files):
         for _ in range(400):
             file.write(b"\0" * (1 << 20))
     assert (files / "model.skops").stat().st_size < 1 << 20
-    done = run("explain", "model.skops", "in.csv", "--row", "0")
-    assert isinstance(done.exception, InputError)
-    assert "would take 0.4 GB of memory" in str(done.exception)
+    result = run("explain", "model.skops", "in.csv", "--row", "0")
+    assert isinstance(result.exception, InputError)
+    assert "would take 0.4 GB of memory" in str(result.exception)
 
 
 def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files, monkeypatch):
@@ -124,12 +124,12 @@ def test_a_large_model_file_is_no_bomb_where_its_size_on_disk_is_plausible(files
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "message"),
     [
         (f"limes {limes.__version__}", "install limes, the model's library"),
         ("limes 0.0.9", "program that sent the model has limes 0.0.9: install one version"),
     ],
 )
-def test_work_that_workers_cannot_load_says_what_to_install(header, said):
-    with pytest.raises(InputError, match=said):
+def test_an_error_of_loading_work_names_what_to_install(header, message):
+    with pytest.raises(InputError, match=message):
         unpickled(header.encode() + b"\ncno_such_package\nThing\n.")

@@ -1,4 +1,4 @@
-"""The tool that changes the package at random: one change each, of what computes."""
+"""The tool that makes random changes of the package: one change each, in code that computes."""
 
 from __future__ import annotations
 

@@ -71,12 +71,12 @@ def test_public_names_exist_and_others_do_not():
         limes.tabular_explainer  # noqa: B018
 
 
-def test_type_checkers_are_told_the_home_of_each_public_name():
+def test_type_checkers_find_the_module_of_each_public_name():
     tree = ast.parse(Path(limes.__file__).read_text(encoding="utf-8"))
-    (told,) = (node.body for node in tree.body if isinstance(node, ast.If))
+    (imports,) = (node.body for node in tree.body if isinstance(node, ast.If))
     homes = {
         alias.name: f"limes.{alias.name}" if statement.module == "limes" else statement.module
-        for statement in told
+        for statement in imports
         for alias in statement.names
     }
     assert homes == _HOME
@@ -90,7 +90,7 @@ def test_examples_in_docstrings_run(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_lists_only_what_is_there(name):
+def test_all_lists_only_existing_names(name):
     module = loaded(name)
     for public in getattr(module, "__all__", ()):
         assert hasattr(module, public)
@@ -126,7 +126,7 @@ def test_the_page_of_public_names_lists_all_of_a_room(room):
     assert sorted(PAGE[room]) == sorted(loaded(room).__all__)
 
 
-def test_the_page_of_public_names_lists_all_rooms_and_what_an_explanation_has():
+def test_the_page_of_public_names_lists_all_modules_and_attributes():
     rooms = {name for name in limes.__all__ if inspect.ismodule(getattr(limes, name))}
     assert {f"limes.{name}" for name in rooms} <= PAGE.keys()
     names = {field.name for field in fields(limes.Explanation)}
@@ -219,15 +219,36 @@ for command in (["verify", "x"], ["explain-table", "x", "x", "x"]):
 
 
 def test_house_rules_are_checked(tmp_path):
+    phrase = " ".join(["is", "told"])  # one string would break the rule in this file
     (tmp_path / "told.py").write_text(
-        'def f():\n    """Nobody is told."""\n    found = 1\n    return found\n'
+        f'def f():\n    """The user {phrase}."""\n    found = 1\n    return found\n'
     )
     problems = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["problems"]
     assert [(line, word) for line, word, _ in sorted(problems(tmp_path / "told.py"))] == [
         (1, "told.py"),
-        (2, "is told"),
+        (2, phrase),
         (3, "found"),
     ]
+
+
+def test_house_rules_of_prose(tmp_path):
+    phrase, heading = " ".join(["is", "told"]), " ".join(["What", "it shows"])
+    problems = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["problems"]
+    for name, text in {
+        "page.md": f"# {heading}\n\n`{phrase}`\n\n```\n# {heading} {phrase}\n```\n\nThe user {phrase}.\n",
+        "page.rst": f"{heading}\n{'=' * 13}\n\n\n\n\n\n\nThe user {phrase}.\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert [(line, word) for line, word, _ in sorted(problems(tmp_path / name))] == [
+            (1, heading),
+            (9, phrase),
+        ]
+    (tmp_path / "page.md").write_text(f"# {heading}?\n")
+    assert [*problems(tmp_path / "page.md")] == []
+    (tmp_path / "page.py").write_text(f'"""\n{heading}\n{"=" * 13}\n"""\n# {heading}\n# -----\n')
+    assert [word for _, word, _ in problems(tmp_path / "page.py")] == [heading] * 2
+    (tmp_path / "kernel.h").write_text(f"// The user {phrase}.\nint {phrase.replace(' ', '_')};\n")
+    assert [(line, word) for line, word, _ in problems(tmp_path / "kernel.h")] == [(1, phrase)]
 
 
 def test_two_classes_of_one_name_are_found(tmp_path):

@@ -43,12 +43,12 @@ Path(folder, "times.json").write_text(json.dumps(times))
 @needs_data
 def test_sparse_explanations_run_and_resume(tmp_path):
     pytest.importorskip("cvxpy", reason="pip install 'limes[sparse]'")
-    here, results = ROOT / "papers" / "koriche-2025", tmp_path / "results"
+    folder, results = ROOT / "papers" / "koriche-2025", tmp_path / "results"
     sets = repeats(["medical_charges", "machine_cpu"], ["machine_cpu"])
     options = ["--sets", *sets, "--parts", "tables", "--instances", "1"]
-    paths = os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     subprocess.run(
-        [sys.executable, "-c", TWICE_AND_REPORT, here, tmp_path, *options],
+        [sys.executable, "-c", TWICE_AND_REPORT, folder, tmp_path, *options],
         check=True, env={**os.environ, "LIMES_DATA": str(DATA), "PYTHONPATH": paths}, capture_output=True,
     )  # fmt: skip
     first, second = json.loads((tmp_path / "times.json").read_text())
@@ -117,14 +117,14 @@ def test_the_page_of_propositions_names_tests_that_exist():
 def test_figures_have_their_numbers(paper, figures, monkeypatch, capsys):
     monkeypatch.setenv("LIMES_DATA", str(DATA))
     monkeypatch.setattr(sys, "argv", ["papers", paper, "--runs", "12", "--figures", *figures])
-    with pytest.raises(SystemExit) as done:
+    with pytest.raises(SystemExit) as exit_info:
         main()
     printed = capsys.readouterr().out
     assert "as expected" in printed, printed
-    assert done.value.code == 0
+    assert exit_info.value.code == 0
 
 
-def test_other_numbers_are_told(monkeypatch):
+def test_other_numbers_are_reported(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     from papers.common.expected import Sampled, differences, plain
 
@@ -133,7 +133,7 @@ def test_other_numbers_are_told(monkeypatch):
     kept = json.loads(json.dumps(plain({"exact": exact, "runs": Sampled.of(runs)})))
     other = rng.normal(size=(12, 4))
     assert not list(differences({"exact": exact * (1 + 1e-8), "runs": Sampled.of(other)}, kept))
-    for result, told in (
+    for result, message in (
         ({"exact": exact + 1e-4, "runs": Sampled.of(runs)}, "exact: differs by 0.0001"),
         ({"exact": exact, "runs": Sampled.of(runs + np.eye(4)[2])}, "runs: means of runs differ"),
         ({"exact": exact[:2], "runs": Sampled.of(runs)}, "exact: shape"),
@@ -142,4 +142,4 @@ def test_other_numbers_are_told(monkeypatch):
         ({"exact": exact * np.nan, "runs": Sampled.of(runs)}, "exact: differs by nan"),
     ):
         (line,) = differences(result, kept)
-        assert line.startswith(told)
+        assert line.startswith(message)

@@ -1,4 +1,4 @@
-"""Hostile names, classes, texts and cells in everything that is shown: they stay text.
+"""Hostile names, classes, texts and cells in every output: they remain text.
 
 A hit is a tag, attribute, comment or style in a page, or a character in a terminal, that the same output of
 harmless names does not have.
@@ -219,7 +219,7 @@ def harmless():
     return explained(HARMLESS)
 
 
-def test_there_are_many():
+def test_there_are_more_than_a_hundred_payloads():
     assert len({*PAYLOADS}) >= 132
     assert len(OUTPUTS) >= 12
 

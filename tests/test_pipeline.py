@@ -1,4 +1,4 @@
-"""The pipeline: the right expectation of each form, rows that share designs, each row its own surrogate."""
+"""The pipeline: the right expectation for each form, shared designs, a surrogate for each row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs
         rows,
         chosen.cells(rows),
         form.predict(rows),
-        progress=lambda total, unit="rows": nullcontext(lambda done: None),
+        progress=lambda total, unit="rows": nullcontext(lambda count: None),
     )
 
 
@@ -135,13 +135,13 @@ def test_a_penalty_gives_the_ridge_of_each_row_with_its_own_prediction(kind):
         assert oracle.error(result.surrogate.intercept[i], one.intercept, 1.0) < EXACT
 
 
-def test_sampling_asks_the_model_itself_and_not_what_was_read_off_it():
+def test_sampling_calls_the_model_and_not_its_form():
     expectation = SampledExpectation(lambda x: np.full(len(x), 3.0), SAMPLING)
     result = expectation.moments(family().at(ROWS[0]), ROWS[0])
     assert result.mean == pytest.approx(3.0)
 
 
-def test_what_is_sampled_is_what_the_sampler_says():
+def test_sampled_rows_have_the_samplers_moments():
     result = explained(ROWS[:2], method="sampled")
     for i in range(2):
         design = family().at(ROWS[i])

@@ -1,4 +1,4 @@
-"""What the reference promises: every public name has an example, and every parameter is documented.
+"""Promises of the reference: every public name has an example, and every parameter is documented.
 
 Functions and classes have a section of parameters. A method may document them in its prose, as ``name``, or
 leave them to the protocol that it fulfils.
@@ -87,16 +87,16 @@ def test_a_method_documents_its_parameters(name):
     owner, method = METHODS[name]
     key = name.rpartition(".")[2]
     elsewhere = [getattr(protocol, key) for protocol in PROTOCOLS if hasattr(protocol, key)]
-    known = documented(method).union(*(documented(same) for same in elsewhere))
+    names = documented(method).union(*(documented(same) for same in elsewhere))
     if key == "__call__":
-        known |= documented(owner)
+        names |= documented(owner)
     prose = " ".join(inspect.getdoc(same) or "" for same in (method, *elsewhere))
-    missing = [p for p in parameters(method) if p not in known and f"`{p}`" not in prose]
+    missing = [p for p in parameters(method) if p not in names and f"`{p}`" not in prose]
     assert missing == [], f"{name}: document {missing}"
 
 
 @pytest.mark.parametrize("name", [n for n in vars(limes.Explanation) if not n.startswith("_")])
-def test_what_an_explanation_has_is_documented(name):
+def test_attributes_of_explanations_are_documented(name):
     member = vars(limes.Explanation)[name]
     doc = inspect.getdoc(limes.Explanation) or ""
     sections = parsed(limes.Explanation)["Parameters"]

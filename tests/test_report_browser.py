@@ -1,4 +1,4 @@
-"""Reports as a real browser runs them: clicks, keys, and what a hostile name does."""
+"""Reports in a real browser: clicks, keys, and the effect of a hostile name."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def opened(browser, tmp_path):
     """Opens a report; whatever else it does than draw itself is an error at the end."""
     events, contexts = [], []
 
-    def visit(made, *, width=1300, theme="light", **options):
+    def visit(result, *, width=1300, theme="light", **options):
         path = tmp_path / f"report{len(contexts)}.html"
-        made.to_report(path, progress=False, **options)
+        result.to_report(path, progress=False, **options)
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
         contexts.append(context)
         page = context.new_page()
@@ -117,37 +117,37 @@ def test_search_finds_a_row(opened, diabetes):
 
 @pytest.mark.parametrize(("name", "numbers"), [("prediction", "predictions"), ("R²", "fidelity")])
 def test_sorting_by_numbers(opened, diabetes, name, numbers):
-    made, page = diabetes[3], opened(diabetes[3])
+    result, page = diabetes[3], opened(diabetes[3])
     button = page.get_by_role("columnheader").get_by_role("button", name=name)
     for sign, order in ((-1, "descending"), (1, "ascending")):
         button.click()
-        sorted_rows = np.argsort(sign * getattr(made, numbers).astype(np.float32), kind="stable")[:100]
-        assert listed(page) == [made.ids[i] for i in sorted_rows]
+        sorted_rows = np.argsort(sign * getattr(result, numbers).astype(np.float32), kind="stable")[:100]
+        assert listed(page) == [result.ids[i] for i in sorted_rows]
         assert page.get_by_role("columnheader", name=name).get_attribute("aria-sort") == order
         assert page.locator("#rows [aria-sort=ascending], #rows [aria-sort=descending]").count() == 1
         assert button.evaluate("button => button === document.activeElement")
 
 
 def test_filters(opened, diabetes):
-    made, page = diabetes[3], opened(diabetes[3])
+    result, page = diabetes[3], opened(diabetes[3])
     page.locator("#filter-low").fill("180")
     page.locator("#filter-high").fill("260")
     page.locator("#filter-r2Low").fill("0.4")
     page.locator("#filter-r2High").fill("0.6")
     chosen = (
-        (made.predictions >= 180)
-        & (made.predictions <= 260)
-        & (made.fidelity >= 0.4)
-        & (made.fidelity <= 0.6)
+        (result.predictions >= 180)
+        & (result.predictions <= 260)
+        & (result.fidelity >= 0.4)
+        & (result.fidelity <= 0.6)
     )
     assert 0 < chosen.sum() < 100
-    assert listed(page) == [made.ids[i] for i in np.flatnonzero(chosen)]
+    assert listed(page) == [result.ids[i] for i in np.flatnonzero(chosen)]
 
 
 def test_rows_with_warnings(opened):
     warned = [7, 101, 119]
-    made = explanation(120, row_warnings=[["odd"] if i in warned else [] for i in range(120)])
-    page = opened(made)
+    result = explanation(120, row_warnings=[["odd"] if i in warned else [] for i in range(120)])
+    page = opened(result)
     page.get_by_label("Rows with warnings only").check()
     assert listed(page) == [f"row {i}" for i in warned]
     page.locator("tr", has_text="row 101").click()
@@ -180,27 +180,29 @@ def test_the_keyboard_opens_rows_and_turns_pages(opened, diabetes):
 
 
 def test_the_slider_moves_bars_to_the_coefficients_at_that_bandwidth(opened, diabetes):
-    model, X, rows, made = diabetes
-    page = opened(made)
+    model, X, rows, result = diabetes
+    page = opened(result)
     page.locator("tr[data-row='3']").click()
     before = coefficients(page)
-    np.testing.assert_allclose([before[c] for c in made.conditions[3]], made.values[3], rtol=1e-6)
+    np.testing.assert_allclose([before[c] for c in result.conditions[3]], result.values[3], rtol=1e-6)
     slider = page.get_by_label("Bandwidth")
     for stop in (0, 7, 12, 18, 24):
         slider.evaluate(
             "(slider, stop) => { slider.value = stop; slider.dispatchEvent(new Event('input')); }", stop
         )
-        nu = made.provenance["bandwidth"] * np.geomspace(0.1, 10, 25)[stop]
+        nu = result.provenance["bandwidth"] * np.geomspace(0.1, 10, 25)[stop]
         assert f"ν = {nu:.3g}" in slider.get_attribute("aria-valuetext")
         exact = limes.TabularExplainer(model, X, bandwidth=float(nu))(rows[3:4]).values[0]
-        there = coefficients(page)
+        coef = coefficients(page)
         largest = np.abs(exact).max()
-        np.testing.assert_allclose([there[c] for c in made.conditions[3]], exact, atol=5e-4 * largest, rtol=0)
+        np.testing.assert_allclose(
+            [coef[c] for c in result.conditions[3]], exact, atol=5e-4 * largest, rtol=0
+        )
         widths = [
             float(line.locator("rect").get_attribute("width") if line.locator(".bar rect").count() else 0)
             for line in page.locator("section.coefficients tbody tr td.picture").all()
         ]
-        drawn = [abs(value) for value in there.values()]
+        drawn = [abs(value) for value in coef.values()]
         np.testing.assert_allclose(np.array(widths) / max(widths), np.array(drawn) / max(drawn), atol=1e-3)
     page.get_by_role("button", name="Reset").click()
     assert coefficients(page) == before
@@ -213,9 +215,9 @@ def test_the_output_can_be_switched(opened, iris):
     page = opened(iris)
     for output, name in enumerate(iris.output_names):
         page.get_by_label("Output").select_option(label=f"P({name})")
-        there = coefficients(page)
+        coef = coefficients(page)
         np.testing.assert_allclose(
-            [there[c] for c in iris.conditions[0]], iris.values[0, :, output], rtol=1e-6
+            [coef[c] for c in iris.conditions[0]], iris.values[0, :, output], rtol=1e-6
         )
         assert f"P({name})" in heading(page)
         first = float(page.locator("tr[data-row='0'] td.number").first.inner_text())
@@ -247,53 +249,53 @@ def test_dark_and_light(opened, diabetes):
 
 
 def test_two_rows_side_by_side(opened, diabetes):
-    made, page = diabetes[3], opened(diabetes[3])
+    result, page = diabetes[3], opened(diabetes[3])
     page.get_by_role("button", name="Compare with another row").click()
     assert "patient-000 stays" in page.locator("#row .note").inner_text()
     page.locator("tr[data-row='5']").click()
-    for section, values in (("account", made.contributions.values), ("coefficients", made.values)):
+    for section, values in (("account", result.contributions.values), ("coefficients", result.values)):
         lines = page.locator(f"section.{section} tbody tr").all()
-        assert len(lines) == len(made.feature_names)
+        assert len(lines) == len(result.feature_names)
         for line in lines:
-            j = made.feature_names.index(line.locator("th").inner_text())
+            j = result.feature_names.index(line.locator("th").inner_text())
             both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
             np.testing.assert_allclose(both, values[[0, 5], j], rtol=1e-6)
     facts = page.locator("table.compared tbody tr").first.locator("td").all_inner_texts()
-    np.testing.assert_allclose([float(f) for f in facts[:2]], made.predictions[[0, 5]], rtol=1e-3)
+    np.testing.assert_allclose([float(f) for f in facts[:2]], result.predictions[[0, 5]], rtol=1e-3)
     page.get_by_role("button", name="End comparison").click()
     assert heading(page).startswith("patient-005")
 
 
 def test_two_models_side_by_side(opened, diabetes):
-    model, X, rows, made = diabetes
+    model, X, rows, result = diabetes
     second = RandomForestRegressor(5, max_depth=2, random_state=1).fit(X, model.predict(X))
     other = limes.TabularExplainer(second, X)(rows)
-    page = opened(made, other=other, models=("large", "small"))
+    page = opened(result, other=other, models=("large", "small"))
     page.get_by_role("columnheader").get_by_role("button", name="change").click()
-    change = (other.predictions.astype(np.float32) - made.predictions.astype(np.float32)).astype(float)
-    assert listed(page)[0] == made.ids[int(np.argmax(change))]
+    change = (other.predictions.astype(np.float32) - result.predictions.astype(np.float32)).astype(float)
+    assert listed(page)[0] == result.ids[int(np.argmax(change))]
     page.get_by_label("Model").select_option("both")
     page.locator("tr").nth(1).click()
     row = int(page.locator("tr[aria-selected=true]").get_attribute("data-row"))
     for line in page.locator("section.coefficients tbody tr").all():
-        j = made.feature_names.index(line.locator("th").inner_text())
+        j = result.feature_names.index(line.locator("th").inner_text())
         both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
-        np.testing.assert_allclose(both, [made.values[row, j], other.values[row, j]], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(both, [result.values[row, j], other.values[row, j]], rtol=1e-6, atol=1e-9)
     page.get_by_label("Model").select_option("1")
-    there = coefficients(page)
+    coef = coefficients(page)
     np.testing.assert_allclose(
-        [there[c] for c in other.conditions[row]], other.values[row], rtol=1e-6, atol=1e-9
+        [coef[c] for c in other.conditions[row]], other.values[row], rtol=1e-6, atol=1e-9
     )
 
 
 def test_all_rows_at_once(opened, diabetes):
-    made, page = diabetes[3], opened(diabetes[3])
+    result, page = diabetes[3], opened(diabetes[3])
     page.locator("#filter-low").fill("200")
     page.get_by_role("button", name="All rows").click()
-    chosen = made.contributions.values[made.predictions >= 200]
+    chosen = result.contributions.values[result.predictions >= 200]
     lines = page.locator("table.means tbody tr").all()
     order = np.argsort(-np.abs(chosen).mean(axis=0))
-    assert [line.locator("th").inner_text() for line in lines] == [made.feature_names[j] for j in order]
+    assert [line.locator("th").inner_text() for line in lines] == [result.feature_names[j] for j in order]
     assert float(lines[0].locator("td.number").first.inner_text()) == pytest.approx(
         np.abs(chosen).mean(0).max(), rel=1e-3
     )
@@ -302,13 +304,13 @@ def test_all_rows_at_once(opened, diabetes):
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_the_account_leads_to_the_prediction(opened, diabetes, sampled):
-    model, X, rows, made = diabetes
+    model, X, rows, result = diabetes
     if sampled:
-        made = limes.TabularExplainer(lambda x: model.predict(x), X, max_calls=1024)(rows[:2])
-    page, account = opened(made), made.contributions
+        result = limes.TabularExplainer(lambda x: model.predict(x), X, max_calls=1024)(rows[:2])
+    page, account = opened(result), result.contributions
     lines = page.locator("section.account tbody tr").all()
     for line in lines:
-        j = made.feature_names.index(line.locator("th").inner_text().split(" = ")[0])
+        j = result.feature_names.index(line.locator("th").inner_text().split(" = ")[0])
         number = float(line.locator("data").get_attribute("value"))
         assert number == pytest.approx(account.values[0, j], rel=1e-6)
         assert ("±" in line.inner_text()) is sampled
@@ -317,18 +319,18 @@ def test_the_account_leads_to_the_prediction(opened, diabetes, sampled):
     headline = page.locator("section.account .headline").inner_text().split()
     prediction, base = float(headline[1]), float(headline[3])
     assert base + sum(written) == pytest.approx(prediction, abs=1e-9)
-    assert prediction == pytest.approx(made.predictions[0], rel=1e-3)
+    assert prediction == pytest.approx(result.predictions[0], rel=1e-3)
     assert page.locator("section.waterfall").count() == 0
 
 
 def test_the_waterfall_leads_to_the_prediction(opened, diabetes):
     model, X, rows, _ = diabetes
-    made = limes.TabularExplainer(model, X, contributions=False)(rows)
-    page = opened(made)
+    result = limes.TabularExplainer(model, X, contributions=False)(rows)
+    page = opened(result)
     lines = page.locator("section.waterfall tbody tr").all()
     steps = {line.locator("th").inner_text(): float(line.locator("td.number").inner_text()) for line in lines}
-    assert steps["base (intercept)"] == pytest.approx(made.intercepts[0], rel=1e-3)
-    assert steps["prediction"] == pytest.approx(made.predictions[0], rel=1e-3)
+    assert steps["base (intercept)"] == pytest.approx(result.intercepts[0], rel=1e-3)
+    assert steps["prediction"] == pytest.approx(result.predictions[0], rel=1e-3)
     between = [
         value for name, value in steps.items() if name not in ("base (intercept)", "surrogate", "prediction")
     ]
@@ -338,8 +340,8 @@ def test_the_waterfall_leads_to_the_prediction(opened, diabetes):
 @pytest.mark.parametrize("scale", [1e-300, 3e-5, 0.0123, 1.0, 4321.0, 7e8, 1e300])
 def test_numbers_are_written_as_everywhere_else(opened, scale):
     values = scale * np.array([[9.9996, -3.01, 1.2471, 0.5123, -0.1, 0.03, -0.001, 1e-5, -1e-9, 0.0]])
-    made = explanation(1, values=values, intercepts=[scale], predictions=[12.3 * scale], fidelity=[0.98765])
-    page = opened(made)
+    result = explanation(1, values=values, intercepts=[scale], predictions=[12.3 * scale], fidelity=[0.98765])
+    page = opened(result)
     order = np.argsort(-np.abs(values[0]), kind="stable")
     written = page.locator("section.coefficients td.number").all_inner_texts()
     assert [text.strip() for text in written] == signed_column(values[0][order])
@@ -350,15 +352,15 @@ def test_numbers_are_written_as_everywhere_else(opened, scale):
             strict=True,
         )
     )
-    assert facts["prediction"] == number(made.predictions[0])
-    assert facts["base (intercept)"] == number(made.intercepts[0])
+    assert facts["prediction"] == number(result.predictions[0])
+    assert facts["base (intercept)"] == number(result.intercepts[0])
     assert facts["R²"] == number(0.98765, 3)
 
 
 def test_findings_and_rules(opened, diabetes):
-    model, X, rows, made = diabetes
-    diagnosis = limes.diagnose(made[:3], progress=False)
-    page = opened(made[:3], diagnosis=diagnosis)
+    model, X, rows, result = diabetes
+    diagnosis = limes.diagnose(result[:3], progress=False)
+    page = opened(result[:3], diagnosis=diagnosis)
     text = page.locator("section.findings").inner_text()
     assert diagnosis.rows[0].verdict in text
     assert all(finding.sentence in text for finding in diagnosis.rows[0].findings[:1])
@@ -403,7 +405,7 @@ def test_landmarks_and_names(opened, diabetes):
 
 def test_hostile_names_stay_texts(opened):
     n, d = len(PAYLOADS), 10
-    made = explanation(
+    result = explanation(
         n,
         3,
         data=[[PAYLOADS[(i + j) % n] for j in range(d)] for i in range(n)],
@@ -416,7 +418,7 @@ def test_hostile_names_stay_texts(opened):
     )
     plain = explanation(n, 3, row_warnings=[["w"]] * n, provenance={"bandwidth": 1.0, "a": "b"})
     counts = []
-    for e in (plain, made):
+    for e in (plain, result):
         page = opened(e, other=e, models=(PAYLOADS[0], PAYLOADS[1]), title=PAYLOADS[2])
         tags = []
         for row in range(0, n, repeats(1, 6)):
@@ -443,8 +445,8 @@ def test_hostile_names_stay_texts(opened):
 def test_hostile_texts_stay_texts(opened):
     model = lambda texts: np.array([float(len(text)) for text in texts])  # noqa: E731 - black boxes are callables
     text = "\n".join(PAYLOADS[:8])
-    made = limes.TextExplainer(model, max_calls=128)(text)
-    page = opened(made)
+    result = limes.TextExplainer(model, max_calls=128)(text)
+    page = opened(result)
     assert page.locator("p.text").inner_text() == text
     assert page.locator("img, iframe").count() == 0
 
@@ -474,8 +476,8 @@ def test_every_part_is_drawn_and_series_have_axes(opened):
 
     parts = {"question": "text", "answer": "text", "pulse": limes.SeriesPart(count=2, fill=0.0)}
     pulse = pd.Series(np.arange(40.0), index=pd.date_range("2024-03-01", periods=40, name="day"))
-    made = limes.CompositeExplainer(model, parts)({"question": "good", "answer": "no good", "pulse": pulse})
-    page = opened(made)
+    result = limes.CompositeExplainer(model, parts)({"question": "good", "answer": "no good", "pulse": pulse})
+    page = opened(result)
     assert page.locator("h4.part").all_inner_texts() == ["question", "answer", "pulse"]
     assert page.locator("mark.raises").all_inner_texts() == ["good"]
     assert page.locator("mark.lowers").all_inner_texts() == ["good"]

@@ -1,4 +1,4 @@
-"""A few figures of the tabular papers, made again, have the numbers that are kept."""
+"""Some figures of the tabular papers, computed again, have the committed numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from papers.__main__ import main
 @pytest.mark.filterwarnings("default")
 def test_figures_have_the_numbers_that_are_kept(paper, figures, runs, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["papers", paper, "--figures", *figures, "--runs", str(runs)])
-    with pytest.raises(SystemExit) as done:
+    with pytest.raises(SystemExit) as exit_info:
         main()
     printed = capsys.readouterr().out
-    assert done.value.code == 0, printed
+    assert exit_info.value.code == 0, printed
     assert "as expected" in printed

@@ -1,4 +1,4 @@
-"""The ``lime`` package on texts, again and again, against what limes computes without sampling.
+"""Many runs of the ``lime`` package on texts against what limes computes without sampling.
 
 One call of ``lime`` explains several models at once, as if they were classes of one. Seeds are fixed.
 ``python -m benchmarks text`` does the same at length.
@@ -98,10 +98,10 @@ def exact(model, method, text, words, *, ridge=1.0):
 
 
 def check(corpus, text):
-    asked = models(corpus)
-    runs, words = lime_runs([getattr(model, method) for model, method in asked], text)
-    for (model, method), own in zip(asked, runs, strict=True):
-        assert_agree(own, exact(model, method, text, words))
+    bound_methods = models(corpus)
+    runs, words = lime_runs([getattr(model, method) for model, method in bound_methods], text)
+    for (model, method), method_runs in zip(bound_methods, runs, strict=True):
+        assert_agree(method_runs, exact(model, method, text, words))
 
 
 def test_made_up_reviews():

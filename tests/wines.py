@@ -1,4 +1,4 @@
-"""Files as a user of the command line has them: a table of wines, and a forest of it."""
+"""Files of a user of the command line: a table of wines, and a forest fitted to it."""
 
 from __future__ import annotations
 

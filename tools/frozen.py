@@ -115,7 +115,7 @@ def tables() -> Iterator[Case]:
         "voting": (VotingRegressor([("f", forest), ("l", Ridge())]).fit(X, y), X),
         "isolation": (IsolationForest(n_estimators=10, random_state=0).fit(X), X),
     }
-    asked = {
+    functions = {
         "function": (product, X),
         "boosting": (GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X, label), X),
         "neighbours": (KNeighborsClassifier(20).fit(X, label), X),
@@ -149,7 +149,7 @@ def tables() -> Iterator[Case]:
             if name in slow and way in ("euclidean", "slopes"):
                 continue  # seconds a row
             yield f"{name}, {way}", case(model, data, options)
-    for name, (model, data) in asked.items():
+    for name, (model, data) in functions.items():
         for way in ("default", "joint", "slopes", "narrow"):
             yield f"{name}, {way}", case(model, data, {**ways[way], "max_calls": 1024, "rng": 1})
     for output in ("margin", 0, [0, 1]):

@@ -1,7 +1,8 @@
-"""The house rules of CONTRIBUTING.md, checked: ``python tools/house_rules.py [--count] PATH ...``.
+"""Check the house rules of CONTRIBUTING.md: ``python tools/house_rules.py [--count] PATH ...``.
 
-Prints file:line, the word, and what to write instead; with ``--count`` only their number in each folder.
-Exits with 1 if there is any. What stands between backticks is not checked.
+Print file:line, the word, and what to write instead; with ``--count`` only their number in each folder. Exit
+with 1 if there is any. Paths are files, and folders of Python, C++, Markdown and reStructuredText. Text in
+backticks or fenced blocks is code, which is not checked as prose.
 """
 
 import ast
@@ -10,10 +11,11 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MOST_LINES = 800
+SUFFIXES = (".py", ".md", ".rst", ".h", ".cpp")
 # Names that do not say what a thing is -> what to write
 NAMES = {
     "found": "what it is: coef, result, positions",
@@ -47,6 +49,11 @@ PHRASES = {
     r"(has|have) not\b(?= *[.,;:]|$)": "is missing from, does not have",
     r"(say|give) (--|`)": "pass",
 }
+# Files that quote what the rules replace
+QUOTING = ("tools/house_rules.py", "docs/STYLE.md")
+# Beginnings of headings that are no noun phrase; a question, which ends in "?", may begin with "What"
+_HEADINGS = re.compile(r"(Of|What) ")
+_UNDERLINE = re.compile(r"([=\-~^\"'*+#])\1{2,}")
 _PHRASES = re.compile("|".join(rf"(?P<p{i}>\b(?:{phrase}))" for i, phrase in enumerate(PHRASES)))
 
 
@@ -76,10 +83,61 @@ def texts(tree: ast.AST, source: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of Markdown or reStructuredText, empty ones in place of fenced blocks."""
+    fence = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = re.match(r"\s*(```+|~~~+|:::+\s*{(?:code|math|doctest))", line)
+        if mark and not fence:
+            fence = mark[1][:3]
+            yield number, ""
+        elif fence:
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            yield number, ""
+        else:
+            yield number, line
+
+
+def headings(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield headings: those that begin with #, and lines above an underline."""
+    for i, (number, line) in enumerate(lines):
+        if match := re.match(r"#{1,6} (.*)", line):
+            yield number, match[1].strip()
+        elif i + 1 < len(lines) and line.strip() and _UNDERLINE.fullmatch(lines[i + 1][1].strip()):
+            yield number, line.strip()
+
+
+def phrases(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield line, phrase and what to write instead."""
+    for line, text in lines:
+        for match in _PHRASES.finditer(re.sub(r"(`+).*?\1", "``", text)):
+            yield line, match[0], PHRASES[[*PHRASES][int(str(match.lastgroup)[1:])]]
+
+
 def problems(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, word and what to write instead."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
+    lines, titles = list(prose(source)), iter(())
+    if path.suffix in {".h", ".cpp"}:
+        lines = [(n, line.partition("//")[2]) for n, line in lines]
+    elif path.suffix == ".py":
+        tree = ast.parse(source)
+        yield from problems_of_names(path, source, tree)
+        lines = list(texts(tree, source))
+        comments = [(n, line[2:]) for n, line in enumerate(source.split("\n"), 1) if line.startswith("# ")]
+        titles = headings([(1, line) for line in (ast.get_docstring(tree) or "").split("\n")[:2]] + comments)
+    else:
+        titles = headings(lines)
+    if not path.as_posix().endswith(QUOTING):
+        yield from phrases(lines)
+    for line, title in titles:
+        if _HEADINGS.match(title) and not title.endswith("?"):
+            yield line, title, "a noun phrase, or a question that ends in '?'"
+
+
+def problems_of_names(path: Path, source: str, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and what to write instead, and what is wrong with the file as a whole."""
     defined = {name.strip("_").lower() for _, name in names(tree)}
     if (count := source.count("\n")) > MOST_LINES:
         yield count, f"{count} lines", f"at most {MOST_LINES}: one idea a file"
@@ -92,9 +150,6 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
         word = name.strip("_").lower()
         if word in NAMES and not (word == "left" and "right" in defined):
             yield line, name, NAMES[word]
-    for line, text in texts(tree, source):
-        for match in _PHRASES.finditer(re.sub(r"`[^`]*`", "``", text)):
-            yield line, match[0], PHRASES[[*PHRASES][int(str(match.lastgroup)[1:])]]
 
 
 def doubled_classes(files: list[Path]) -> Iterator[str]:
@@ -110,17 +165,27 @@ def doubled_classes(files: list[Path]) -> Iterator[str]:
             yield f"{' and '.join(several)}: {name!r}: write two names for two things"
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of code and prose under a folder, without those of builds."""
+    return sorted(
+        path
+        for suffix in SUFFIXES
+        for path in folder.rglob(f"*{suffix}")
+        if not {"_build", "__pycache__", "node_modules"} & {*path.parts}
+    )
+
+
 def main(arguments: list[str]) -> int:
     """Check the files under paths."""
     paths = [Path(name) for name in arguments if name != "--count"]
-    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
     counts: Counter[str] = Counter()
     for file in files:
-        for line, word, advice in sorted(set(problems(file))):
+        for line, word, advice in sorted(set(problems(file.resolve()))):
             counts[str(file.parent)] += 1
             if "--count" not in arguments:
                 print(f"{file}:{line}: {word!r}: write {advice}")
-    doubled = list(doubled_classes(files))
+    doubled = list(doubled_classes([file for file in files if "src" in file.parts and file.suffix == ".py"]))
     if "--count" in arguments:
         print("\n".join(f"{count:5d} {folder}" for folder, count in sorted(counts.items())))
     else:

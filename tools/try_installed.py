@@ -25,7 +25,7 @@ X.to_parquet("table.parquet")
 def try_readme(path: Path) -> int:
     """Run the examples in their order, and return their number."""
     names = {"__name__": "example"}
-    parts = [given or example for given, example in EXAMPLE.findall(path.read_text(encoding="utf-8"))]
+    parts = [prepared or example for prepared, example in EXAMPLE.findall(path.read_text(encoding="utf-8"))]
     for part in parts:
         exec(compile(part, str(path), "exec"), names)  # noqa: S102 - our README
     return len(parts)

@@ -45,9 +45,9 @@ def measure(
     result: dict[str, list[dict] | str] = {}
     with processes() as pool:
         futures = {pool.submit(_case, name, seeds, drawn): name for name in names}
-        for done in as_completed(futures):
-            result[futures[done]] = done.result()
-            say(f"{len(result)} of {len(names)} cases, {futures[done]}")
+        for future in as_completed(futures):
+            result[futures[future]] = future.result()
+            say(f"{len(result)} of {len(names)} cases, {futures[future]}")
     say("done\n")
     return {
         "machine": machine(),
@@ -84,12 +84,12 @@ def _case(name: str, seeds: int, drawn: Container[tuple[str, float]]) -> list[di
 def _entry(case: Case, factor: float, seeds: int) -> dict:
     bandwidth = factor * np.sqrt(case.size)
     limit = truth(case, bandwidth)
-    own, theirs = limes_sampled.prepare(case, bandwidth), lime_sampled.prepare(case, bandwidth)
-    own(min(CALLS), 0)  # loads and compiles
+    ours, theirs = limes_sampled.prepare(case, bandwidth), lime_sampled.prepare(case, bandwidth)
+    ours(min(CALLS), 0)  # loads and compiles
     misplaced = lime_sampled.misplaced(case)
     calls = {}
     for n in CALLS:
-        limes_samples = [own(n, seed) for seed in range(seeds)]
+        limes_samples = [ours(n, seed) for seed in range(seeds)]
         pairs = [theirs(n, seed) for seed in range(2 * seeds)]
         lime_samples, plain = zip(*pairs, strict=True)
         calls[str(n)] = _compared(limit.coef, limes_samples, lime_samples, plain, misplaced)
@@ -106,7 +106,7 @@ def _entry(case: Case, factor: float, seeds: int) -> dict:
 
 def _compared(
     limit: np.ndarray,
-    own: Sequence[Sample],
+    ours: Sequence[Sample],
     theirs: Sequence[Sample],
     plain: Sequence[Sample],
     misplaced: Sequence[int],
@@ -114,15 +114,15 @@ def _compared(
     """Mean squared errors, and the ratios of others' to limes's."""
     kept = np.setdiff1d(np.arange(limit.size), misplaced)
     others = {"lime": theirs, "lime, no penalty": plain}
-    squares = {"limes": _squares(limit, own), **{who: _squares(limit, s) for who, s in others.items()}}
-    rest = {who: _squares(limit, s, kept) for who, s in {"limes": own, **others}.items()}
+    squares = {"limes": _squares(limit, ours), **{who: _squares(limit, s) for who, s in others.items()}}
+    rest = {who: _squares(limit, s, kept) for who, s in {"limes": ours, **others}.items()}
     return {
         "mse": {who: float(s.mean()) for who, s in squares.items()},
         "ratio": {who: _ratio(squares[who], squares["limes"]) for who in others},
         "ratio_rest": {who: _ratio(rest[who], rest["limes"]) for who in others} if misplaced else {},
-        "control": dict(Counter(sample.control for sample in own).most_common()),
+        "control": dict(Counter(sample.control for sample in ours).most_common()),
         "seconds": {
-            "limes": float(np.median([s.seconds for s in own])),
+            "limes": float(np.median([s.seconds for s in ours])),
             "lime": float(np.median([s.seconds for s in theirs])),
         },
     }
@@ -133,11 +133,11 @@ def _squares(limit: np.ndarray, samples: Sequence[Sample], kept: Any = slice(Non
     return np.array([((sample.coef - limit)[kept] ** 2).sum() for sample in samples])
 
 
-def _ratio(others: np.ndarray, own: np.ndarray) -> dict[str, float]:
+def _ratio(others: np.ndarray, ours: np.ndarray) -> dict[str, float]:
     """Ratio of the means, and its standard error by bootstrap over seeds."""
     rng = np.random.default_rng(0)
-    means = [rng.choice(s, size=(_RESAMPLES, s.size)).mean(axis=1) for s in (others, own)]
-    return {"value": float(others.mean() / own.mean()), "error": float((means[0] / means[1]).std())}
+    means = [rng.choice(s, size=(_RESAMPLES, s.size)).mean(axis=1) for s in (others, ours)]
+    return {"value": float(others.mean() / ours.mean()), "error": float((means[0] / means[1]).std())}
 
 
 def _controls(case: Case, factor: float, seeds: int) -> dict[str, dict[str, float]]:
@@ -148,7 +148,7 @@ def _controls(case: Case, factor: float, seeds: int) -> dict[str, dict[str, floa
     for control in _there_are(case):
         explain = limes_sampled.prepare(case, bandwidth, control=control)
         samples = {n: [explain(n, seed) for seed in range(seeds)] for n in CALLS}
-        result[control] = {str(n): float(_squares(limit, own).mean()) for n, own in samples.items()}
+        result[control] = {str(n): float(_squares(limit, ours).mean()) for n, ours in samples.items()}
     return result
 
 

@@ -1,4 +1,4 @@
-"""Real tables, cut to so many rows that every model can be trained on them in seconds."""
+"""Real tables, cut to a size at which every model trains in seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def breast_cancer() -> Table:
 
 
 def adult() -> Table:
-    """Eight columns of text; a missing text is a text of its own, as in the source."""
+    """Eight columns of text; a missing text is a separate category, as in the source."""
     frame = _file("adult")
     text = frame.select_dtypes(exclude="number").columns
     frame[text] = frame[text].astype(object).fillna("?")
@@ -46,7 +46,7 @@ def numbers(name: str) -> Table:
 
 
 def _file(name: str) -> pd.DataFrame:
-    """At most so many rows, in random order."""
+    """The table in random order, cut to at most the limit of rows."""
     path = DATA / "tabular" / f"{name}.csv.gz"
     if not path.exists():
         raise AbsentError(f"{path} is not there; LIMES_DATA says where tables are")

@@ -30,10 +30,10 @@ def _summary(cases: list[dict]) -> Iterator[str]:
     yield "| bandwidth | `lime` over limes | median | lowest | highest | goal, in every case | |"
     yield "|---" * 7 + "|"
     for bandwidth, goals in GOALS.items():
-        here = [case for case in cases if case["bandwidth"] == bandwidth]
+        of_bandwidth = [case for case in cases if case["bandwidth"] == bandwidth]
         for what, goal in zip(("calls", "seconds", "mse"), goals, strict=True):
-            if here:
-                result = _ratios(here, what)
+            if of_bandwidth:
+                result = _ratios(of_bandwidth, what)
                 cells = [
                     f"{bandwidth}√d",
                     {"mse": "squared error"}.get(what, what),

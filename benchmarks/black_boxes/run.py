@@ -1,8 +1,7 @@
 """limes with its defaults for a thousand rows, ``lime`` with its defaults for twenty of them.
 
-The truth is weighted least squares of 2¹⁷ rows of the law that both have, in eight independent sequences of
-Sobol' points, whose spread says how far it may be off itself. ``lime``'s coefficients are those of its own
-ridge.
+The truth is weighted least squares of 2¹⁷ rows of the law that both share, in eight independent sequences of
+Sobol' points, whose spread bounds its error. ``lime``'s coefficients are those of lime's ridge.
 """
 
 from __future__ import annotations

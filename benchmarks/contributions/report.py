@@ -20,14 +20,14 @@ def text(result: dict) -> str:
         "|---" * 12 + "|",
     ]
     for case in result["cases"]:
-        for engine, found in case["engines"].items():
-            whole, one = found["whole"], found["one row"]
+        for engine, timing in case["engines"].items():
+            whole, one = timing["whole"], timing["one row"]
             # shap has no call before its values
-            parts = ["" if engine.startswith("shap") else _ms(part) for part in found["account"]]
+            parts = ["" if engine.startswith("shap") else _ms(part) for part in timing["account"]]
             lines.append(
-                f"| {case['case']} | {engine} | {case['rounds']} | {found['rows']:,} "
-                f"| {found['prepare'][0]:.2f} | {_ms(whole[0])} | {parts[0]} | {_ms(whole[1])} | {parts[1]} "
-                f"| {_ms(one[0])} | {_ms(one[1])} | {found['peak_mb']:.0f} |"
+                f"| {case['case']} | {engine} | {case['rounds']} | {timing['rows']:,} "
+                f"| {timing['prepare'][0]:.2f} | {_ms(whole[0])} | {parts[0]} | {_ms(whole[1])} | {parts[1]} "
+                f"| {_ms(one[0])} | {_ms(one[1])} | {timing['peak_mb']:.0f} |"
             )
     lines += [
         "",
@@ -62,11 +62,11 @@ def _goals(result: dict) -> list[str]:
     """One row alone, and a batch of logistic probabilities."""
     lines = ["| | measured, ms | goal | |", "|---" * 4 + "|"]
     for case in result["cases"]:
-        found = case["engines"]["limes"]
+        timing = case["engines"]["limes"]
         if "forest" in case["case"]:
-            lines.append(_goal(f"one row alone, clock: {case['case']}", found["one row"][0], ONE_ROW))
+            lines.append(_goal(f"one row alone, clock: {case['case']}", timing["one row"][0], ONE_ROW))
         if "logistic" in case["case"]:
-            lines.append(_goal(f"a row of a batch, clock: {case['case']}", found["whole"][0], LOGISTIC))
+            lines.append(_goal(f"a row of a batch, clock: {case['case']}", timing["whole"][0], LOGISTIC))
     return lines
 
 

@@ -68,15 +68,15 @@ def _ask(file: Path, engine: str) -> dict[str, Any]:
 def _compared(measured: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Ratios of seconds a row within rounds, and how far apart values of the same game are."""
     result: dict[str, Any] = {"ratios": {}}
-    for other, own in (
+    for other, ours in (
         ("shap", "limes"),
         ("shap, 100 rows", "limes"),
         ("shap, 100 rows", "limes, joint law"),
     ):
         if other not in measured:
             continue
-        pairs = list(zip(measured[own], measured[other], strict=True))
-        result["ratios"][f"{own} / {other}"] = {
+        pairs = list(zip(measured[ours], measured[other], strict=True))
+        result["ratios"][f"{ours} / {other}"] = {
             what: np.median([np.divide(b["whole"], a[what]) for a, b in pairs], axis=0).tolist()
             for what in ("whole", "account")
         }

@@ -40,9 +40,9 @@ def of_shap(task: Task, *, joint: bool) -> tuple[Callable[[Any], Any], Callable[
     """The same of shap, which has no step in between."""
     import shap
 
-    given = (task.X[:BACKGROUND],) if joint else ()
+    background = (task.X[:BACKGROUND],) if joint else ()
     mode = "interventional" if joint else "tree_path_dependent"
-    explainer = shap.TreeExplainer(task.model, *given, feature_perturbation=mode)
+    explainer = shap.TreeExplainer(task.model, *background, feature_perturbation=mode)
     return lambda rows: explainer.shap_values(rows, check_additivity=False), lambda values: values
 
 

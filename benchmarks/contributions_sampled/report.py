@@ -56,9 +56,9 @@ def _line(case: dict) -> str:
 
 
 def _entries(case: dict) -> Iterator[str]:
-    asked, squares, size = case["asked"], case["squares"], case["size"]
+    calls, squares, size = case["asked"], case["squares"], case["size"]
     yield f"{case['case']} ({case['columns']})"
-    yield ", ".join(f"{asked[way]:,.0f}" for way in WAYS)
+    yield ", ".join(f"{calls[way]:,.0f}" for way in WAYS)
     yield from (f"{squares[way] / size:.1e}" for way in WAYS)
     yield from (f"{squares[way] / squares['limes']:.1f}" for way in WAYS[1:])
     yield f"{case['covered']:.1%}"

@@ -56,14 +56,14 @@ def _compared(case: Case, seeds: int) -> list[dict[str, Any]]:
     for times in TIMES:
         budget = times * (2 * d + 1) * BACKGROUND
         squares: dict[str, list[float]] = {"limes": [], "kernel": [], "permutation": []}
-        asked: dict[str, list[float]] = {name: [] for name in squares}
+        calls: dict[str, list[float]] = {name: [] for name in squares}
         inside: list[float] = []
         for seed, (row, phi) in itertools.product(range(seeds), zip(rows, truth, strict=True)):
             for name, way in (("limes", _limes), ("kernel", _kernel), ("permutation", _permutation)):
                 counted = Counter(case.answer)
                 values, errors = way(counted, background, row, budget, seed)
                 squares[name].append(float(((values - phi) ** 2).mean()))
-                asked[name].append(counted.rows)
+                calls[name].append(counted.rows)
                 if errors is not None:
                     inside.append(float((np.abs(values - phi) <= 1.96 * errors + 1e-9).mean()))
         records.append(
@@ -73,7 +73,7 @@ def _compared(case: Case, seeds: int) -> list[dict[str, Any]]:
                 "budget": budget,
                 "size": float((truth**2).mean()),
                 "squares": {name: float(np.mean(its)) for name, its in squares.items()},
-                "asked": {name: float(np.mean(its)) for name, its in asked.items()},
+                "asked": {name: float(np.mean(its)) for name, its in calls.items()},
                 "covered": float(np.mean(inside)),
             }
         )

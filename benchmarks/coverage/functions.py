@@ -60,8 +60,10 @@ class Table(Case):
         return row
 
     def options(self) -> dict[str, Any]:
-        given: dict[str, Any] = {"categorical": list(self.levels)} if self.levels else {}
-        return given if self.bandwidth is None else {**given, "bandwidth": self.bandwidth * np.sqrt(self.d)}
+        options: dict[str, Any] = {"categorical": list(self.levels)} if self.levels else {}
+        if self.bandwidth is not None:
+            options["bandwidth"] = self.bandwidth * np.sqrt(self.d)
+        return options
 
 
 @dataclass(frozen=True, eq=False)

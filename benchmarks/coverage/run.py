@@ -32,12 +32,12 @@ Job = tuple[str, str, int, int]
 
 
 def measure(seeds: int | None = None, cases: str = "") -> dict:
-    """All cases, or those with ``cases`` in their name. A full run that was stopped goes on where it was."""
+    """All cases, or those with ``cases`` in their name. A full run that was stopped resumes."""
     jobs = list(_jobs(seeds, cases))
     store = Store(None if seeds or cases else jobs)
     with processes() as pool:
-        left = [job for job in jobs if job not in store]
-        for job, line in zip(left, pool.map(_measured, left), strict=True):
+        remaining = [job for job in jobs if job not in store]
+        for job, line in zip(remaining, pool.map(_measured, remaining), strict=True):
             store.add(job, line)
             say(f"{line['case']}, {line['control']}, {line['calls']}")
     say("done\n")

@@ -39,7 +39,7 @@ def runs(case: Case, *, control: str, calls: int, seeds: int) -> Runs:
 def _of_table(
     case: Table, control: str, calls: int, seeds: int
 ) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
-    """Rows that differ by a hair have the same coefficients, and streams of their own."""
+    """Rows that hardly differ have the same coefficients and separate random streams."""
     explainer = limes.TabularExplainer(
         case.function, case.background(), control=control, max_calls=calls, **case.options()
     )

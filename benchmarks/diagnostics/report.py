@@ -10,13 +10,13 @@ def text(result: list[dict]) -> str:
     head = f"| table | model | explain, CPU s | diagnose, CPU s | {' | '.join(KINDS)} |"
     lines = [head, "|---" * (4 + len(KINDS)) + "|"]
     for case in result:
-        told = (_told(case["warnings"][kind], case["notes"][kind]) for kind in KINDS)
+        cells = (_counts(case["warnings"][kind], case["notes"][kind]) for kind in KINDS)
         lines.append(
             f"| {case['table']} | {case['model']} | {case['explain_s']:.1f} | {case['diagnose_s']:.1f} "
-            f"| {' | '.join(told)} |"
+            f"| {' | '.join(cells)} |"
         )
     return "\n".join(lines)
 
 
-def _told(warnings: int, notes: int) -> str:
+def _counts(warnings: int, notes: int) -> str:
     return f"{warnings} + {notes}" if warnings or notes else ""

@@ -57,7 +57,7 @@ def _forest() -> Any:
     return RandomForestRegressor(100, max_depth=10, max_samples=0.3, random_state=0)
 
 
-# table, name of the model, model, output, every so many rows are trained on
+# table, name of the model, model, output, n: every n-th row is a training row
 CASES: list[tuple[str, str, Callable[[], Any], str | None, int]] = [
     (
         "california_housing",
@@ -99,13 +99,13 @@ def _case(name: str, label: str, model: Any, X: pd.DataFrame, output: str | None
     explanation = explainer(rows, progress=False)
     explained = time.process_time()
     diagnosis = limes.diagnose(explanation)
-    done = time.process_time()
+    diagnosed = time.process_time()
     counts = diagnosis.counts()
     return {
         "table": name,
         "model": label,
         "explain_s": explained - start,
-        "diagnose_s": done - explained,
+        "diagnose_s": diagnosed - explained,
         "warned": sum(any(f.severity == "warning" for f in row.findings) for row in diagnosis),
         "warnings": {kind: counts.get((kind, "warning"), 0) for kind in KINDS},
         "notes": {kind: counts.get((kind, "note"), 0) for kind in KINDS},

@@ -53,8 +53,8 @@ def measure() -> dict[str, float]:
 
 def _process(case: str, way: str) -> list[float]:
     command = [sys.executable, "-m", "benchmarks.drop_in.fresh", case, way]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def _timed(case: str, way: str) -> list[float]:

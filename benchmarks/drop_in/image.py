@@ -1,6 +1,6 @@
 """An image at lime's defaults, 224 x 224 and 1,000 samples, with a model that takes next to no time.
 
-Both segment with quickshift before anything else; what is left without it is told too.
+Both segment with quickshift first; the time without segmentation is reported too.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def measure() -> dict[str, float]:
         figures[f"image, {name}: s of segmentation"] = cost.total
     theirs, their_segments = result["lime"].outside, segments["lime"].total
     for name in ("engine lime", "engine limit"):
-        own, own_segments = result[name].outside, segments["limes"].total
-        figures[f"image, {name}: times less outside the model"] = theirs / own
+        ours, our_segments = result[name].outside, segments["limes"].total
+        figures[f"image, {name}: times less outside the model"] = theirs / ours
         figures[f"image, {name}: times less outside model and segmentation"] = (theirs - their_segments) / (
-            own - own_segments
+            ours - our_segments
         )
     return figures
 
@@ -45,8 +45,8 @@ def photograph() -> Any:
     from sklearn.datasets import load_sample_image
 
     china = load_sample_image("china.jpg")
-    left = (china.shape[1] - china.shape[0]) // 2
-    square = Image.fromarray(china[:, left : left + china.shape[0]])
+    margin = (china.shape[1] - china.shape[0]) // 2
+    square = Image.fromarray(china[:, margin : margin + china.shape[0]])
     return np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
@@ -62,7 +62,7 @@ def _lime(image: Any) -> Any:
     return lambda model: LimeImageExplainer(random_state=0).explain_instance(image, model)
 
 
-def _own(engine: str) -> Any:
+def _limes(engine: str) -> Any:
     from limes.compat.lime.lime_image import LimeImageExplainer
 
     return lambda image: (
@@ -90,5 +90,5 @@ def _count(image: Any) -> int:
     return len(np.unique(default_segmentation()(image)))
 
 
-_WAYS = {"lime": _lime, "engine lime": _own("lime"), "engine limit": _own("limit")}
+_WAYS = {"lime": _lime, "engine lime": _limes("lime"), "engine limit": _limes("limit")}
 _SEGMENTATIONS = {"lime": _their_segments, "limes": _own_segments}

@@ -144,9 +144,9 @@ def _photographs() -> Figures:
     """At lime's default of 1,000 samples."""
     images = [load_sample_image(name)[::4, ::4] for name in ("china.jpg", "flower.jpg")]
     sizes = [int(_superpixels(lime_image.LimeImageExplainer, image)) for image in images]
-    own = partial(lime_image.LimeImageExplainer, **ALL)
+    ours = partial(lime_image.LimeImageExplainer, **ALL)
     call = {"hide_color": 0, "num_samples": 1000, "batch_size": 100}
-    compared = _compared(images, _brightness, max(sizes), partial(LimeImageExplainer, **ALL), own, **call)
+    compared = _compared(images, _brightness, max(sizes), partial(LimeImageExplainer, **ALL), ours, **call)
     return {
         f"photographs of {sizes[0]} and {sizes[1]} superpixels, a logistic function of their light": compared
     }
@@ -226,22 +226,22 @@ def _of_table(
     model.fit(X, y)
     predict = model.predict if options.get("mode") == "regression" else model.predict_proba
     theirs = partial(LimeTabularExplainer, X, **ALL, **options)
-    own = partial(lime_tabular.LimeTabularExplainer, X, engine=engine, **ALL, **options)
+    ours = partial(lime_tabular.LimeTabularExplainer, X, engine=engine, **ALL, **options)
     order = np.random.default_rng(0).permutation(X.shape[0])
     if np.isfinite(far):
         distance = (((X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)) ** 2).sum(axis=1)
         order = np.argsort(np.abs(distance - np.quantile(distance, far)))
     rows = [X[i] for i in order[:ROWS]]
-    return _compared(rows, predict, X.shape[1], theirs, own)
+    return _compared(rows, predict, X.shape[1], theirs, ours)
 
 
 def _compared(
-    rows: Sequence[Any], predict: Any, d: int, theirs: Any, own: Any, **call: Any
+    rows: Sequence[Any], predict: Any, d: int, theirs: Any, ours: Any, **call: Any
 ) -> dict[str, float]:
     """Medians over rows, and the smallest factor."""
     call = {"num_features": d, "num_samples": SAMPLES, **call}
     sampled = np.array([_twice(theirs(random_state=seed), rows, predict, d, call) for seed in range(SEEDS)])
-    limit = np.array([_twice(own(random_state=seed), rows, predict, d, call) for seed in range(SEEDS)])
+    limit = np.array([_twice(ours(random_state=seed), rows, predict, d, call) for seed in range(SEEDS)])
     factors, shares = [], []
     for i in range(len(rows)):
         used = np.isfinite(limit[0, 0, i]) & np.isfinite(sampled[0, 0, i])

@@ -1,7 +1,7 @@
 """Rows of tables at lime's defaults, 5,000 samples, with random forests of 100 trees.
 
-Every round explains another row. Explainers are made before, and the limit has read the forest, as it does at
-the first row; how long that takes is told too.
+Every round explains another row. Explainers are built and engine "limit" has read the forest (at its first
+row) before the clock starts; the time of that reading is reported too.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def _case(name: str, X: np.ndarray, predict: Callable[[Any], Any], mode: str) ->
     say(f"drop-in: {name}")
     explain = {
         "lime": _theirs(X, mode),
-        "engine lime": _own(X, mode, "lime"),
-        "engine limit": _own(X, mode, "limit"),
+        "engine lime": _limes(X, mode, "lime"),
+        "engine limit": _limes(X, mode, "limit"),
     }
     start = time.perf_counter()
     explain["engine limit"](predict)
     figures = {f"{name}, engine limit: s of the first row": time.perf_counter() - start}
     read = explain["engine limit"]
     # the forest itself is what can be read; a watched one is a function
-    known = {"lime": explain["lime"], "engine limit": lambda _: read(predict)}
-    totals = {way: cost.total for way, cost in in_turn(predict, known, ROUNDS).items()}
+    readers = {"lime": explain["lime"], "engine limit": lambda _: read(predict)}
+    totals = {way: cost.total for way, cost in in_turn(predict, readers, ROUNDS).items()}
     figures |= {f"{name}, {way}: s": total for way, total in totals.items()}
     figures[f"{name}, engine limit: times less"] = totals["lime"] / totals["engine limit"]
-    asked = in_turn(predict, {"engine limit": explain["engine limit"]}, ROUNDS)["engine limit"]
-    figures[f"{name}, engine limit of a function: s"] = asked.total
+    of_function = in_turn(predict, {"engine limit": explain["engine limit"]}, ROUNDS)["engine limit"]
+    figures[f"{name}, engine limit of a function: s"] = of_function.total
     for count in FEATURES:
         ways = {way: partial(explain[way], num_features=count) for way in ("lime", "engine lime")}
         outside = {way: cost.outside for way, cost in in_turn(predict, ways, ROUNDS).items()}
@@ -71,7 +71,7 @@ def _theirs(X: np.ndarray, mode: str) -> Callable[..., Any]:
     return _row_by_row(LimeTabularExplainer(X, mode=mode, random_state=0), X)
 
 
-def _own(X: np.ndarray, mode: str, engine: str) -> Callable[..., Any]:
+def _limes(X: np.ndarray, mode: str, engine: str) -> Callable[..., Any]:
     from limes.compat.lime.lime_tabular import LimeTabularExplainer
 
     return _row_by_row(LimeTabularExplainer(X, mode=mode, random_state=0, engine=engine), X)

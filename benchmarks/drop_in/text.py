@@ -47,7 +47,7 @@ def _outside(name: str, text: str, pipeline: Any, count: int) -> dict[str, float
         pipeline.predict_proba,
         {
             "lime": lambda model: _lime().explain_instance(text, model, num_features=count),
-            "engine lime": lambda model: _own("lime").explain_instance(text, model, num_features=count),
+            "engine lime": lambda model: _limes("lime").explain_instance(text, model, num_features=count),
         },
     )
     figures = {f"{name}, {way}: s outside the model": cost.outside for way, cost in result.items()}
@@ -58,7 +58,7 @@ def _outside(name: str, text: str, pipeline: Any, count: int) -> dict[str, float
 def _altogether(name: str, text: str, pipeline: Any, output: str) -> dict[str, float]:
     """Engine limit, which reads the Pipeline, beside lime, which asks it."""
     say(f"drop-in: {name}")
-    theirs, own, mode = {
+    theirs, ours, mode = {
         "margin": (_both_margins(pipeline), pipeline.decision_function, "regression"),
         "probability": (pipeline.predict_proba, pipeline.predict_proba, "classification"),
     }[output]
@@ -66,7 +66,7 @@ def _altogether(name: str, text: str, pipeline: Any, output: str) -> dict[str, f
         theirs,
         {
             "lime": lambda model: _lime().explain_instance(text, model),
-            "engine limit": lambda _: _own("limit", mode).explain_instance(text, own),
+            "engine limit": lambda _: _limes("limit", mode).explain_instance(text, ours),
         },
     )
     figures = {f"{name}, {way}: s": cost.total for way, cost in result.items()}
@@ -91,7 +91,7 @@ def _lime() -> Any:
     return LimeTextExplainer(random_state=0)
 
 
-def _own(engine: str, mode: str = "classification") -> Any:
+def _limes(engine: str, mode: str = "classification") -> Any:
     from limes.compat.lime.lime_text import LimeTextExplainer
 
     return LimeTextExplainer(random_state=0, engine=engine, mode=mode)

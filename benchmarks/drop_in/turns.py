@@ -21,9 +21,9 @@ class Watched:
 
     def __call__(self, batch: Any) -> Any:
         start = time.perf_counter()
-        said = self.ask(batch)
+        answer = self.ask(batch)
         self.seconds += time.perf_counter() - start
-        return said
+        return answer
 
 
 @dataclass(frozen=True)

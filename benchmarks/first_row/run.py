@@ -79,8 +79,8 @@ def _case(kind: str, name: str, columns: int, rounds: int) -> dict[str, Any]:
 def _worker(file: Path, library: str) -> dict[str, Any]:
     free = {name: value for name, value in os.environ.items() if name not in _THREADS}
     command = [sys.executable, "-m", "benchmarks.first_row.worker", str(file), library]
-    done = subprocess.run(command, env=free, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, env=free, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def _truth(X: np.ndarray, model: Any) -> np.ndarray:

@@ -59,11 +59,11 @@ def main(file: str, library: str) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     start, cpu = time.perf_counter(), time.process_time()
     X, model = pickle.loads(Path(file).read_bytes())  # noqa: S301 - written by the run
-    asked = 0
+    calls = 0
 
     def ask(x: np.ndarray) -> np.ndarray:
-        nonlocal asked
-        asked += len(x)
+        nonlocal calls
+        calls += len(x)
         return model(x)
 
     run = {"limes": of_limes, "lime": of_lime, "all of lime": coefficients_of_lime}[library]
@@ -72,7 +72,7 @@ def main(file: str, library: str) -> dict[str, Any]:
     # of this program alone: what getrusage tells begins with the size of the process that started it
     status = Path("/proc/self/status").read_text().splitlines()
     peak = next(float(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:"))
-    return {**result, "seconds": seconds, "cpu": cpu, "calls": asked, "mb": peak}
+    return {**result, "seconds": seconds, "cpu": cpu, "calls": calls, "mb": peak}
 
 
 if __name__ == "__main__":

@@ -167,13 +167,13 @@ def measure(draws: int = DRAWS) -> Iterator[dict[str, Any]]:
 
 def _by_draws(model: Any, reader: Reader, design: Any, coef: np.ndarray, draws: int) -> tuple[float, float]:
     """R² of the coefficients on rows of w by the user's model, and its standard error."""
-    rng, f, left = np.random.default_rng(1), np.empty(draws), np.empty(draws)
+    rng, f, residuals = np.random.default_rng(1), np.empty(draws), np.empty(draws)
     for start in range(0, draws, BLOCK):
         at = slice(start, start + BLOCK)
         x, h = design.draw(rng.random((min(BLOCK, draws - start), coef.size)))
         f[at] = _answers(model, reader, x)
-        left[at] = f[at] - h @ coef
-    away, rest = (f - f.mean()) ** 2, (left - left.mean()) ** 2
+        residuals[at] = f[at] - h @ coef
+    away, rest = (f - f.mean()) ** 2, (residuals - residuals.mean()) ** 2
     ratio = rest.mean() / away.mean()
     return float(1.0 - ratio), float(np.std(rest - ratio * away) / away.mean() / np.sqrt(draws))
 
@@ -215,7 +215,7 @@ def text(records: list[dict[str, Any]]) -> str:
             *lines,
             "",
             f"{len(exact)} R² beside {DRAWS:,} draws each: the largest difference is {largest:.1f} of both "
-            f"errors. {closed} are in closed form, without an error of their own.",
+            f"errors. {closed} are in closed form and have no error.",
         ]
     )
 
@@ -223,9 +223,9 @@ def text(records: list[dict[str, Any]]) -> str:
 def _cells(record: dict[str, Any]) -> str:
     if "r2" not in record:
         return "sampled | | "
-    own = f" ± {record['error']:.4f}" if record["error"] else ""
+    error = f" ± {record['error']:.4f}" if record["error"] else ""
     by_draws = f"{record['draws']:.4f} ± {record['draws_error']:.4f}"
-    return f"{record['r2']:.4f}{own} | {by_draws} | {deviation(record):.1f}"
+    return f"{record['r2']:.4f}{error} | {by_draws} | {deviation(record):.1f}"
 
 
 if __name__ == "__main__":

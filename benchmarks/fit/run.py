@@ -24,7 +24,7 @@ from benchmarks.speed.cases import DATA
 # Rows that are explained of each table, rows that models are fitted to, rows of the batch that is timed, and
 # those whose effects are timed
 ROWS, FITTED, BATCH, CURVES = 20, 1000, 1000, 1000
-# Rows whose suggested design is judged, by so many fresh draws, and by how much R² may differ from the best
+# Rows whose suggested design is judged, the number of fresh draws, and the tolerated gap to the best R²
 SUGGESTED, DRAWS, TIE = 4, 1 << 14, 0.01
 TABLES = (
     "airfoil_self_noise",

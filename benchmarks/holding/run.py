@@ -176,11 +176,11 @@ def _anchor(case: Case, row: np.ndarray, size: int, seed: int) -> tuple[int, ...
         labels = (~case.moves(case(rows), target)).astype(int) if compute_labels else []
         return rows, (~flips).astype(int), labels
 
-    found = AnchorBaseBeam.anchor_beam(
+    anchor = AnchorBaseBeam.anchor_beam(
         sample, delta=0.1, epsilon=0.15, batch_size=100, desired_confidence=0.95, beam_size=4,
         max_anchor_size=size,
     )  # fmt: skip
-    return tuple(near.varying[list(found["feature"])].tolist())
+    return tuple(near.varying[list(anchor["feature"])].tolist())
 
 
 def _rule(case: Case, row: np.ndarray, size: int, objective: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Error of all coefficients against the truth, at so many calls, for limes and ``lime``.
+"""Error of all coefficients against the truth by the number of calls, for limes and ``lime``.
 
 The truth is the mean of 16 runs of 2^12 calls without a control variate; it is kept in ``.cache``, as it
 takes from minutes to an hour a photograph.
@@ -55,8 +55,8 @@ def truth(network: Network, session: Any, photograph: str) -> tuple[Any, Any]:
         CACHE.mkdir(exist_ok=True)
         errors = np.std(runs, axis=0, ddof=1) / np.sqrt(RUNS)
         np.savez(file, coef=np.mean(runs, axis=0), errors=errors)
-    with np.load(file) as known:
-        return known["coef"], known["errors"]
+    with np.load(file) as truths:
+        return truths["coef"], truths["errors"]
 
 
 def _case(network: Network, photograph: str, seeds: int) -> dict:
@@ -72,10 +72,11 @@ def _case(network: Network, photograph: str, seeds: int) -> dict:
             lime_coefficients(network, session, image, label, LIME_CALLS, seed)
         )
         for calls in LIMES_CALLS:
-            made = network.explainer(session, max_calls=calls, rng=seed, top=TOP)(image, progress=False)
-            result[f"limes {calls}"].append(made.values[0][:, 0])
-        gap = np.abs(made.values[0][:, 0] - coef)
-        covered.append(gap <= 1.96 * np.hypot(made.standard_errors[0][:, 0], errors))
+            explainer = network.explainer(session, max_calls=calls, rng=seed, top=TOP)
+            explanation = explainer(image, progress=False)
+            result[f"limes {calls}"].append(explanation.values[0][:, 0])
+        gap = np.abs(explanation.values[0][:, 0] - coef)
+        covered.append(gap <= 1.96 * np.hypot(explanation.standard_errors[0][:, 0], errors))
     return {
         "network": network.name,
         "photograph": photograph,

@@ -22,9 +22,9 @@ class Timed(onnxruntime.InferenceSession):
 
     seconds = 0.0
 
-    def run(self, *given: Any, **named: Any) -> Any:
+    def run(self, *arguments: Any, **named: Any) -> Any:
         start = time.process_time()
-        result = super().run(*given, **named)
+        result = super().run(*arguments, **named)
         self.seconds += time.process_time() - start
         return result
 
@@ -57,7 +57,7 @@ class Network:
         return Timed(str(DATA / "models" / self.file), options, providers=["CPUExecutionProvider"])
 
     def image(self, photograph: str) -> Any:
-        """The middle of a photograph, as floats, so that nobody rounds the mean of a superpixel."""
+        """The middle of a photograph, as floats, so that the mean of a superpixel is not rounded."""
         with Image.open(DATA / "images" / f"{photograph}.jpg") as opened:
             photo = np.asarray(opened.convert("RGB"))
         return self.preprocess.framing(photo).apply(photo).astype(np.float64)

@@ -27,19 +27,19 @@ def _overhead(result: dict) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, case in result["trivial"].items():
-        own, plain, lime = case["limes"], case["limes, no control"], case["lime"]
-        ratios = f"{lime / own:.1f}; {lime / plain:.1f}"
+        ours, plain, lime = case["limes"], case["limes, no control"], case["lime"]
+        ratios = f"{lime / ours:.1f}; {lime / plain:.1f}"
         lines.append(
-            f"| trivial, {name}: {case['superpixels']} | {own:.3f} | {plain:.3f} | {lime:.2f} | {ratios} |"
+            f"| trivial, {name}: {case['superpixels']} | {ours:.3f} | {plain:.3f} | {lime:.2f} | {ratios} |"
         )
     network = result["network"]
-    own, lime, forward = (network[who] for who in ("limes", "lime", "forward"))
-    lines.append(f"| EfficientNet-Lite0 | {own:.2f} | | {lime:.2f} | {lime / own:.1f} |")
+    ours, lime, forward = (network[who] for who in ("limes", "lime", "forward"))
+    lines.append(f"| EfficientNet-Lite0 | {ours:.2f} | | {lime:.2f} | {lime / ours:.1f} |")
     peaks = {who: result["memory"][who]["peak_mb"] for who in ("limes", "lime")}
     return [
         f"**Overhead**, CPU seconds at {CALLS:,} samples of 224 x 224, segmentation not counted",
         "\n".join(lines),
-        f"The network itself took {forward:.1f} s: limes adds {own / forward:.1%} (goal: 10 %), `lime` "
+        f"The network itself took {forward:.1f} s: limes adds {ours / forward:.1%} (goal: 10 %), `lime` "
         f"{lime / forward:.1%}. Peak memory above a network that has answered one batch of 64: limes "
         f"{peaks['limes']:.0f} MB (goal: 200 MB), `lime` {peaks['lime']:.0f} MB.",
     ]

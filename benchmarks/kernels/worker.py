@@ -53,19 +53,20 @@ def table(name: str) -> Iterator[Times]:
     """Seconds to prepare, and a row of a batch, and of calls with one row."""
     import limes
 
-    case, made = load(name), []
+    case, explainers = load(name), []
 
     def prepare() -> None:
-        made.append(limes.TabularExplainer(case["model"], case["X"], method="exact"))
-        made[0](case["X"][:1], progress=False)
+        explainers.append(limes.TabularExplainer(case["model"], case["X"], method="exact"))
+        explainers[0](case["X"][:1], progress=False)
 
     prepared = timed(prepare)
     for rows in rows_of(case):
         yield {
             "prepare": prepared,
-            "batch": timed(lambda rows=rows: made[0](rows, progress=False), len(rows)),
+            "batch": timed(lambda rows=rows: explainers[0](rows, progress=False), len(rows)),
             "one row": timed(
-                lambda rows=rows: [made[0](row, progress=False) for row in rows[:ONE_BY_ONE]], ONE_BY_ONE
+                lambda rows=rows: [explainers[0](row, progress=False) for row in rows[:ONE_BY_ONE]],
+                ONE_BY_ONE,
             ),
         }
 

@@ -1,4 +1,4 @@
-"""One case in a process of its own: ``python worker.py CASE SIZE`` prints JSON."""
+"""One case in a separate process: ``python worker.py CASE SIZE`` prints JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def classes(size: int) -> list[tuple[str, Callable[[], Any]]]:
-    """A multinomial regression of so many classes on 20 columns."""
+    """A multinomial regression of ``size`` classes on 20 columns."""
     from sklearn.linear_model import LogisticRegression
 
     import limes
@@ -27,7 +27,7 @@ def classes(size: int) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def words(size: int) -> list[tuple[str, Callable[[], Any]]]:
-    """A steep logistic regression on normalised TF-IDF, and a text of so many distinct words."""
+    """A steep logistic regression on normalised TF-IDF, and a text of ``size`` distinct words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -45,7 +45,7 @@ def words(size: int) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def frame(size: int) -> list[tuple[str, Callable[[], Any]]]:
-    """The frame of so many rows of 20 columns, whose R² is known."""
+    """The frame of ``size`` rows of 20 columns whose R² is computed."""
     import pandas as pd
     from sklearn.linear_model import LinearRegression
 

@@ -85,10 +85,10 @@ def by_shap(of: Explained) -> Any:
     import shap
 
     masker = shap.maskers.Image(of.blurred)
-    made = shap.Explainer(lambda images: of.ask(np.asarray(images, dtype=np.float64)), masker)(
+    result = shap.Explainer(lambda images: of.ask(np.asarray(images, dtype=np.float64)), masker)(
         of.image[None], max_evals=CALLS, batch_size=50, silent=True
     )
-    return made.values[0].reshape(*of.image.shape, -1).sum(axis=(2, 3))
+    return result.values[0].reshape(*of.image.shape, -1).sum(axis=(2, 3))
 
 
 METHODS = {"limes": by_limes, "lime": by_lime, "shap Partition": by_shap}

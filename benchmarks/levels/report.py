@@ -25,11 +25,11 @@ def text(result: dict) -> str:
 
 def _lines(case: dict) -> list[str]:
     areas = {method: np.array(pairs) for method, pairs in case["areas"].items()}
-    own, lines = areas["limes"], []
+    ours, lines = areas["limes"], []
     for method, its in areas.items():
         (median, mean), better = (its_of(its, axis=0) for its_of in (np.median, np.mean)), ""
         if method != "limes":
-            better = f"{np.mean(own[:, 0] < its[:, 0]):.0%}, {np.mean(own[:, 1] > its[:, 1]):.0%}"
+            better = f"{np.mean(ours[:, 0] < its[:, 0]):.0%}, {np.mean(ours[:, 1] > its[:, 1]):.0%}"
         cells = " | ".join(f"{median[i]:.3f}, {mean[i]:.3f}" for i in (0, 1))
         lines.append(f"| {case['model']} | {len(its)} | {method} | {cells} | {better} |")
     return lines

@@ -15,7 +15,7 @@ from benchmarks.progress import say
 from limes.exceptions import NotReadableError
 
 CALLS, FEWEST_WORDS = 300, 300
-# Of these, limes asks so many to see whether the model answers alike, and what is in no word
+# The calls among these by which limes checks that answers repeat and finds what is in no word
 CHECKS = 10
 # The first texts are those on which settings were chosen
 SKIPPED, TEXTS = 30, 30
@@ -43,11 +43,11 @@ class Text:
         """The text with some of its words (n, m)."""
         edges = [0, *(edge for span in self.spans for edge in span), len(self.text)]
         gaps = [self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        own = [self.text[a:b] for a, b in self.spans]
+        words = [self.text[a:b] for a, b in self.spans]
         return [
             gaps[0]
             + "".join(
-                (word if keep else "") + gap for word, keep, gap in zip(own, row, gaps[1:], strict=True)
+                (word if keep else "") + gap for word, keep, gap in zip(words, row, gaps[1:], strict=True)
             )
             for row in kept
         ]
@@ -81,11 +81,11 @@ def models(texts: list[str], stars: Any) -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
 
     words = TfidfVectorizer(ngram_range=(1, 2), min_df=2)
-    made = (
+    estimators = (
         make_pipeline(words, LogisticRegression(C=10, max_iter=500)),
         make_pipeline(CountVectorizer(min_df=3), RandomForestClassifier(100, random_state=0, n_jobs=1)),
     )
-    return {name: model.fit(texts, stars) for name, model in zip(MODELS, made, strict=True)}
+    return {name: model.fit(texts, stars) for name, model in zip(MODELS, estimators, strict=True)}
 
 
 def by_limes(text: Text) -> Any:
@@ -107,13 +107,13 @@ def by_lime(text: Text) -> Any:
         p = text.ask(texts)
         return np.column_stack([1.0 - p, p])
 
-    made = LimeTextExplainer(random_state=0).explain_instance(
+    result = LimeTextExplainer(random_state=0).explain_instance(
         text.text, both, labels=(1,), num_samples=CALLS, num_features=10**6
     )
-    coef = dict(made.as_list(1))
+    coef = dict(result.as_list(1))
     # lime splits at what is no letter: a word of ours has the sum of its parts
     parts = (_lime_words(text.text[a:b]) for a, b in text.spans)
-    return np.array([sum(coef.get(part, 0.0) for part in own) for own in parts])
+    return np.array([sum(coef.get(part, 0.0) for part in parts_of_word) for parts_of_word in parts])
 
 
 def _lime_words(text: str) -> list[str]:
@@ -127,16 +127,16 @@ def by_shap(text: Text) -> Any:
     import shap
 
     explainer = shap.Explainer(lambda texts: text.ask([str(one) for one in texts]), shap.maskers.Text(r"\W+"))
-    made = explainer([text.text], max_evals=CALLS, batch_size=50, silent=True)
+    result = explainer([text.text], max_evals=CALLS, batch_size=50, silent=True)
     values, position = np.zeros(len(text.spans)), 0
-    for token, value in zip(made.data[0], np.ravel(made.values[0]), strict=True):
+    for token, value in zip(result.data[0], np.ravel(result.values[0]), strict=True):
         start = text.text.find(token, position) if token else -1
         if start < 0:
             continue
         position = end = start + len(token)
-        own = [j for j, (a, b) in enumerate(text.spans) if a < end and b > start]
-        for j in own:
-            values[j] += value / len(own)
+        overlapping = [j for j, (a, b) in enumerate(text.spans) if a < end and b > start]
+        for j in overlapping:
+            values[j] += value / len(overlapping)
     return values
 
 
@@ -149,8 +149,8 @@ def _long(texts: list[str]) -> list[str]:
 
 
 def measure(name: str) -> dict:
-    known, others, stars = reviews()
-    long, model = _long(others), models(known, stars)[name]
+    training, others, stars = reviews()
+    long, model = _long(others), models(training, stars)[name]
     areas: dict[str, list] = {method: [] for method in METHODS}
     for i, text in enumerate(long):
         say(f"{name}: text {i + 1} of {len(long)}")
@@ -162,8 +162,8 @@ def measure(name: str) -> dict:
 
 def covered() -> dict[str, float]:
     """Shares of 95 % intervals that contain exact contributions to the forest's answers."""
-    known, others, stars = reviews()
-    model = models(known, stars)[MODELS[1]]
+    training, others, stars = reviews()
+    model = models(training, stars)[MODELS[1]]
     inside: dict[str, list] = {"words": [], "16 largest": [], "sentences": []}
     for text in _long(others):
         if len(inside["words"]) == COVERED * SEEDS:
@@ -179,14 +179,14 @@ def covered() -> dict[str, float]:
             continue
         true = truth.contributions.values[0]
         for seed in range(SEEDS):
-            made = limes.TextExplainer(explained.ask, hierarchy=True, max_calls=CALLS - CHECKS, rng=seed)(
-                small, progress=False
-            )
-            if made.feature_names != truth.feature_names:
+            explanation = limes.TextExplainer(
+                explained.ask, hierarchy=True, max_calls=CALLS - CHECKS, rng=seed
+            )(small, progress=False)
+            if explanation.feature_names != truth.feature_names:
                 raise ValueError("the words are not the same")
-            gaps = np.abs(made.values[0] - true) <= 1.96 * made.standard_errors[0]
-            largest = np.argsort(-np.abs(made.values[0]))[:16]
-            coarse, shares = made.levels[0], made.provenance["coarse"]["shares"]
+            gaps = np.abs(explanation.values[0] - true) <= 1.96 * explanation.standard_errors[0]
+            largest = np.argsort(-np.abs(explanation.values[0]))[:16]
+            coarse, shares = explanation.levels[0], explanation.provenance["coarse"]["shares"]
             sums = np.array([sum(share * true[j] for j, share in parts) for parts in shares])
             inside["words"].append(gaps.mean())
             inside["16 largest"].append(gaps[largest].mean())

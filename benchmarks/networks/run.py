@@ -84,10 +84,10 @@ def _card() -> str:
     return str(torch.cuda.get_device_name())
 
 
-# -- in a process of its own -------------------------------------------------------------------------------
+# -- in a separate process ---------------------------------------------------------------------------------
 
 
-def _asked(way: str, device: str, precision: str, calls: int, folder: Path) -> dict[str, float]:
+def _timed(way: str, device: str, precision: str, calls: int, folder: Path) -> dict[str, float]:
     """Run one way; the pair notes the texts that limes asks, for the pipeline alone."""
     import torch
     from transformers import pipeline
@@ -135,4 +135,4 @@ def _network(folder: Path, device: str, precision: str) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_asked(*sys.argv[1:4], int(sys.argv[4]), Path(sys.argv[5]))))
+    print(json.dumps(_timed(*sys.argv[1:4], int(sys.argv[4]), Path(sys.argv[5]))))

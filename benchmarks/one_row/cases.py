@@ -83,7 +83,7 @@ class Text:
 
 
 def text(words: int) -> Text:
-    """A text of so many different words, whose classifier counts them."""
+    """A text of ``words`` different words; the classifier counts them."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

@@ -21,7 +21,7 @@ COLUMNS, MODELS, WORDS = (10, 30), ("network", "boosted trees"), (20, 100, 700)
 
 
 def measure(rounds: int = 5, cases: str = "") -> dict:
-    """Every case in a process of its own; ``rounds`` rows or seeds, each on a fresh explainer."""
+    """Every case in a separate process; ``rounds`` rows or seeds, each on a fresh explainer."""
     names = [f"{model}, {d} columns" for d in COLUMNS for model in MODELS]
     names += [f"text of {words} words" for words in WORDS]
     result = []
@@ -49,12 +49,17 @@ def _case(name: str, calls: int, rounds: int) -> dict[str, Any]:
     for turn in range(rounds + 1):
         truth = _truth(its, turn)
         for who, run in runs.items():
-            wall, cpu, own, asked = time.perf_counter(), time.thread_time(), its.ask.seconds, its.ask.rows
+            wall, cpu, model_seconds, rows_before = (
+                time.perf_counter(),
+                time.thread_time(),
+                its.ask.seconds,
+                its.ask.rows,
+            )
             coef = run(turn)
             wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
-            assert its.ask.rows - asked <= calls + ABOUT_THE_FUNCTION, who
+            assert its.ask.rows - rows_before <= calls + ABOUT_THE_FUNCTION, who
             if turn:  # the first round imports
-                seconds[who].append((wall, cpu - (its.ask.seconds - own)))
+                seconds[who].append((wall, cpu - (its.ask.seconds - model_seconds)))
                 squares[who].append(float(((coef - truth) ** 2).sum()))
     return {
         "case": name,

@@ -22,7 +22,7 @@ class Case:
     Attributes
     ----------
     trees
-        Whether ``shap`` has an explainer of its own for it.
+        Whether ``shap`` has a tree explainer for it.
     """
 
     name: str

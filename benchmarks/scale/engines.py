@@ -56,11 +56,11 @@ def _engine(engine: str, explainer: Any, table: Path, out: Path) -> dict[str, An
 
     cluster = Cluster(workers=CORES)
     try:
-        said = explain_files(
+        summary = explain_files(
             Source.of(table), explainer, out, run={}, engine=engine, cluster=cluster, progress=False
         )
         size = sum(path.stat().st_size for path in out.glob("*.parquet"))
     finally:
         shutil.rmtree(out, ignore_errors=True)
-    assert not said.errors
-    return {"rows": said.rows, "distinct": said.distinct[0], "bytes_a_row": size / said.rows}
+    assert not summary.errors
+    return {"rows": summary.rows, "distinct": summary.distinct[0], "bytes_a_row": size / summary.rows}

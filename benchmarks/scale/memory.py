@@ -33,7 +33,7 @@ class Tree:
         self._thread.join()
 
     def megabytes(self) -> dict[str, float]:
-        """Of ``driver``, ``worker`` (the largest), ``java`` and ``all``; 0 where there is none."""
+        """Peaks of ``driver``, ``worker`` (the largest), ``java`` and ``all``; 0 without such a process."""
         return {name: self._peaks[name] for name in ("driver", "worker", "java", "all")}
 
     def _watch(self) -> None:
@@ -57,11 +57,11 @@ def _tree(root: int) -> list[int]:
         except OSError:
             continue
         parents[parent].append(int(path.parent.name))
-    result, left = [], [root]
-    while left:
-        process = left.pop()
+    result, queue = [], [root]
+    while queue:
+        process = queue.pop()
         result.append(process)
-        left += parents[process]
+        queue += parents[process]
     return result
 
 

@@ -36,20 +36,20 @@ def _engines(runs: Runs, model: str) -> Iterator[str]:
     yield "|---" * 11 + "|"
     direct = _of(runs, model, DIRECT, MANY)
     for engine in (DIRECT, *ENGINES):
-        mine = _of(runs, model, engine, MANY)
-        if mine:
-            yield _line(engine, mine, direct, {who: _start(runs, who) for who in (engine, DIRECT)})
+        measured = _of(runs, model, engine, MANY)
+        if measured:
+            yield _line(engine, measured, direct, {who: _start(runs, who) for who in (engine, DIRECT)})
 
 
-def _line(engine: str, mine: Runs, direct: Runs, starts: dict[str, float]) -> str:
-    seconds, rows, start = _seconds(mine), mine[0]["rows"], starts[engine]
+def _line(engine: str, measured: Runs, direct: Runs, starts: dict[str, float]) -> str:
+    seconds, rows, start = _seconds(measured), measured[0]["rows"], starts[engine]
     added = alone = None
     if direct and engine != DIRECT:
         # within a round, then the median over rounds
-        pairs = [(m["seconds"], d["seconds"]) for m, d in zip(mine, direct, strict=False)]
+        pairs = [(m["seconds"], d["seconds"]) for m, d in zip(measured, direct, strict=False)]
         added = median(m / d for m, d in pairs) - 1
         alone = median((m - start) / (d - starts[DIRECT]) for m, d in pairs) - 1
-    sizes = {kind: median(run["megabytes"][kind] for run in mine) for kind in mine[0]["megabytes"]}
+    sizes = {kind: median(run["megabytes"][kind] for run in measured) for kind in measured[0]["megabytes"]}
     megabytes = " | ".join(f"{size:.0f}" if size else "" for size in sizes.values())
     return (
         f"| {engine} | {seconds:.1f} | {start:.1f} | {rows / seconds:,.0f} | {_number(added, '+.0%')} "
@@ -63,14 +63,14 @@ def _growth(runs: Runs) -> Iterator[str]:
     for model, counts in GROWTH.items():
         for engine in (DIRECT, *ENGINES):
             sizes = [_of(runs, model, engine, rows) for rows in sorted({*counts, MANY})]
-            measured = [mine for mine in sizes if mine]
-            for mine, fewer in zip(measured, [[], *measured], strict=False):
-                yield _growing(mine, fewer)
+            measured = [runs_of_size for runs_of_size in sizes if runs_of_size]
+            for runs_of_size, fewer in zip(measured, [[], *measured], strict=False):
+                yield _growing(runs_of_size, fewer)
 
 
-def _growing(mine: Runs, fewer: Runs) -> str:
+def _growing(measured: Runs, fewer: Runs) -> str:
     """A line; ``fewer`` are runs of the size before, which take the start away."""
-    first, seconds = mine[0], _seconds(mine)
+    first, seconds = measured[0], _seconds(measured)
     further = None
     if fewer:
         further = 1e6 * (seconds - _seconds(fewer)) / (first["rows"] - fewer[0]["rows"])

@@ -154,10 +154,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale.smooth", description=__doc__)
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--save", action="store_true", help="also into results/ and pages/")
-    asked = parser.parse_args()
-    result = measure(asked.rows)
+    arguments = parser.parse_args()
+    result = measure(arguments.rows)
     print(text(result))
-    if asked.save:
+    if arguments.save:
         readme.save("scale_smooth", result)
         readme.replace("scale_smooth", text(result))
 

@@ -184,10 +184,10 @@ def main() -> None:
     parser.add_argument("--families", nargs="*", default=[*FAMILIES], choices=[*FAMILIES])
     parser.add_argument("--engines", nargs="*", default=[*engines.ENGINES], choices=[*engines.ENGINES])
     parser.add_argument("--save", action="store_true", help="also into results/ and pages/")
-    asked = parser.parse_args()
-    result = measure(asked.rows, asked.few, asked.families, asked.engines, asked.save)
+    arguments = parser.parse_args()
+    result = measure(arguments.rows, arguments.few, arguments.families, arguments.engines, arguments.save)
     print(text(result))
-    if asked.save:
+    if arguments.save:
         readme.replace("scale_wide", text(result))
 
 

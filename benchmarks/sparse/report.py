@@ -14,6 +14,8 @@ def text(result: dict) -> str:
 
 def _line(case: dict) -> str:
     goal = GOALS.get(case["literals"])
-    told = "" if goal is None else "reached" if case["path"] <= goal else "**missed**"
-    asked = "" if goal is None else f"<= {goal:g}"
-    return f"| {case['literals']:,} | {case['path']:.2f} | {asked} | {told} | {case['explanation']:.1f} |"
+    verdict = "" if goal is None else "reached" if case["path"] <= goal else "**missed**"
+    goal_text = "" if goal is None else f"<= {goal:g}"
+    return (
+        f"| {case['literals']:,} | {case['path']:.2f} | {goal_text} | {verdict} | {case['explanation']:.1f} |"
+    )

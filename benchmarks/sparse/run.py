@@ -43,8 +43,8 @@ def _path(weights: np.ndarray, x: np.ndarray) -> float:
         values, u = clock(rows), np.zeros(x.size)
         for _ in range(2):
             support = np.flatnonzero(u)
-            left = values - (1.0 - 2.0 * flips[:, support]) @ u[support]
-            gamma = near.law.variance * u + (left - left.mean()) @ (1.0 - 2.0 * flips) / SAMPLES
+            residuals = values - (1.0 - 2.0 * flips[:, support]) @ u[support]
+            gamma = near.law.variance * u + (residuals - residuals.mean()) @ (1.0 - 2.0 * flips) / SAMPLES
             problem = PopulationProblem(x, target, near.law, gamma, float(values.mean()), float(values.var()))
             u = projection(problem, K).w * x
 

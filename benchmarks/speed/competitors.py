@@ -20,7 +20,7 @@ from benchmarks.speed import (
 )
 from benchmarks.speed.cases import AbsentError, Case, tiny
 
-OWN: list[ModuleType] = [limes_exact, limes_one, predict]
+REQUIRED: list[ModuleType] = [limes_exact, limes_one, predict]
 OTHERS: list[ModuleType] = [
     shap_path,
     shapiq_path,
@@ -52,7 +52,7 @@ def reasons(competitor: ModuleType) -> Iterator[None]:
     except AbsentError:
         raise
     except Exception as error:
-        if competitor in OWN:
+        if competitor in REQUIRED:
             raise
         raise AbsentError(_reason(error)) from error
 

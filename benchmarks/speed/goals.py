@@ -10,7 +10,7 @@ from benchmarks.speed.cases import BOOSTED, FULL_DEPTH, SHALLOW
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure of a competitor in some cases: at most so much of limes's own, at least so much of others'."""
+    """A goal for a competitor's figure in some cases: at most or at least a number."""
 
     cases: tuple[str, ...]
     what: str
@@ -49,7 +49,7 @@ def text(cases: list[dict]) -> str:
 
 def _line(goal: Goal, case: dict) -> str:
     measured = case["competitors"][goal.competitor][goal.figure]
-    asked = f"<= {goal.at_most:g}" if goal.at_most else f">= {goal.at_least:g}"
+    goal_text = f"<= {goal.at_most:g}" if goal.at_most else f">= {goal.at_least:g}"
     over = goal.reached(measured)
     verdict = f"reached, {over:.2g} times over" if over >= 1 else f"**missed by a factor of {1 / over:.2g}**"
-    return f"| {case['case']} | {goal.what} | {asked} | {measured:.3g} | {verdict} |"
+    return f"| {case['case']} | {goal.what} | {goal_text} | {measured:.3g} | {verdict} |"

@@ -19,7 +19,7 @@ COLUMNS = (
 )
 
 GROWTH = (
-    "Random forest 100 x depth 10 on rows like California's, each number of rows in a process of its own. "
+    "Random forest 100 x depth 10 on rows like California's, each number of rows in a separate process. "
     "Memory is above the model and the rows, and counts limes's code. Rows in the same cells are computed "
     "once, and among more rows there are more of them."
 )

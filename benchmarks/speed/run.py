@@ -143,12 +143,12 @@ def _summary(seconds: dict[ModuleType, np.ndarray], who: ModuleType) -> dict[str
     """The warm-up counts only for one that was too slow for a second turn."""
     turns = np.flatnonzero(np.isfinite(seconds[who]))
     turns = turns[1:] if turns.size > 1 else turns
-    own = seconds[who][turns]
+    seconds_of_who = seconds[who][turns]
     return {
         "rounds": turns.size,
-        "seconds_a_row": float(np.median(own)),
-        "times_limes": float(np.median(own / seconds[limes_exact][turns])),
-        "times_limes_one": float(np.median(own / seconds[limes_one][turns])),
+        "seconds_a_row": float(np.median(seconds_of_who)),
+        "times_limes": float(np.median(seconds_of_who / seconds[limes_exact][turns])),
+        "times_limes_one": float(np.median(seconds_of_who / seconds[limes_one][turns])),
     }
 
 
@@ -158,8 +158,8 @@ def _difference(who: ModuleType, answers: dict[ModuleType, Any]) -> float | None
     if first is who or answers[who] is None:
         return None
     shared = min(first.ROWS, who.ROWS)
-    theirs, own = (np.asarray(answers[one])[:shared] for one in (first, who))
-    return float(np.abs(own - theirs).max() / np.abs(theirs).max())
+    theirs, seconds_of_who = (np.asarray(answers[one])[:shared] for one in (first, who))
+    return float(np.abs(seconds_of_who - theirs).max() / np.abs(theirs).max())
 
 
 def _memory(who: ModuleType, name: str, file: Path, absent: dict[str, str]) -> dict[str, float] | None:

@@ -19,10 +19,10 @@ def text(result: dict) -> str:
 
 
 def _line(case: dict) -> str:
-    own, sampled = case["limes"]["differ"], case["limes, sampled"]
-    verdict = "yes" if max(own, sampled["differ"]) < GOAL else "**no**"
+    ours, sampled = case["limes"]["differ"], case["limes, sampled"]
+    verdict = "yes" if max(ours, sampled["differ"]) < GOAL else "**no**"
     how = "exact: " if case["exact"] else ""
     return (
-        f"| {case['case']}, {case['columns']} | {case['lime']['differ']:.0%} | {how}{own:.1%} "
+        f"| {case['case']}, {case['columns']} | {case['lime']['differ']:.0%} | {how}{ours:.1%} "
         f"| {sampled['differ']:.1%} | {sampled['unwarned']:.1%} | {verdict} |"
     )

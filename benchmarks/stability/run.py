@@ -55,13 +55,13 @@ def _measured(name: str, seeds: int) -> dict:
 
 
 def _texts(seeds: int) -> dict:
-    own, theirs, words = texts.runs(seeds)
+    ours, theirs, words = texts.runs(seeds)
     return {
         "case": texts.NAME,
         "columns": words,
         "exact": False,
-        "limes": _differing(own),
-        "limes, sampled": _differing(own),
+        "limes": _differing(ours),
+        "limes, sampled": _differing(ours),
         "lime": _differing(theirs),
     }
 
@@ -69,13 +69,13 @@ def _texts(seeds: int) -> dict:
 def _table(name: str, seeds: int) -> dict:
     build, table = MODELS[name]
     case = build(name, table())
-    own, exact = _limes(case, case.readable or case.subject, seeds, method="auto")
-    sampled = own if not exact else _limes(case, case.subject, seeds, method="sampled")[0]
+    ours, exact = _limes(case, case.readable or case.subject, seeds, method="auto")
+    sampled = ours if not exact else _limes(case, case.subject, seeds, method="sampled")[0]
     return {
         "case": name,
         "columns": case.size,
         "exact": exact,
-        "limes": _differing(own),
+        "limes": _differing(ours),
         "limes, sampled": _differing(sampled),
         "lime": _differing(_lime(case, seeds)),
     }

@@ -29,9 +29,9 @@ def runs(seeds: int) -> tuple[list[list[Run]], list[list[Run]], str]:
     texts, stars = cases.reviews()
     model = cases.models(texts, stars)[cases.MARGIN]
     chosen = [cases.with_words(texts, count) for count in _WORDS]
-    own = [[_limes(model, text, seed) for seed in range(seeds)] for text in chosen]
+    ours = [[_limes(model, text, seed) for seed in range(seeds)] for text in chosen]
     theirs = [[_lime(model, text, seed) for seed in range(seeds)] for text in chosen]
-    return own, theirs, "/".join(str(cases.distinct(text)) for text in chosen)
+    return ours, theirs, "/".join(str(cases.distinct(text)) for text in chosen)
 
 
 def _limes(model: cases.Model, text: str, seed: int) -> Run:

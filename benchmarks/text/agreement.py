@@ -27,8 +27,8 @@ def measure(texts: int = TEXTS, runs: int = RUNS) -> dict:
     chosen = [t for t in everything[cases.TRAINING :] if cases.distinct(t) in WORDS][:texts]
     result = []
     with processes() as pool:
-        for done in pool.map(_scores, chosen, [runs] * len(chosen)):
-            result.append(done)
+        for scores in pool.map(_scores, chosen, [runs] * len(chosen)):
+            result.append(scores)
             say(f"agreement: {len(result)} of {len(chosen)} texts")
     scores = {name: np.concatenate([each[name] for each in result]) for name in result[0]}
     count = sum(map(len, scores.values()))

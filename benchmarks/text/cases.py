@@ -74,5 +74,5 @@ def distinct(text: str) -> int:
 
 
 def with_words(texts: Sequence[str], count: int) -> str:
-    """The shortest of the reviews behind the training ones with so many distinct words or more."""
+    """The shortest review after the training ones with at least ``count`` distinct words."""
     return min((text for text in texts[TRAINING:] if distinct(text) >= count), key=distinct)

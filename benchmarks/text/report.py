@@ -30,26 +30,26 @@ def _speed(rows: list[dict]) -> Iterator[str]:
     yield "| model | words | limes, exact: ms | CPU ms | `lime`: s | CPU s | times limes | goal, ms | |"
     yield "|---" * 9 + "|"
     for row in rows:
-        own, theirs = row["seconds"]["limes"], row["seconds"]["lime"]
+        ours, theirs = row["seconds"]["limes"], row["seconds"]["lime"]
         goal = GOALS.get(row["words"]) if row["model"] == MARGIN else None
         yield (
-            f"| {row['model']} | {row['words']} | {1e3 * own['wall']:.1f} | {1e3 * own['cpu']:.1f} "
-            f"| {theirs['wall']:.2f} | {theirs['cpu']:.2f} | {theirs['wall'] / own['wall']:.0f} "
-            f"| {'' if goal is None else f'{1e3 * goal:g}'} | {_verdict(own, goal)} |"
+            f"| {row['model']} | {row['words']} | {1e3 * ours['wall']:.1f} | {1e3 * ours['cpu']:.1f} "
+            f"| {theirs['wall']:.2f} | {theirs['cpu']:.2f} | {theirs['wall'] / ours['wall']:.0f} "
+            f"| {'' if goal is None else f'{1e3 * goal:g}'} | {_verdict(ours, goal)} |"
         )
 
 
-def _verdict(own: dict[str, float], goal: float | None) -> str:
+def _verdict(ours: dict[str, float], goal: float | None) -> str:
     if goal is None:
         return ""
-    if own["wall"] <= goal:
+    if ours["wall"] <= goal:
         return "reached"
-    return "reached in CPU time" if own["cpu"] <= goal else "**missed**"
+    return "reached in CPU time" if ours["cpu"] <= goal else "**missed**"
 
 
 def _sampled(result: dict) -> Iterator[str]:
-    own, theirs = result["seconds"]["limes"], result["seconds"]["lime"]
-    share = own["wall"] / theirs["wall"]
+    ours, theirs = result["seconds"]["limes"], result["seconds"]["lime"]
+    share = ours["wall"] / theirs["wall"]
     yield (
         f"**A probability, sampled** (TF-IDF + logistic, {result['words']} words): root mean square error of "
         f"the coefficients; that of the truth is {result['truth_error']:.1e}."
@@ -64,8 +64,8 @@ def _sampled(result: dict) -> Iterator[str]:
     )
     verdict = "reached" if share <= SHARE else "**missed**"
     yield (
-        f"limes is as accurate with {result['calls']:,} calls, and takes {1e3 * own['wall']:.0f} ms "
-        f"({1e3 * own['cpu']:.0f} ms of CPU) to `lime`'s {1e3 * theirs['wall']:.0f} ms "
+        f"limes is as accurate with {result['calls']:,} calls, and takes {1e3 * ours['wall']:.0f} ms "
+        f"({1e3 * ours['cpu']:.0f} ms of CPU) to `lime`'s {1e3 * theirs['wall']:.0f} ms "
         f"({1e3 * theirs['cpu']:.0f}): {share:.1%} of its time (goal: {SHARE:.0%}), {verdict}."
     )
 

@@ -58,9 +58,9 @@ def sampled(texts: Sequence[str], model: cases.Model, rounds: int = ROUNDS) -> d
         say(f"speed: errors of limes at {calls} calls")
         errors[calls] = _error([_sampled(model, calls, s)(text).values[0] - truth.values[0] for s in seeds])
     calls = next((c for c in CALLS if errors[c] <= theirs), CALLS[-1])
-    own = _sampled(model, calls, 0)
+    ours = _sampled(model, calls, 0)
     seconds = in_turn(
-        {"limes": lambda _: own(text), "lime": lambda seed: lime_runs.run([probability], text, seed)}, rounds
+        {"limes": lambda _: ours(text), "lime": lambda seed: lime_runs.run([probability], text, seed)}, rounds
     )
     return {
         "words": cases.distinct(text),

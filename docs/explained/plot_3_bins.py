@@ -41,7 +41,7 @@ for ax, bins in zip(axes.flat, ["quartile", "decile", 2, None], strict=True):
 # What they capture
 # -----------------
 #
-# Each design has a neighbourhood of its own, so that R² of one cannot be compared with R² of another. ``suggest_design`` compares all of them on *common* draws, and at
+# Each design has another neighbourhood, so the R² of two designs cannot be compared. ``suggest_design`` compares all of them on *common* draws, and at
 # the rows themselves: a high R² around a row is no use if the surrogate misses its prediction. Beside them stand the noise of the coefficients and the locality.
 suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X.iloc[:50])
 print(suggestion)

@@ -46,16 +46,18 @@ def fetch(
 
 
 def _post(topic: str, rng: np.random.Generator) -> str:
-    own = _TOPICS[topic].split()
+    topic_words = _TOPICS[topic].split()
     host = rng.choice(_HOSTS[topic] if rng.random() < 0.7 else ("cs", "edu", "ibm"))
-    subject = " ".join(rng.choice(own, 2, replace=False))
+    subject = " ".join(rng.choice(topic_words, 2, replace=False))
     head = (
         f"From: user{rng.integers(99)}@{host}.edu\nSubject: Re: {subject}\nNNTP-Posting-Host: {host}.edu\n\n"
     )
-    return head + "\n".join(_sentence(own, rng) for _ in range(rng.integers(2, 6)))
+    return head + "\n".join(_sentence(topic_words, rng) for _ in range(rng.integers(2, 6)))
 
 
-def _sentence(own: list[str], rng: np.random.Generator) -> str:
+def _sentence(topic_words: list[str], rng: np.random.Generator) -> str:
     common = _COMMON.split()
-    words = [str(rng.choice(own if rng.random() < 0.2 else common)) for _ in range(rng.integers(6, 14))]
+    words = [
+        str(rng.choice(topic_words if rng.random() < 0.2 else common)) for _ in range(rng.integers(6, 14))
+    ]
     return f"{' '.join(words).capitalize()}{rng.choice(['.', '?', '!'], p=[0.8, 0.15, 0.05])}"

@@ -1,4 +1,4 @@
-"""What is drawn: a family is a function (generator, seed) -> case; the registry says how often each is."""
+"""Families of random cases. A family is a function (generator, seed) -> case with a share in the registry."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from fuzz.families import accounts, beside, boosted, images, kernels, linear, links, pipelines, texts, trees
+
+__all__ = ["FAMILIES", "draw"]
 
 Generator: TypeAlias = Callable[[Any, int], Any]
 

@@ -43,27 +43,27 @@ def xgboost(rng: Any, seed: int) -> TableCase:
     coded = rng.random() < 0.4
     d = dimension(rng)
     kind, y, outputs = _task(rng)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "n_estimators": int(rng.integers(2, 8)),
         "max_depth": int(rng.integers(1, 5)),
         "learning_rate": pick(rng, (0.3, 1.0)),
         "n_jobs": 1,
     }
     if rng.random() < 0.25:
-        given |= {"booster": "dart", "rate_drop": 0.4}
+        options |= {"booster": "dart", "rate_drop": 0.4}
     if rng.random() < 0.25:
-        given["tree_method"] = pick(rng, ("exact", "approx")) if not coded else "approx"
+        options["tree_method"] = pick(rng, ("exact", "approx")) if not coded else "approx"
     if rng.random() < 0.2:
-        given["subsample"] = 0.7
+        options["subsample"] = 0.7
     if coded:
-        given |= {"feature_types": ["c", *"q" * (d - 1)], "enable_categorical": True}
+        options |= {"feature_types": ["c", *"q" * (d - 1)], "enable_categorical": True}
         if rng.random() < 0.5:
-            given["max_cat_to_onehot"] = pick(rng, (1, 100))
+            options["max_cat_to_onehot"] = pick(rng, (1, 100))
     if kind == "Regressor" and not coded and rng.random() < 0.15:
-        y, given["multi_strategy"] = f"np.column_stack([{y}, {target(rng)}])", "multi_output_tree"
-        given.pop("booster", None)
-        given.pop("rate_drop", None)
-    model = Call(f"xgboost.XGB{kind}", (), given)
+        y, options["multi_strategy"] = f"np.column_stack([{y}, {target(rng)}])", "multi_output_tree"
+        options.pop("booster", None)
+        options.pop("rate_drop", None)
+    model = Call(f"xgboost.XGB{kind}", (), options)
     # XGBoost refuses negative codes
     kinds = [c for c in CODES if "-1" not in c] + list(MISSING_CODES)
     setup = Setup(seed, size(rng), _columns(rng, d, coded=coded, kinds=kinds), y, model)
@@ -76,7 +76,7 @@ def lightgbm(rng: Any, seed: int) -> TableCase:
     coded = rng.random() < 0.45
     d = dimension(rng)
     kind, y, outputs = _task(rng)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "n_estimators": int(rng.integers(2, 8)),
         "num_leaves": int(rng.integers(2, 10)),
         "min_child_samples": int(rng.integers(1, 8)),
@@ -85,7 +85,7 @@ def lightgbm(rng: Any, seed: int) -> TableCase:
         "n_jobs": 1,
     }
     if rng.random() < 0.4:
-        given |= pick(
+        options |= pick(
             rng,
             (
                 {"zero_as_missing": True},
@@ -96,10 +96,10 @@ def lightgbm(rng: Any, seed: int) -> TableCase:
             ),
         )
     if coded:
-        given |= {"min_data_per_group": 1, "cat_smooth": 0.0, "cat_l2": 0.0}
+        options |= {"min_data_per_group": 1, "cat_smooth": 0.0, "cat_l2": 0.0}
         if rng.random() < 0.5:
-            given["max_cat_to_onehot"] = pick(rng, (1, 100))
-    model = Call(f"lightgbm.LGBM{kind}", (), given)
+            options["max_cat_to_onehot"] = pick(rng, (1, 100))
+    model = Call(f"lightgbm.LGBM{kind}", (), options)
     fit = "X, y, categorical_feature=[0]" if coded else "X, y"
     if coded and rng.random() < 0.15:
         fit = "X[C[0] != 1], y[C[0] != 1], categorical_feature=[0]"

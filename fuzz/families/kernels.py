@@ -24,11 +24,11 @@ def machine(rng: Any) -> tuple[Call, str, tuple[Any, ...]]:
     if kind == 2:
         return call("sklearn.svm.SVC", gamma=gamma), classes(rng), ("margin",)
     if kind == 3:
-        given = {"kernel": "rbf", "gamma": pick(rng, (0.1, 0.5, 1.5)), "alpha": pick(rng, (0.1, 1.0))}
-        return Call("sklearn.kernel_ridge.KernelRidge", (), given), target(rng), (None,)
+        options = {"kernel": "rbf", "gamma": pick(rng, (0.1, 0.5, 1.5)), "alpha": pick(rng, (0.1, 1.0))}
+        return Call("sklearn.kernel_ridge.KernelRidge", (), options), target(rng), (None,)
     if kind == 4:
-        given = {"kernel": _RBF, "alpha": 0.1, "normalize_y": bool(rng.integers(2))}
-        return Call("sklearn.gaussian_process.GaussianProcessRegressor", (), given), target(rng), (None,)
+        options = {"kernel": _RBF, "alpha": 0.1, "normalize_y": bool(rng.integers(2))}
+        return Call("sklearn.gaussian_process.GaussianProcessRegressor", (), options), target(rng), (None,)
     kernel = pick(rng, ("linear", "poly"))
     return call("sklearn.svm.SVR", kernel=kernel, degree=2), target(rng), (None,)
 

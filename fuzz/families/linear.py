@@ -46,12 +46,12 @@ _RANDOM = {"SGDRegressor", "SGDClassifier", "Perceptron", "TheilSenRegressor", "
 def regressor(rng: Any) -> Call:
     """A linear model of a quantity."""
     name = pick(rng, _REGRESSORS)
-    given: dict[str, Any] = {"random_state": seeded(rng)} if name in _RANDOM else {}
+    options: dict[str, Any] = {"random_state": seeded(rng)} if name in _RANDOM else {}
     if name in ("Lasso", "ElasticNet", "Ridge", "QuantileRegressor"):
-        given["alpha"] = pick(rng, (0.01, 0.1))
+        options["alpha"] = pick(rng, (0.01, 0.1))
     if name == "TweedieRegressor":
-        given["power"] = 0
-    return Call(_L + name, (), given)
+        options["power"] = 0
+    return Call(_L + name, (), options)
 
 
 def classifier(rng: Any) -> Call:

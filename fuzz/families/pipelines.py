@@ -165,14 +165,14 @@ def additive(rng: Any, seed: int) -> TableCase:
     """Explainable boosting machines."""
     kind = pick(rng, ("Regressor", "Classifier"))
     d = int(rng.choice([1, 2, 3]))
-    given = {
+    options = {
         "max_rounds": 15,
         "outer_bags": 1,
         "interactions": int(rng.integers(0, 2)) if d > 1 else 0,
         "random_state": seeded(rng),
         "n_jobs": 1,
     }
-    model = Call(f"interpret.glassbox.ExplainableBoosting{kind}", (), given)
+    model = Call(f"interpret.glassbox.ExplainableBoosting{kind}", (), options)
     cells = [pick(rng, FEW) for _ in range(d)]
     if rng.random() < 0.3:
         cells[-1] = f"np.where(r.random(n) < 0.2, np.nan, {cells[-1]})"

@@ -33,30 +33,30 @@ LIKED = f"({_SCORE} > 0).astype(int)"
 
 def _vectorizer(rng: Any) -> Call:
     name = pick(rng, ("CountVectorizer", "TfidfVectorizer", "TfidfVectorizer", "HashingVectorizer"))
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if rng.random() < 0.35:
-        given["ngram_range"] = pick(rng, ((1, 2), (2, 2), (1, 3)))
+        options["ngram_range"] = pick(rng, ((1, 2), (2, 2), (1, 3)))
     if rng.random() < 0.2:
-        given["lowercase"] = False
+        options["lowercase"] = False
     if rng.random() < 0.2:
-        given["binary"] = True
+        options["binary"] = True
     if rng.random() < 0.15:
-        given["strip_accents"] = "unicode"
+        options["strip_accents"] = "unicode"
     if rng.random() < 0.2:
-        given |= {"token_pattern": r"(?u)\b\w+\b"}
+        options |= {"token_pattern": r"(?u)\b\w+\b"}
     if name == "HashingVectorizer":
-        given |= {
+        options |= {
             "n_features": pick(rng, (4, 16, 256)),
             "norm": pick(rng, (None, "l1", "l2")),
             "alternate_sign": bool(rng.integers(2)),
         }
     if name == "TfidfVectorizer":
-        given |= {"norm": pick(rng, ("l2", "l2", "l1", None)), "sublinear_tf": bool(rng.integers(2))}
+        options |= {"norm": pick(rng, ("l2", "l2", "l1", None)), "sublinear_tf": bool(rng.integers(2))}
         if rng.random() < 0.3:
-            given["use_idf"] = False
+            options["use_idf"] = False
     if name != "HashingVectorizer" and rng.random() < 0.2:
-        given["stop_words"] = ["the", "it"]
-    return Call(_V + name, (), given)
+        options["stop_words"] = ["the", "it"]
+    return Call(_V + name, (), options)
 
 
 def _head(rng: Any, *, negative: bool) -> tuple[Call, bool, tuple[Any, ...]]:

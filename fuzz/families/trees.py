@@ -31,8 +31,8 @@ def growth(rng: Any) -> dict[str, Any]:
 
 def _probabilities(labels: str, count: int) -> tuple[Any, ...]:
     """Outputs of a classifier: all, one label, some labels."""
-    known = ["no", "so", "yes"] if "'no'" in labels else [0, 1, 2]
-    return (None, "probability", known[1], [known[1], known[0]] if count == 3 else [known[0]])
+    names = ["no", "so", "yes"] if "'no'" in labels else [0, 1, 2]
+    return (None, "probability", names[1], [names[1], names[0]] if count == 3 else [names[0]])
 
 
 def small_trees(rng: Any, kind: str) -> Call:
@@ -70,20 +70,20 @@ def boosting(rng: Any, seed: int) -> TableCase:
     """Gradient boosting of scikit-learn's first kind, and AdaBoost."""
     columns = tuple(number(rng) for _ in range(dimension(rng)))
     name = pick(rng, ("GradientBoostingRegressor", "GradientBoostingClassifier", "AdaBoostClassifier"))
-    given: dict[str, Any] = {"n_estimators": int(rng.integers(2, 9)), "random_state": seeded(rng)}
+    options: dict[str, Any] = {"n_estimators": int(rng.integers(2, 9)), "random_state": seeded(rng)}
     if name == "AdaBoostClassifier":
-        given["estimator"] = call(
+        options["estimator"] = call(
             f"{_T}DecisionTreeClassifier", max_depth=int(rng.integers(1, 4)), random_state=0
         )
     else:
-        given |= {"max_depth": int(rng.integers(1, 4)), "learning_rate": pick(rng, (0.1, 0.5, 1.0))}
+        options |= {"max_depth": int(rng.integers(1, 4)), "learning_rate": pick(rng, (0.1, 0.5, 1.0))}
         if rng.random() < 0.3:
-            given["subsample"] = 0.7
+            options["subsample"] = 0.7
     if name == "GradientBoostingRegressor":
-        given["loss"] = pick(rng, ("squared_error", "absolute_error", "huber", "quantile"))
+        options["loss"] = pick(rng, ("squared_error", "absolute_error", "huber", "quantile"))
         if rng.random() < 0.2:
-            given["init"] = pick(rng, ("zero", call(f"{_T}DecisionTreeRegressor", max_depth=2)))
-    model = Call(_E + name, (), given)
+            options["init"] = pick(rng, ("zero", call(f"{_T}DecisionTreeRegressor", max_depth=2)))
+    model = Call(_E + name, (), options)
     y = target(rng) if "Regressor" in name else classes(rng, int(rng.choice([2, 3])))
     menu = Menu() if "Regressor" in name else Menu(("margin",))
     return TableCase(name, Setup(seed, size(rng), columns, y, model), menu)
@@ -93,7 +93,7 @@ def histogram(rng: Any, seed: int) -> TableCase:
     """Histogram boosting, with missing values and integer categories."""
     d = dimension(rng)
     kind = pick(rng, ("Regressor", "Classifier"))
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "max_iter": int(rng.integers(2, 9)),
         "max_depth": int(rng.integers(1, 5)),
         "min_samples_leaf": int(rng.integers(1, 6)),
@@ -105,11 +105,11 @@ def histogram(rng: Any, seed: int) -> TableCase:
     if rng.random() < 0.5:
         codes = (0,)
         columns[0] = pick(rng, CODES[:3] + MISSING_CODES)
-        given["categorical_features"] = [0]
+        options["categorical_features"] = [0]
         if rng.random() < 0.3:
             fit = "X[C[0] != 2], y[C[0] != 2]"
     y = target(rng) if kind == "Regressor" else classes(rng, int(rng.choice([2, 3])))
-    model = Call(f"{_E}HistGradientBoosting{kind}", (), given)
+    model = Call(f"{_E}HistGradientBoosting{kind}", (), options)
     outputs = (None,) if kind == "Regressor" else ("margin",)
     setup = Setup(seed, size(rng, 60), tuple(columns), y, model, fit=fit)
     return TableCase(model.short, setup, Menu(outputs, categorical=codes, unnamed=bool(codes)))
@@ -129,19 +129,19 @@ def composed(rng: Any, seed: int) -> TableCase:
 
 
 def _bagging(rng: Any, kind: str) -> Call:
-    given = {"n_estimators": int(rng.integers(2, 5)), "random_state": seeded(rng)}
+    options = {"n_estimators": int(rng.integers(2, 5)), "random_state": seeded(rng)}
     if rng.random() < 0.4:
-        given["max_features"] = 0.7
+        options["max_features"] = 0.7
     part = _bagging(rng, kind) if rng.random() < 0.1 else small_trees(rng, kind)
-    return Call(f"{_E}Bagging{kind}", (part,), given)
+    return Call(f"{_E}Bagging{kind}", (part,), options)
 
 
 def _voting(rng: Any, kind: str) -> Call:
     parts = [(f"m{i}", small_trees(rng, kind)) for i in range(2)]
-    given: dict[str, Any] = {"voting": "soft"} if kind == "Classifier" else {}
+    options: dict[str, Any] = {"voting": "soft"} if kind == "Classifier" else {}
     if rng.random() < 0.5:
-        given["weights"] = [1.0, float(rng.integers(2, 5))]
-    return Call(f"{_E}Voting{kind}", (parts,), given)
+        options["weights"] = [1.0, float(rng.integers(2, 5))]
+    return Call(f"{_E}Voting{kind}", (parts,), options)
 
 
 def _stacking(rng: Any, kind: str) -> Call:

@@ -33,7 +33,7 @@ class Drawn:
 
 
 def panels(count: int = 1, *, width: float = 8.5, height: float = 3.2) -> tuple[Any, list[Any]]:
-    """A figure with so many panels side by side."""
+    """A figure with ``count`` panels side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -1,7 +1,7 @@
-"""LIME as it samples: rows of its own law, weights on them, a ridge fit; again and again.
+"""LIME's sampling, repeated: draw rows of LIME's law, weight them, fit a ridge.
 
-The library draws from the weighted law, and so do its samples spread less than those of ``lime``. The papers
-show how ``lime`` itself spreads.
+limes draws from the weighted law, so its estimates vary less than ``lime``'s. The papers show how much those
+of ``lime`` vary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.nda
 def repeated(
     draw: Draw, *, runs: int, samples: int, penalty: float = 1.0, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Intercepts (runs,) and coefficients (runs, d) of independent fits, each to so many rows."""
+    """Intercepts (runs,) and coefficients (runs, d) of independent fits, each to ``samples`` rows."""
     streams = np.random.default_rng(seed).spawn(runs)
     fits = [weighted_ridge(*draw(stream, samples), penalty=penalty) for stream in streams]
     return np.array([intercept for intercept, _ in fits]), np.array([coef for _, coef in fits])
@@ -30,8 +30,8 @@ def weighted_ridge(
     share = weights / weights.sum()
     mean_h, mean_f = share @ h, share @ f
     root = np.sqrt(weights)[:, None]
-    centred, left = (h - mean_h) * root, (f - mean_f) * root[:, 0]
+    centred, centred_f = (h - mean_h) * root, (f - mean_f) * root[:, 0]
     gram = centred.T @ centred + penalty * np.eye(h.shape[1])
     # where penalty = 0 and rows are few the least of all solutions
-    coef = np.linalg.lstsq(gram, centred.T @ left, rcond=None)[0]
+    coef = np.linalg.lstsq(gram, centred.T @ centred_f, rcond=None)[0]
     return float(mean_f - mean_h @ coef), coef

@@ -18,17 +18,17 @@ def draw(runs: int) -> Drawn:
     slopes, instance = rng.normal(size=D), rng.uniform(-1.5, 1.5, size=D)
     form = forms.Linear(slopes, 0.0)
     figure, axes = panels(2)
-    numbers, said, sizes = {}, [], []
+    numbers, agreements, sizes = {}, [], []
     for ax, bins in zip(axes, (4, 5), strict=True):
         _, lime = uniform(D, bins=bins, seed=10)
         result = lime.compared(form, lambda x: x @ slopes, instance, runs=runs, seed=bins)
         panel(ax, result, f"p = {bins}")
         ax.sharey(axes[0])
         numbers |= result.numbers(f", p = {bins}")
-        said.append(f"p = {bins}: {result.agreement}")
+        agreements.append(f"p = {bins}: {result.agreement}")
         sizes.append(float(np.abs(result.limit.coef).max()))
     axes[0].legend(frameon=False, fontsize=8)
-    return Drawn(figure, numbers, _TEXT.format(four=sizes[0], five=sizes[1]) + " ".join(said))
+    return Drawn(figure, numbers, _TEXT.format(four=sizes[0], five=sizes[1]) + " ".join(agreements))
 
 
 _TEXT = """**Claim.** On uniform data with ξ in the middle, p = 5 sets all coefficients of a linear model

@@ -16,14 +16,14 @@ TARGETS = {"Σ xⱼ": lambda x: x.sum(axis=1), "Σ xⱼ²": lambda x: (x**2).sum
 def draw(runs: int) -> Drawn:
     """A tree a panel."""
     figure, axes = panels(2)
-    numbers, said = {}, []
+    numbers, agreements = {}, []
     for ax, (name, target) in zip(axes, TARGETS.items(), strict=True):
         result = tree(D, target, runs, seed=12)
         panel(ax, result, f"tree fitted on {name}")
         numbers |= result.numbers(f", {name}")
-        said.append(f"{name}: {result.agreement}")
+        agreements.append(f"{name}: {result.agreement}")
     axes[0].legend(frameon=False, fontsize=8)
-    return Drawn(figure, numbers, _TEXT + " ".join(said))
+    return Drawn(figure, numbers, _TEXT + " ".join(agreements))
 
 
 def tree(d: int, target, runs: int, *, seed: int) -> Compared:

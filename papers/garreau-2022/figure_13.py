@@ -20,19 +20,19 @@ def draw(runs: int) -> Drawn:
     model, form = cart(train, np.exp(-((train - BUMP) ** 2).sum(axis=1) / (2 * WIDTH**2)), depth=5)
     figure, axes = panels(4, width=10.0, height=3.0)
     _map(axes[0], lime, model)
-    numbers, said = {}, []
+    numbers, agreements = {}, []
     for i, (ax, instance) in enumerate(zip(axes[1:], INSTANCES, strict=True)):
         result = lime.compared(form, model.predict, instance, runs=runs, seed=i)
         panel(ax, result, f"ξ{'₁₂₃'[i]}")
         numbers |= result.numbers(f", ξ{i + 1}")
-        said.append(f"ξ{i + 1}: {result.agreement}")
+        agreements.append(f"ξ{i + 1}: {result.agreement}")
     heights = np.concatenate([ax.get_ylim() for ax in axes[1:]])
     for ax in axes[1:]:
         ax.set_ylim(heights.min(), heights.max())
     axes[3].legend(frameon=False, fontsize=8)
     first = [numbers[f"theory, ξ{i}"][0] for i in (1, 2, 3)]
     text = _TEXT.format(first=", ".join(f"{b:.3f}" for b in first))
-    return Drawn(figure, numbers | {"values": model.predict(INSTANCES)}, text + " ".join(said))
+    return Drawn(figure, numbers | {"values": model.predict(INSTANCES)}, text + " ".join(agreements))
 
 
 def _map(ax, lime, model) -> None:

@@ -20,7 +20,7 @@ def draw(runs: int) -> Drawn:
     train, slopes, instance = rng.normal(size=(1000, D)), rng.normal(size=D), rng.normal(size=D)
     lime, form = TabularLime.learnt(train), forms.Linear(slopes, 0.0)
     figure, axes = panels(3)
-    numbers, said = {}, []
+    numbers, agreements = {}, []
     for ax, penalty in zip(axes, PENALTIES, strict=True):
         result = lime.compared(
             form, lambda x: x @ slopes, instance, bandwidth=NU, runs=runs, penalty=penalty, seed=3
@@ -32,12 +32,12 @@ def draw(runs: int) -> Drawn:
         ax.set_title(f"λ = {penalty:g}", fontsize=9)
         ax.sharey(axes[0])
         numbers |= result.numbers(f", λ = {penalty:g}") | {f"shrunk, λ = {penalty:g}": result.shrunk}
-        said.append(f"λ = {penalty:g}: {result.agreement}")
-    return Drawn(figure, numbers, _TEXT + " ".join(said))
+        agreements.append(f"λ = {penalty:g}: {result.agreement}")
+    return Drawn(figure, numbers, _TEXT + " ".join(agreements))
 
 
-_TEXT = """**Claim.** LIME's ridge penalty λ = 1 cannot be told from least squares; λ = 1000, of the order
-of n, shrinks, and theory is then only an upper envelope.
+_TEXT = """**Claim.** With LIME's penalty λ = 1 the ridge is indistinguishable from least squares; λ = 1000,
+of the order of n, shrinks, and theory is then only an upper envelope.
 
 **Here.** As claimed (n = 5000 and ν = 10 as printed; f, ξ and training rows are normal(0, 1), d = 10). And
 it need not be an envelope only: what the ridge gives in expectation is β_j n C v_j/(n C v_j + λ), v_j = α_j

@@ -46,7 +46,7 @@ def explained() -> limes.Explanation:
 
 
 def lime_runs(runs: int) -> np.ndarray:
-    """Coefficients of so many runs of the ``lime`` package, (runs, d)."""
+    """Coefficients of ``runs`` runs of the ``lime`` package, (runs, d)."""
     from lime.lime_tabular import LimeTabularExplainer
 
     model, X = forest()

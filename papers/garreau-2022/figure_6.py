@@ -18,29 +18,29 @@ def draw(runs: int) -> Drawn:
     Z, _, names = wine()
     model, lime, instance = wine_kernel(), wine_lime(), Z[ROW]
     form = limes.models.read(model)
-    here = lime.compared(form, model.predict, instance, runs=runs, samples=SAMPLES, seed=0)
+    at_row = lime.compared(form, model.predict, instance, runs=runs, samples=SAMPLES, seed=0)
     others = _same_box(lime, instance, runs)
-    there = [
+    at_others = [
         lime.compared(form, model.predict, x, runs=1, samples=SAMPLES, seed=1 + i)
         for i, x in enumerate(others)
     ]
     # every row of the box has the very same limit
-    assert max(float(np.abs(one.limit.coef - here.limit.coef).max()) for one in there) == 0.0
-    result = type(here)(
-        np.concatenate([one.runs for one in there]),
-        np.concatenate([one.intercepts for one in there]),
-        here.limit,
-        here.shrunk,
+    assert max(float(np.abs(one.limit.coef - at_row.limit.coef).max()) for one in at_others) == 0.0
+    result = type(at_row)(
+        np.concatenate([one.runs for one in at_others]),
+        np.concatenate([one.intercepts for one in at_others]),
+        at_row.limit,
+        at_row.shrunk,
     )
     figure, axes = panels(2, height=3.8)
-    panel(axes[0], here, "ξ, again and again", names)
+    panel(axes[0], at_row, "ξ, again and again", names)
     panel(axes[1], result, "other rows of ξ's box", names)
     axes[1].sharey(axes[0])
     axes[0].legend(frameon=False, fontsize=8)
-    numbers = here.numbers() | {"runs, other rows": Sampled.of(result.runs)}
+    numbers = at_row.numbers() | {"runs, other rows": Sampled.of(result.runs)}
     apart = float(np.linalg.norm(others - instance, axis=1).mean())
     text = _TEXT.format(apart=apart, spread=float(np.ptp(model.predict(others))))
-    return Drawn(figure, numbers, f"{text} {here.agreement} Other rows: {result.agreement}")
+    return Drawn(figure, numbers, f"{text} {at_row.agreement} Other rows: {result.agreement}")
 
 
 def _same_box(lime, instance: np.ndarray, count: int) -> np.ndarray:

@@ -37,5 +37,5 @@ Kernel ridge (width 5, penalty 1) on 400 rows of white wine, n = 1000, 100 runs,
 0.75 √d.
 
 **Mended.** What vanishes for small ν is the ridge's fit (dashed), because the weights of its rows vanish
-against the penalty. The limit without a penalty (red) does not vanish: it settles
-at a value of its own."""
+against the penalty. The limit without a penalty (red) does not vanish: it
+tends to another value."""

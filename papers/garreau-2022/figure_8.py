@@ -14,14 +14,14 @@ from .settings import panel
 def draw(runs: int) -> Drawn:
     """A panel a dimension."""
     figure, axes = panels(2)
-    numbers, said = {}, []
+    numbers, agreements = {}, []
     for ax, d in zip(axes, (10, 20), strict=True):
         result = linear(d, runs, seed=d)
         panel(ax, result, f"linear f, d = {d}")
         numbers |= result.numbers(f", d = {d}")
-        said.append(f"d = {d}: {result.agreement}")
+        agreements.append(f"d = {d}: {result.agreement}")
     axes[0].legend(frameon=False, fontsize=8)
-    return Drawn(figure, numbers, _TEXT + " ".join(said))
+    return Drawn(figure, numbers, _TEXT + " ".join(agreements))
 
 
 def linear(d: int, runs: int, *, seed: int) -> Compared:

@@ -22,20 +22,20 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - nothing is repeated
     for ax, x in zip(axes, INSTANCES, strict=True):
         instance = np.array([x])
         design = lime.design(instance)
-        law, own = design.coordinates[0].marginal, design.coordinates[0].cell[0]
+        law, row_bin = design.coordinates[0].marginal, design.coordinates[0].cell[0]
         factor = lime.limit(forms.Linear([1.0], 0.0), instance).coef[0]
-        assert np.isclose(factor, (law.means[own] - law.means).sum() / 3, rtol=1e-9)
+        assert np.isclose(factor, (law.means[row_bin] - law.means).sum() / 3, rtol=1e-9)
         for edge in lime.edges[0]:
             ax.axvline(edge, color="0.8", linewidth=0.8)
         ax.plot(law.means, np.zeros(4), "x", color=THEORY, markersize=8, mew=1.8)
-        for b in set(range(4)) - {own}:
-            height = 0.3 + 0.25 * abs(b - own)
+        for b in set(range(4)) - {row_bin}:
+            height = 0.3 + 0.25 * abs(b - row_bin)
             arrow = {"arrowstyle": "->", "color": EXACT}
-            ax.annotate("", (law.means[own], height), (law.means[b], height), arrowprops=arrow)
+            ax.annotate("", (law.means[row_bin], height), (law.means[b], height), arrowprops=arrow)
         ax.plot([x], [0], "o", color=INK, markersize=5)
         middle = (
-            design.inclusion[0] * law.means[own]
-            + (1 - design.inclusion[0]) * np.delete(law.means, own).mean()
+            design.inclusion[0] * law.means[row_bin]
+            + (1 - design.inclusion[0]) * np.delete(law.means, row_bin).mean()
         )
         ax.plot([middle], [0], "|", color=MEDIAN, markersize=14, mew=2)
         ax.set(ylim=(-0.4, 1.4), yticks=[])

@@ -52,7 +52,7 @@ class Setting:
 
 
 def rule(task, x, method, setting):
-    """One explanation of the paper's form, or of limes's own solver; None where it cannot be had."""
+    """One explanation of the paper's form, or by limes's solver; None where the method cannot give one."""
     if (method == "cvx" and x.size > _CONVEX) or (method == "population" and setting.law != "literal"):
         return None
     box = BOXES.get(method)

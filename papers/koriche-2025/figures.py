@@ -51,13 +51,12 @@ def sweeps(sets, folder):
     return [
         f"""## Figures 2 to 7: errors by sparsity and by spread
 
-In-sample RMSE under the literal law, means over {instances} instances a set, those of them
-with |f(x)| <= k, as a network may answer outside [-1, 1] (the paper's 20; samples of an earlier run;
-Figures 2, 4 and 5 by k at σ = 1; 3, 6 and 7 by σ at k = 7). {proved:.1%} of the optima are proved.
-At small k LIME
-may lie below the optimum: its w need not satisfy w·x = f(x). In shape as published: the optimum
-and IHT fall with
-k and LIME does not; beyond that, errors rise as σ falls under the literal law, as rows lie further away.
+In-sample RMSE under the literal law: means over {instances} instances a set (20 in the paper), without
+instances with |f(x)| > k, since a network may answer outside [-1, 1]. Samples are those of an earlier run.
+Figures 2, 4 and 5 are by k at σ = 1; 3, 6 and 7 by σ at k = 7. {proved:.1%} of the optima are proved. At
+small k LIME may lie below the optimum: its w need not satisfy w·x = f(x). The shapes are as published:
+errors of the optimum and IHT fall with k, LIME's do not. In addition, errors rise as σ falls under the
+literal law, because rows lie further away.
 
 ![errors by k](rmse-by-k.png)
 
@@ -102,10 +101,10 @@ def solvers(folder):
         if one["instance"] == 0
     ]
     limit = measured["limit"]
-    text = f"""Seconds of one thread until the optimum was proved, else the gap after {limit:g} s, and the
-objective over limes's where it differs. The same instances for all solvers, limes's again
-since its search has changed (`solvers.py`; Gurobi's free licence takes quadratic problems of up to
-200 variables: 100 literals).
+    text = f"""Seconds of one thread until the optimum was proved, or the gap after {limit:g} s, and the
+objective divided by limes's where it differs. All solvers have the same instances; limes was run again
+after its search changed (`solvers.py`; Gurobi's free licence allows quadratic problems of up to 200
+variables: 100 literals).
 
 {table(["set", "law", "literals", *SOLVERS], lines)}"""
     _paths([one for one in measured["instances"] if one["law"] == "count"], folder)
@@ -114,7 +113,7 @@ since its search has changed (`solvers.py`; Gurobi's free licence takes quadrati
         """## Figure 8: the search over time
 
 Each line is an instance under the count law: the best explanation found (full) and the lower bound (dotted)
-of Gurobi and of limes. As published, good explanations come early and the bound takes the time.
+of Gurobi and of limes. As published, good explanations are found early, and the bound takes most of the time.
 
 ![search over time](search.png)""",
     ]

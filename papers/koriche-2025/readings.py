@@ -21,7 +21,7 @@ from laws import CountLaw, LiteralLaw
 from sets import available, number, table
 from tqdm.auto import tqdm
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 K, SPREAD, SAMPLES, ROWS = 7, 1.0, 1000, 2
 # Sets of more literals, or rows, take minutes a network or program
 _LITERALS, _TABLE = 130, 600
@@ -48,7 +48,7 @@ def main() -> None:
             one = {"set": file, "literals": literals, "targets": targets, "mse": _validated(rows, answers)}
             records.append(one | {"laws": _solved(rows, answers, values)})
     lines = ",\n".join(map(json.dumps, records))
-    (HERE / "readings.json").write_text(f"[\n{lines}\n]\n")
+    (FOLDER / "readings.json").write_text(f"[\n{lines}\n]\n")
 
 
 def _network():
@@ -68,8 +68,8 @@ def _solved(rows, answers, values):
     """Mean errors in the sample of both solvers under each law."""
     from sklearn.model_selection import train_test_split
 
-    train, test, known, _ = train_test_split(rows, answers, random_state=0)
-    predict = _network().fit(train, known).predict
+    train, test, train_answers, _ = train_test_split(rows, answers, random_state=0)
+    predict = _network().fit(train, train_answers).predict
     result = {}
     for name, law in LAWS.items():
         errors = []

@@ -16,7 +16,7 @@ import numpy as np
 from markdown import table
 from sets import label, number, published
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 METHODS = ("cvx", "optimum", "iht", "projection", "projection_10", "population", "lime", "maple")
 TITLES = {
     "cvx": "CVX",
@@ -34,13 +34,13 @@ PUBLISHED = {"cvx": "cvx", "iht": "iht", "lime": "lime", "maple": "maple", "mip"
 
 def main() -> None:
     """Write what the results give."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     records = _collected(folder, "tables", "results.json")
     by_set = defaultdict(list)
     for record in records:
         by_set[record["set"]].append(record)
     by_set = {file: by_set[file] for file in (*published(), *by_set) if file in by_set}
-    readings = json.loads((HERE / "readings.json").read_text())
+    readings = json.loads((FOLDER / "readings.json").read_text())
     parts = [
         _introduction(by_set),
         _laws(by_set),
@@ -97,15 +97,15 @@ def _introduction(by_set):
 Made by `run.py` and `report.py`. Rules are public calls, `limes.SparseExplainer(predict, solver=..., law=...,
 k=7, spread=1.0, samples=1000, intercept=False)(row)`, with `box=1` for MIP and CVX, as in the paper; of all
 {count:,} rules here |b| is at most {constant:.0e}, and |w·x - f(x)| at most {off:.0e}.
-Networks are scikit-learn's default `MLPRegressor`, literals 4 quantile bins
-a number and one a category, targets scaled to [-1, 1]. Means over instances, ± their standard deviation.
-LIME is the `lime` package with its defaults, seven features, its intercept left out as w·z has none; MAPLE
-keeps its intercept, and its forest sees at most 2,000 rows. Networks may answer a little outside [-1, 1].
-A search for the optimum may take 10 s of a shared machine's clock, 60 in the paper. Instances a set: 20 in
-the paper, here as the tables say.
+Networks are scikit-learn's default `MLPRegressor`. A number has a literal for each of 4 quantile bins, a
+category one literal; targets are scaled to [-1, 1]. Tables show means over instances ± their standard
+deviation. LIME is the `lime` package with its defaults and seven features, without its intercept, since w·z
+has none. MAPLE keeps its intercept, and its forest is fitted to at most 2,000 rows. Networks may answer a
+little outside [-1, 1]. A search for the optimum may take 10 s of wall-clock time on a shared machine, 60 s in
+the paper. The paper has 20 instances a set; here the tables state the number.
 
-No data at hand for {", ".join(absent)}; two stand-ins are run in place of DNA Methylation and RTE
-Consumption, and are not compared with published numbers."""
+There are no data for {", ".join(absent)}. Two stand-ins replace DNA Methylation and RTE Consumption; they are
+not compared with published numbers."""
 
 
 def _values(rows, law, method, field):
@@ -155,9 +155,9 @@ def _laws(by_set):
     return f"""## Which law was run?
 
 Section 7.1 prints a law under which literals flip independently (the *literal law*; 27 % of them at σ = 1).
-Under it the published errors are smaller than *proved* optima. A program that draws the number of flips from
-e^(-σj), and then which, has another law (the *count law*: 0.58 flips a row). Our errors over the published
-ones, sets with published numbers:
+Under it the published errors are smaller than *proved* optima. A program that first draws the number of flips
+from e^(-σj), and then which literals flip, has another law (the *count law*: 0.58 flips a row). The table has
+our errors divided by the published ones, for sets with published numbers:
 
 {table(head, lines)}
 
@@ -174,8 +174,8 @@ def _verdict(by_set):
     proved = np.mean([one["proved"] for one in proofs if "proved" in one])
     return f"""Over all {logs["count"].size} pairs of a set and a method the typical factor (root mean square
 of the log ratio) is {far:.1f} under the literal law and {near:.1f} under the count law, where {proved:.0%} of
-the optima are proved. That rules the literal law on ±1 with these networks out, as published errors are
-smaller than proved optima; it does not tell the count law from the other readings that follow."""
+the optima are proved. Published errors below proved optima rule out the literal law on ±1 with these
+networks; they do not decide between the count law and the other readings that follow."""
 
 
 def _readings(readings):
@@ -203,15 +203,16 @@ def _readings(readings):
     }
     return f"""## Twelve readings
 
-The paper says ±1, and in a proof and an algorithm 0 and 1; a distance of ±1 rows may count a flip once or
-twice (27 % or 12 % flips), or the number of flips may be drawn first; targets may lie in [-1, 1] or [0, 1].
-Each of the twelve combinations, with networks trained for it, by programs of `readings.py` that share nothing
-with limes (CVX and IHT, {sets} sets of up to 130 literals and 600 rows, 2 instances each), nearest first:
+The paper has literals of ±1, and in a proof and an algorithm of 0 and 1. A distance of ±1 rows may count a
+flip once or twice (27 % or 12 % flips), or the number of flips may be drawn first. Targets may lie in [-1, 1]
+or [0, 1]. `readings.py` runs each of the twelve combinations, with networks trained for it, and shares
+nothing with limes (CVX and IHT, {sets} sets of up to 130 literals and 600 rows, 2 instances each). The
+nearest reading is first:
 
 {table(head, lines)}
 
-Of independent flips the nearest is {best["flips"]}, of the count law {best["count"]}.
-No code was published, and the published numbers do not tell which was run: readings of both laws fit."""
+The nearest reading with independent flips is {best["flips"]}, the nearest with the count law {best["count"]}.
+No code was published, and the published numbers do not decide between the two laws: readings of both fit."""
 
 
 def _beside(by_set):
@@ -280,14 +281,14 @@ def _sets(by_set, readings):
         for i, name in enumerate(names)
     }
     nearest = max(near, key=near.get)
-    text = f"""Ours has fewer literals where quantiles coincide, and its error is of a quarter of the rows;
-the published one is of 10-fold cross-validation. With ten folds, for both literals and targets
-(`readings.py`):
+    text = f"""Our set has fewer literals where quantiles coincide. Our error is that of a test set, a
+quarter of the rows; the published error is that of 10-fold cross-validation. With ten folds, for both
+kinds of literals and targets (`readings.py`):
 
 {table(["set", "mse published", *names], errors)}
 
-Within a fifth of the published error: {nearest}, on {near[nearest]} of {len(errors)} sets. No reading gives
-all of them. (Errors of targets in [0, 1] are a quarter of those in [-1, 1].)"""
+The reading {nearest} lies within a fifth of the published error on {near[nearest]} of {len(errors)} sets. No
+reading reproduces all of them. (Errors of targets in [0, 1] are a quarter of those in [-1, 1].)"""
     return f"## Table 3: the sets\n\n{text}\n\n{table(head, lines)}"
 
 
@@ -310,8 +311,8 @@ def _times(by_set, law):
              f"{middle['maple']:.2f}"]
         )  # fmt: skip
     text = (
-        "Processor's seconds of the whole call, which draws 21,000 rows, asks the network, solves and "
-        "certifies; published are those of the solver."
+        "CPU seconds of the whole call, which draws 21,000 rows, calls the network, solves and certifies; "
+        "published seconds are those of the solver."
     )
     return f"## Table 4 under the {law} law: time\n\n{text}\n\n{table(head, lines).replace('nan', '–')}"
 
@@ -336,7 +337,7 @@ def _claims(by_set):
 where the sample is large; on these samples it is at most {factors["literal"]:.2f} times under the
 literal law and
 {factors["count"]:.2f} times under the count law."""
-    return f"## What holds\n\n{text}\n\n{table(head, lines)}"
+    return f"## The paper's claims, checked\n\n{text}\n\n{table(head, lines)}"
 
 
 def _factor(rows, law):

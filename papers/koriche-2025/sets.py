@@ -16,7 +16,7 @@ import numpy as np
 import limes
 
 DATA = Path(os.environ.get("LIMES_DATA", "../shared/data"))
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 # How a file differs from the published set
 NOTES = {
     "autompg": "column choice is ours",
@@ -32,12 +32,12 @@ STAND_INS = ("rte_electricity_standin", "trim32_standin")
 @cache
 def published() -> dict[str, dict[str, str]]:
     """Tables 1 to 4 as printed: set -> column -> text, "" where nothing was printed."""
-    with (HERE / "published.csv").open() as lines:
+    with (FOLDER / "published.csv").open() as lines:
         return {row["set"]: row for row in csv.DictReader(lines)}
 
 
 def number(file: str, column: str) -> float | None:
-    """Return a published number, None where there is none."""
+    """Return a published number, or None where the paper states no number."""
     text = published().get(file, {}).get(column, "")
     return float(text) if text else None
 

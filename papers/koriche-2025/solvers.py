@@ -29,7 +29,7 @@ from tqdm.auto import tqdm
 
 from explainers import Setting, rule
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 # First limit of limes's search; each is twice the one before
 _FIRST = 0.01
 # A curve has a point where its gap has fallen by this share, and its last
@@ -225,7 +225,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sets", nargs="*", default=[])
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--instances", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=HERE / "solvers.json")
+    parser.add_argument("--out", type=Path, default=FOLDER / "solvers.json")
     return parser.parse_args()
 
 

@@ -76,7 +76,7 @@ class Compared:
 
 
 def expected(form, prediction: float, d: int, bandwidth: float, samples: int) -> np.ndarray:
-    """What ridge fits to so many rows give in expectation, (d,)."""
+    """Expected coefficients of a ridge fit to ``samples`` rows, (d,)."""
     design = ExchangeableDesign.word_deletions(d, bandwidth)
     moments = exact_expectation(form, ExchangeableDesign).moments(design)
     return ridge(design, moments, np.array(prediction), samples=samples).coef

@@ -19,7 +19,7 @@ Made by `python -m papers mardaoui-2021 --write`; `make papers` compares the num
 `expected.json`. The reviews are those of the paper's own code; its example has 29 distinct words, not the 35
 that the caption of figure 6 gives.
 
-Boxes are 100 runs as `lime` makes them: n rows of its own law, its weights, its ridge penalty of 1. Crosses
+Boxes are 100 runs as `lime` makes them: n rows of lime's law, its weights, its ridge penalty of 1. Crosses
 are the paper's theory with its errata mended: Proposition 3 for rules, β ≈ 1.36 λφ for linear models. Rings
 are the exact value, which `limes.TextExplainer` reads off a fitted Pipeline. Each figure says how far the
 mean of the runs lies from what such fits give in expectation (the exact value, with the penalty and n
@@ -48,14 +48,14 @@ def longer() -> Linear:
     return Linear(reviews.longer())
 
 
-def _one(model: Callable[[], Rule | Linear], words: int | None, label: str, told: str, runs: int) -> Drawn:
+def _one(model: Callable[[], Rule | Linear], words: int | None, label: str, text: str, runs: int) -> Drawn:
     """One panel at the defaults."""
     result = Compared.of(model(), runs)
     figure, (ax,) = panels(height=3.4)
     result.draw(ax, words, theory_label=label)
     ax.set_ylabel("coefficient")
     ax.legend(frameon=False, fontsize=8)
-    return Drawn(figure, result.numbers(), f"{told} {_scores({'': result})}")
+    return Drawn(figure, result.numbers(), f"{text} {_scores({'': result})}")
 
 
 def _two(
@@ -63,12 +63,12 @@ def _two(
     words: int | None,
     label: str,
     settings: Mapping[str, Mapping[str, float]],
-    told: str,
+    text: str,
     runs: int,
 ) -> Drawn:
-    """Two panels side by side, each with settings of its own."""
-    own = model()
-    result = {name: Compared.of(own, runs, **options) for name, options in settings.items()}
+    """Two panels side by side, each with its settings."""
+    fitted = model()
+    result = {name: Compared.of(fitted, runs, **options) for name, options in settings.items()}
     figure, axes = panels(2, width=11.0, height=3.4)
     for ax, (name, compared) in zip(axes, result.items(), strict=True):
         compared.draw(ax, words, theory_label=label)
@@ -76,7 +76,7 @@ def _two(
     axes[0].set_ylabel("coefficient")
     axes[-1].legend(frameon=False, fontsize=8)
     numbers = {key: value for name, c in result.items() for key, value in c.numbers(name).items()}
-    return Drawn(figure, numbers, f"{told} {_scores(result)}")
+    return Drawn(figure, numbers, f"{text} {_scores(result)}")
 
 
 def _scores(result: Mapping[str, Compared]) -> str:

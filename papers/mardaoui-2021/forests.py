@@ -33,7 +33,7 @@ _SHOWN = 11
 _COLOURS, _OFFSETS = ("#e08a1e", MEDIAN, INK), (-0.26, 0.0, 0.26)
 _LABELS = ("forest 1", "forest 2", "forest 1 + forest 2")
 # z (n, d) -> rows of the models
-Asked: TypeAlias = Callable[[np.ndarray], Any]
+ToRows: TypeAlias = Callable[[np.ndarray], Any]
 
 
 # -- figure 4 ------------------------------------------------------------------------------------------------
@@ -69,10 +69,10 @@ def bandwidths(runs: int) -> Drawn:
     ax.legend(frameon=False, fontsize=8)
     numbers = {"ν": _GRID, "exact": limit}
     numbers |= {f"runs, n = {n}": Sampled(means[n], errors[n]) for n in means}
-    return Drawn(figure, numbers, _told(limit))
+    return Drawn(figure, numbers, _text(limit))
 
 
-def _told(limit: np.ndarray) -> str:
+def _text(limit: np.ndarray) -> str:
     crossed = _GRID[1:][np.sign(limit[1:]) != np.sign(limit[:-1])]
     where = (
         f"changes its sign near ν = {', '.join(f'{nu:.2f}' for nu in crossed)}"
@@ -130,9 +130,9 @@ def sums(runs: int) -> Drawn:
         limes.TextExplainer(make_pipeline(vectorizer, f), split=r"\W+")(text).values[0]
         for f in (*forests, both)
     ]
-    asked = _asker(vectorizer, text)
+    to_rows = _tfidf_rows(vectorizer, text)
     drawn = [
-        _forest_runs(asked, models, len(words), runs, seed=seed)
+        _forest_runs(to_rows, models, len(words), runs, seed=seed)
         for seed, models in enumerate(([forests[0]], [forests[1]], forests))
     ]
     figure, (ax,) = panels(height=3.8)
@@ -150,7 +150,7 @@ def sums(runs: int) -> Drawn:
     return Drawn(figure, numbers, _of_sums(gap))
 
 
-def _asker(vectorizer: TfidfVectorizer, text: str) -> Asked:
+def _tfidf_rows(vectorizer: TfidfVectorizer, text: str) -> ToRows:
     """z -> rows of TF-IDF."""
     columns, load = word_loads(vectorizer, text)
     matrix = np.zeros((load.size, len(vectorizer.vocabulary_)), dtype=np.float32)
@@ -159,9 +159,9 @@ def _asker(vectorizer: TfidfVectorizer, text: str) -> Asked:
     return lambda z: csr_matrix(z.astype(np.float32)) @ sparse
 
 
-def _forest_runs(asked: Asked, models: list[Any], d: int, runs: int, *, seed: int) -> np.ndarray:
+def _forest_runs(to_rows: ToRows, models: list[Any], d: int, runs: int, *, seed: int) -> np.ndarray:
     def answer(z: np.ndarray) -> np.ndarray:
-        rows = asked(z)
+        rows = to_rows(z)
         return sum(model.predict(rows) for model in models)
 
     return repeated(deletions(answer, d, NU), runs=runs, samples=SAMPLES, seed=seed)[1]
@@ -171,6 +171,6 @@ def _of_sums(gap: float) -> str:
     same = "to rounding" if gap < 1e-9 else f"to {gap:.1e}"
     return (
         "Random forests on TF-IDF that is not normalised, as the exact value can be read then; the paper's "
-        "are on normalised TF-IDF. Runs of the sum have rows of their own, as in the paper, and add up but "
+        "are on normalised TF-IDF. Runs of the sum draw separate rows, as in the paper, and add up but "
         f"for their noise; the exact value of the sum is the sum of the exact values {same}."
     )

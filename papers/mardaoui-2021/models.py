@@ -45,17 +45,17 @@ class Rule:
 
     def pipeline(self) -> Pipeline:
         """A tree that was grown on all texts that the rule can tell apart."""
-        asked = sorted({word for on, off in self.terms for word in (*on, *off)})
-        kept = np.array(list(product([0, 1], repeat=len(asked))))
-        texts = [" ".join(w for w, there in zip(asked, row, strict=True) if there) for row in kept]
+        vocabulary = sorted({word for on, off in self.terms for word in (*on, *off)})
+        kept = np.array(list(product([0, 1], repeat=len(vocabulary))))
+        texts = [" ".join(w for w, present in zip(vocabulary, row, strict=True) if present) for row in kept]
         answers = [sum(self._holds(term, set(text.split())) for term in self.terms) for text in texts]
-        counts = CountVectorizer(lowercase=False, vocabulary=asked)
+        counts = CountVectorizer(lowercase=False, vocabulary=vocabulary)
         return make_pipeline(counts, DecisionTreeRegressor(random_state=0)).fit(texts, answers)
 
     @staticmethod
-    def _holds(term: Term, there: set[str]) -> bool:
+    def _holds(term: Term, present: set[str]) -> bool:
         on, off = term
-        return there.issuperset(on) and there.isdisjoint(off)
+        return present.issuperset(on) and present.isdisjoint(off)
 
     def form(self) -> forms.PresenceProducts:
         return forms.PresenceProducts([(on, off, 1.0) for on, off in self.places], size=len(self.words))

@@ -167,10 +167,10 @@ def test_rows_are_searched_and_picked(page, desk):
     page.get_by_role("button", name="previous row").click()
     expect(field).to_have_value("44")
     settled(page)
-    field.fill("nobody")
+    field.fill("no such row")
     field.press("Enter")
     page.wait_for_selector("#problem:not([hidden])")
-    assert 'No row is called "nobody"' in shown(page, "#problem")
+    assert 'No row is called "no such row"' in shown(page, "#problem")
 
 
 def test_the_largest_contributions_come_first_and_stay_in_their_places(page, desk):
@@ -300,11 +300,11 @@ def test_the_colours_are_those_of_the_pages():
         rules = re.findall(r"\{([^{}]*--ink: [^{}]*)\}", text)
         return [dict(re.findall(r"(--[\w-]+): (#\w+)", rule)) for rule in rules]
 
-    asked = patients()
-    light, dark, *_ = palettes(asked.explainer(asked.X.iloc[:1]).to_html())
+    case = patients()
+    light, dark, *_ = palettes(case.explainer(case.X.iloc[:1]).to_html())
     home = Path(limes.__file__).parent
     ours = palettes((home / "_app" / "static" / "app.css").read_text(encoding="utf-8"))
-    for here, there in zip(ours, (light, dark, light, dark), strict=True):
-        shared = here.keys() & there.keys()
+    for colours, expected in zip(ours, (light, dark, light, dark), strict=True):
+        shared = colours.keys() & expected.keys()
         assert len(shared) >= 9
-        assert {name: here[name] for name in shared} == {name: there[name] for name in shared}
+        assert {name: colours[name] for name in shared} == {name: expected[name] for name in shared}

@@ -1,4 +1,4 @@
-"""The server as any client sees it: what it answers, and what it refuses."""
+"""The server as a client sees it: its answers, and the requests that it refuses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TOKEN = "a-token_of-32-bytes"  # noqa: S105 - of these tests alone
 
 
 @pytest.fixture(scope="module")
-def asked():
+def case():
     return flowers()
 
 
 @pytest.fixture(scope="module")
-def client(asked):
-    with running(application(asked.desk, TOKEN)) as address, httpx.Client(base_url=address) as client:
+def client(case):
+    with running(application(case.desk, TOKEN)) as address, httpx.Client(base_url=address) as client:
         yield client
 
 
@@ -72,20 +72,20 @@ def test_the_token_is_compared_in_constant_time(client, monkeypatch):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::1]:8000", "10.0.0.1"]
 )
-def test_names_that_were_bound_again_to_this_address(client, host):
+def test_a_rebound_host_name_is_refused(client, host):
     assert client.get(f"/{TOKEN}/", headers={"host": host}).status_code == 403
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:9000", "127.0.0.1:8000"])
-def test_names_of_this_machine(client, host):
+def test_the_loopback_names_are_accepted(client, host):
     assert client.get(f"/{TOKEN}/", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8000"]
 )
-def test_pages_of_other_sites(client, asked, origin):
-    body = {"values": asked.desk.row(0)["values"], "output": 0}
+def test_requests_from_other_sites_are_refused(client, case, origin):
+    body = {"values": case.desk.row(0)["values"], "output": 0}
     assert question(client, "explain", body, origin=origin).status_code == 403
     assert question(client, "explain", body, origin=str(client.base_url)).status_code == 200
 
@@ -104,9 +104,9 @@ def test_headers_of_every_answer(client):
         assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-def test_the_numbers_survive_the_way(client, asked):
+def test_the_client_gets_the_explainers_numbers(client, case):
     row = client.get(f"/{TOKEN}/api/row", params={"row": 100}).json()
-    explanation = asked.explainer(asked.X.iloc[[100]])
+    explanation = case.explainer(case.X.iloc[[100]])
     for output in range(3):
         answer = question(client, "explain", {"values": row["values"], "output": output})
         numbers = answer.json()["numbers"]
@@ -114,9 +114,9 @@ def test_the_numbers_survive_the_way(client, asked):
         np.testing.assert_allclose(numbers["prediction"], explanation.predictions[0, output], rtol=1e-12)
 
 
-def test_questions_and_searches(client, asked):
-    body = {"values": asked.desk.row(3)["values"], "output": 1}
-    for path, answer in (("rule", asked.desk.rule), ("diagnosis", asked.desk.diagnosis)):
+def test_rule_diagnosis_and_search(client, case):
+    body = {"values": case.desk.row(3)["values"], "output": 1}
+    for path, answer in (("rule", case.desk.rule), ("diagnosis", case.desk.diagnosis)):
         got = question(client, path, body)
         assert got.status_code == 200
         assert list(got.json()) == list(answer(**body))
@@ -141,7 +141,7 @@ def test_questions_and_searches(client, asked):
         ("diagnosis", {"values": [1, 2, 3, 1e400], "output": 0}, 422, "is not finite"),
     ],
 )
-def test_bad_questions_get_advice(client, path, body, status, message):
+def test_bad_requests_get_advice(client, path, body, status, message):
     headers = {"content-type": "application/json"}
     answer = client.post(f"/{TOKEN}/api/{path}", content=json.dumps(body), headers=headers)
     assert answer.status_code == status
@@ -158,7 +158,7 @@ def test_bad_rows_get_advice(client, row, message):
     assert message in answer.json()["error"]
 
 
-def test_requests_of_another_kind(client):
+def test_other_methods_and_paths_are_refused(client):
     send = {"content-type": "application/json"}
     assert client.post(f"/{TOKEN}/api/explain", content=b"{", headers=send).status_code == 400
     assert client.post(f"/{TOKEN}/api/explain", content=b"[" * 100_000, headers=send).status_code == 400
@@ -171,18 +171,18 @@ def test_requests_of_another_kind(client):
     assert client.get(f"/{TOKEN}/nothing").status_code == 404
 
 
-def test_a_fault_shows_no_more_than_its_kind(asked, monkeypatch):
+def test_an_internal_error_shows_its_type_only(case, monkeypatch):
     def fail(*_):
         raise RuntimeError("a secret path")
 
-    monkeypatch.setattr(type(asked.desk), "explain", fail)
-    with running(application(asked.desk, TOKEN)) as address:
+    monkeypatch.setattr(type(case.desk), "explain", fail)
+    with running(application(case.desk, TOKEN)) as address:
         answer = httpx.post(f"{address}/{TOKEN}/api/explain", json={"values": [], "output": 0})
     assert answer.status_code == 500
     assert answer.json() == {"error": "RuntimeError: the terminal of limes app shows where"}
 
 
-def test_the_address_answers_on_the_loopback_alone(asked, monkeypatch):
+def test_the_address_answers_on_the_loopback_alone(case, monkeypatch):
     """The whole way: bind, announce, open the browser by a page that only the user can read, answer, end."""
     announced, opened, servers = [], [], []
 
@@ -198,7 +198,7 @@ def test_the_address_answers_on_the_loopback_alone(asked, monkeypatch):
     monkeypatch.setattr(launch.uvicorn, "Server", Server)
     monkeypatch.setattr(launch.webbrowser, "open", open_browser)
     options = {"port": 0, "browser": True, "announce": announced.append}
-    thread = threading.Thread(target=serve, args=(asked.desk,), kwargs=options)
+    thread = threading.Thread(target=serve, args=(case.desk,), kwargs=options)
     thread.start()
     deadline = time.monotonic() + 30
     while not (servers and servers[0].started) and time.monotonic() < deadline:
@@ -217,8 +217,8 @@ def test_the_address_answers_on_the_loopback_alone(asked, monkeypatch):
     assert not thread.is_alive()
 
 
-def test_a_port_that_is_taken(asked):
+def test_a_port_that_is_taken(case):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"--port {port} cannot be used .*: pass another, or 0"):
-            serve(asked.desk, port=port, browser=False, announce=print)
+            serve(case.desk, port=port, browser=False, announce=print)

@@ -1,4 +1,4 @@
-"""``limes app`` up to the server: what it reads, what it refuses, and what is served."""
+"""``limes app`` up to the server: the files it reads, the arguments it refuses, and the desk it serves."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_desk_explains_as_explain_does(folder, served, table):
         (("forest.joblib", "wine.csv", "--trust-pickle", "--law", "flat"), InputError, "law"),
     ],
 )
-def test_what_is_refused(folder, served, arguments, error, message):
+def test_bad_arguments_are_refused(folder, served, arguments, error, message):
     result = run(folder, *arguments)
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
@@ -79,7 +79,7 @@ def test_what_is_refused(folder, served, arguments, error, message):
 
 
 @pytest.mark.parametrize("library", ["starlette", "uvicorn"])
-def test_without_its_libraries(folder, served, monkeypatch, library):
+def test_a_missing_library_is_named(folder, served, monkeypatch, library):
     for name in [name for name in sys.modules if name.startswith("limes._app")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)

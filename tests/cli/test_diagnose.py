@@ -25,24 +25,24 @@ def run(files, *arguments):
     return CliRunner().invoke(app, ["diagnose", *arguments])
 
 
-def test_rows_are_told_by_their_place_in_the_file(files):
-    done = run(
+def test_rows_are_identified_by_their_position_in_the_file(files):
+    result = run(
         files,
         *("forest.skops", "wine.csv", "--row", "5", "--row", "90", "--bandwidth", "0.6", *TRUST),
         *("--html", "out.html", "--json", "out.json"),
     )
-    assert done.exit_code == 0, done.output
-    assert "2 rows" in done.output
-    assert "→" in done.output
+    assert result.exit_code == 0, result.output
+    assert "2 rows" in result.output
+    assert "→" in result.output
     assert [row["row"] for row in json.loads((files / "out.json").read_text())["rows"]] == [5, 90]
     assert "row 90" in (files / "out.html").read_text()
 
 
-def test_one_row_is_told_in_full(files):
-    done = run(files, "forest.skops", "wine.csv", "--row", "5", "--bandwidth", "0.4", *TRUST)
-    assert done.exit_code == 0, done.output
-    assert "row 5" in done.output
-    assert "fidelity" in done.output
+def test_one_row_gets_the_full_diagnosis(files):
+    result = run(files, "forest.skops", "wine.csv", "--row", "5", "--bandwidth", "0.4", *TRUST)
+    assert result.exit_code == 0, result.output
+    assert "row 5" in result.output
+    assert "fidelity" in result.output
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_one_row_is_told_in_full(files):
         (("forest.skops",), "pass one thing to diagnose"),
     ],
 )
-def test_what_is_wrong_is_said(files, arguments, message):
-    done = run(files, *arguments, *TRUST)
-    assert done.exit_code == 1
-    assert message in str(done.exception)
+def test_errors_say_what_is_wrong(files, arguments, message):
+    result = run(files, *arguments, *TRUST)
+    assert result.exit_code == 1
+    assert message in str(result.exception)

@@ -62,7 +62,7 @@ def files(tmp_path_factory):
 
 
 def process(folder, *arguments):
-    """Run the command line in a process of its own, as a user does."""
+    """Run the command line in a separate process, as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "limes", *arguments],
         cwd=folder,
@@ -80,16 +80,16 @@ def run(folder, *arguments):
 
 
 def test_explain_prints_a_table_and_writes_html_and_json(files):
-    done = process(
+    result = process(
         files,
         # a pickle: skops imports every model of scikit-learn, and takes as long as all the rest
         *("explain", "forest.joblib", "wine.csv", "--row", "5", "--trust-pickle"),
         *("--output", "1", "--html", "out.html", "--json", "out.json"),
     )
-    assert done.returncode == 0, done.stderr
-    assert "exact" in done.stdout
-    assert "average around the row" in done.stdout
-    assert "alcohol = " in done.stdout
+    assert result.returncode == 0, result.stderr
+    assert "exact" in result.stdout
+    assert "average around the row" in result.stdout
+    assert "alcohol = " in result.stdout
     assert "<svg" in (files / "out.html").read_text() or "<div" in (files / "out.html").read_text()
     explanation = Explanation.from_json(files / "out.json")
     assert explanation.feature_names == ("alcohol", "malic_acid", "ash", "alcalinity_of_ash")
@@ -99,9 +99,9 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
 
 def test_explain_writes_a_report(files):
     options = ("explain", "forest.skops", "wine.csv", "--row", "5", "--trust", TREE)
-    done = run(files, *options, "--report", "report.html")
-    assert done.exit_code == 0, done.output
-    assert "written: report.html" in done.output
+    result = run(files, *options, "--report", "report.html")
+    assert result.exit_code == 0, result.output
+    assert "written: report.html" in result.output
     text = (files / "report.html").read_text()
     assert '"features":["alcohol","malic_acid","ash","alcalinity_of_ash"]' in text
     assert '"rank":' in text
@@ -114,14 +114,14 @@ def test_a_pickle_needs_trust(files):
     assert refused.returncode == 1
     assert "--trust-pickle" in refused.stderr
     assert "Traceback" not in refused.stderr
-    done = run(files, "explain", "forest.joblib", "wine.parquet", "--trust-pickle", "--bins", "3")
-    assert done.exit_code == 0, done.output
+    result = run(files, "explain", "forest.joblib", "wine.parquet", "--trust-pickle", "--bins", "3")
+    assert result.exit_code == 0, result.output
 
 
 def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
-    done = run(files, "explain", "four.skops", "wine.csv", "--max-calls", "256")
-    assert done.exit_code == 0, done.output
-    assert "sampled" in done.output
+    result = run(files, "explain", "four.skops", "wine.csv", "--max-calls", "256")
+    assert result.exit_code == 0, result.output
+    assert "sampled" in result.output
     exact = run(files, "explain", "four.skops", "wine.csv", "--method", "exact")
     assert exact.exit_code == 1
     assert "margin" in str(exact.exception)
@@ -131,24 +131,24 @@ def test_a_model_that_cannot_be_read_is_sampled_and_says_why(files):
 
 def test_a_text_and_a_file_of_it_are_explained(files):
     arguments = ("explain", "reviews.skops", "--output", "margin")
-    done = run(files, *arguments, "--text", "Good food, bad <b>service", "--html", "text.html")
-    assert done.exit_code == 0, done.output
-    assert "exact" in done.output
-    assert '"food"' in done.output
+    result = run(files, *arguments, "--text", "Good food, bad <b>service", "--html", "text.html")
+    assert result.exit_code == 0, result.output
+    assert "exact" in result.output
+    assert '"food"' in result.output
     page = (files / "text.html").read_text()
     assert "&lt;" in page
     assert "<b>" not in page.split('class="lx-text"')[1].split("</p>")[0]
     (files / "review.txt").write_text("Good food, bad <b>service", encoding="utf-8")
     again = run(files, *arguments, "--text-file", "review.txt", "--html", "text.html")
-    assert again.output == done.output
+    assert again.output == result.output
 
 
 def test_a_text_is_explained_at_two_levels(files):
     text = "Good food. Bad service, good wine."
-    done = run(files, "explain", "reviews.skops", "--hierarchy", "--text", text, "--json", "levels.json")
-    assert done.exit_code == 0, done.output
-    assert '"Good food"' in done.output  # the sentences, then the words
-    assert '"food"' in done.output
+    result = run(files, "explain", "reviews.skops", "--hierarchy", "--text", text, "--json", "levels.json")
+    assert result.exit_code == 0, result.output
+    assert '"Good food"' in result.output  # the sentences, then the words
+    assert '"food"' in result.output
     coarse, fine = limes.Explanation.from_json(files / "levels.json").levels
     assert len(coarse.feature_names) == 2 < len(fine.feature_names)
     refused = run(files, "explain", "four.skops", "wine.csv", "--hierarchy")
@@ -180,20 +180,22 @@ def test_a_text_is_explained_at_two_levels(files):
     ],
 )
 def test_errors_are_advice(files, arguments, advice):
-    done = run(files, "explain", *arguments)
-    assert done.exit_code == 1
-    assert isinstance(done.exception, LimesError)  # `main` prints these without a traceback
-    assert advice in str(done.exception)
+    result = run(files, "explain", *arguments)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, LimesError)  # `main` prints these without a traceback
+    assert advice in str(result.exception)
 
 
 def test_trees_of_scikit_learn_need_no_trust(files):
     assert run(files, "explain", "forest.skops", "wine.csv").exit_code == 0
 
 
-def test_a_background_of_its_own(files):
+def test_a_separate_background(files):
     pd.read_csv(files / "wine.csv").iloc[:60].to_csv(files / "first.csv", index=False)
-    done = run(files, "explain", "forest.skops", "wine.csv", "--background", "first.csv", "--json", "b.json")
-    assert done.exit_code == 0, done.output
+    result = run(
+        files, "explain", "forest.skops", "wine.csv", "--background", "first.csv", "--json", "b.json"
+    )
+    assert result.exit_code == 0, result.output
     assert Explanation.from_json(files / "b.json").provenance["background"] == "60 rows"
 
 
@@ -222,8 +224,8 @@ def boosted(files):
 @pytest.mark.parametrize("suffix", [".json", ".ubj", ".txt", ".cbm"])
 def test_native_files_of_boosters(files, boosted, suffix):
     name = boosted(suffix)
-    done = run(files, "explain", name, "wine.csv", "--row", "7", "--output", "margin", "--json", "m.json")
-    assert done.exit_code == 0, (done.output, done.exception)
+    result = run(files, "explain", name, "wine.csv", "--row", "7", "--output", "margin", "--json", "m.json")
+    assert result.exit_code == 0, (result.output, result.exception)
     explanation = Explanation.from_json(files / "m.json")
     assert explanation.method == "exact"
     assert explanation.feature_names == (
@@ -234,31 +236,31 @@ def test_native_files_of_boosters(files, boosted, suffix):
     )  # not the target
     assert explanation.ids == (7,)
     if suffix != ".txt":
-        assert "log-odds of target = 1" in done.output
+        assert "log-odds of target = 1" in result.output
 
 
 @pytest.mark.parametrize(
     ("suffix", "library"), [(".ubj", "XGBoost"), (".txt", "LightGBM"), (".cbm", "CatBoost")]
 )
-def test_a_file_that_is_no_booster(files, suffix, library):
+def test_a_file_that_is_not_a_booster_is_refused(files, suffix, library):
     pytest.importorskip(library.lower())
     (files / f"no{suffix}").write_text("nothing")
-    done = run(files, "explain", f"no{suffix}", "wine.csv")
-    assert f"is not a model of {library}" in str(done.exception)
+    result = run(files, "explain", f"no{suffix}", "wine.csv")
+    assert f"is not a model of {library}" in str(result.exception)
 
 
 def test_an_unknown_option_is_refused(files):
-    done = run(files, "explain", "forest.skops", "wine.csv", "--rov", "3")
-    assert done.exit_code == 2
-    assert "--row" in done.output
+    result = run(files, "explain", "forest.skops", "wine.csv", "--rov", "3")
+    assert result.exit_code == 2
+    assert "--row" in result.output
 
 
 def test_demo_explains_a_tumour_exactly(tmp_path):
-    done = run(tmp_path, "demo")
-    assert done.exit_code == 0, done.output
-    assert "exact" in done.output
-    assert "worst perimeter" in done.output
-    assert "Proved to be the fewest columns" in done.output
+    result = run(tmp_path, "demo")
+    assert result.exit_code == 0, result.output
+    assert "exact" in result.output
+    assert "worst perimeter" in result.output
+    assert "Proved to be the fewest columns" in result.output
     page = (tmp_path / "limes-demo.html").read_text()
     assert len(page) < 100_000
     assert "worst perimeter" in page
@@ -268,9 +270,9 @@ def test_demo_explains_a_tumour_exactly(tmp_path):
 
 def test_a_table_without_the_model_columns_is_refused(files):
     pd.DataFrame({"alcohol": [1.0], "ash": [2.0]}).to_csv(files / "less.csv", index=False)
-    done = run(files, "explain", "forest.skops", "less.csv", "--trust", TREE)
-    assert done.exit_code == 1
-    assert "malic_acid" in str(done.exception)
+    result = run(files, "explain", "forest.skops", "less.csv", "--trust", TREE)
+    assert result.exit_code == 1
+    assert "malic_acid" in str(result.exception)
 
 
 def test_the_version_is_printed(tmp_path):
@@ -284,10 +286,10 @@ def test_foreign_types_get_no_option_to_copy(tmp_path):
 
     skops.io.dump(FunctionTransformer(os.system), tmp_path / "evil.skops")
     (tmp_path / "t.csv").write_text("a\n1\n")
-    done = CliRunner().invoke(app, ["explain", str(tmp_path / "evil.skops"), str(tmp_path / "t.csv")])
-    assert isinstance(done.exception, InputError)
-    assert "posix.system" in str(done.exception) or "nt.system" in str(done.exception)
-    assert "--trust posix" not in str(done.exception)
+    result = CliRunner().invoke(app, ["explain", str(tmp_path / "evil.skops"), str(tmp_path / "t.csv")])
+    assert isinstance(result.exception, InputError)
+    assert "posix.system" in str(result.exception) or "nt.system" in str(result.exception)
+    assert "--trust posix" not in str(result.exception)
 
 
 @pytest.mark.parametrize("name", ["none/out.html", "folder", "model.skops"])
@@ -296,9 +298,9 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, na
     (tmp_path / "model.skops").write_bytes(b"x")
     (tmp_path / "t.csv").write_text("a\n1\n")
     arguments = [str(tmp_path / "model.skops"), str(tmp_path / "t.csv"), "--html", str(tmp_path / name)]
-    done = CliRunner().invoke(app, ["explain", *arguments])
-    assert isinstance(done.exception, InputError)
-    assert "cannot be written" in str(done.exception) or "is read by this command" in str(done.exception)
+    result = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(result.exception, InputError)
+    assert "cannot be written" in str(result.exception) or "is read by this command" in str(result.exception)
     assert (tmp_path / "model.skops").read_bytes() == b"x"
 
 
@@ -323,7 +325,7 @@ def test_the_joint_law_is_an_option(files, tmp_path):
 
 def test_a_row_is_explained_by_few_facts(files):
     arguments = ("explain", "forest.joblib", "wine.csv", "--trust-pickle", "--output", "1", "--row", "7")
-    done = run(
+    result = run(
         files,
         *arguments,
         "--sparse",
@@ -335,14 +337,14 @@ def test_a_row_is_explained_by_few_facts(files):
         "--json",
         "rule.json",
     )
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     rule = Explanation.from_json(files / "rule.json")
     assert rule.ids == (7,)
     assert (rule.values != 0).sum() == 2
     assert rule[0, "alcohol"].values[0, 0] == 0.0
-    said = " ".join(done.output.split())
-    assert rule.rule().split("  ->")[0].replace("  ", " ") in said
-    assert "with 95% confidence" in said
+    output = " ".join(result.output.split())
+    assert rule.rule().split("  ->")[0].replace("  ", " ") in output
+    assert "with 95% confidence" in output
     assert "with 95% confidence" in (files / "rule.html").read_text()
     for objective, promise in (("precision", "stays within"), ("class", "below 0.6")):
         holding = run(files, *arguments, "--sparse", "2", "--objective", objective, "--threshold", "0.6")

@@ -42,7 +42,7 @@ def test_a_photograph_and_an_onnx_file(files):
     assert "--mean and" not in result.output
 
 
-def test_pixels_as_they_are_are_said(files):
+def test_unscaled_pixels_are_reported(files):
     result = run(files / "model.onnx", "--image", files / "photo.png", *GRID)
     assert result.exit_code == 0
     assert "--mean and" in result.stderr
@@ -50,7 +50,7 @@ def test_pixels_as_they_are_are_said(files):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["model.onnx", "--image", "none.png"], "no such file"),
         (["model.onnx", "--image", "labels.txt"], "could not be read as an image"),
@@ -64,9 +64,9 @@ def test_pixels_as_they_are_are_said(files):
         ),
     ],
 )
-def test_bad_files_and_options(files, monkeypatch, arguments, said):
+def test_bad_files_and_options_are_refused(files, monkeypatch, arguments, message):
     monkeypatch.chdir(files)
     (files / "labels.onnx").write_text("no model")
     result = run(*arguments, *(GRID if "--text" not in arguments else ()))
     assert isinstance(result.exception, InputError)
-    assert re.search(said, str(result.exception).replace("\n", " "))
+    assert re.search(message, str(result.exception).replace("\n", " "))

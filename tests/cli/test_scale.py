@@ -44,10 +44,10 @@ def run(*options):
 
 
 def test_a_table_is_explained_into_a_folder(files):
-    done = run("--key", "id", "--output", "1", "--rows-per-part", "60")
-    assert done.exit_code == 0, done.output
-    assert "178 rows, exact" in done.output
-    assert "alcohol" in done.output
+    result = run("--key", "id", "--output", "1", "--rows-per-part", "60")
+    assert result.exit_code == 0, result.output
+    assert "178 rows, exact" in result.output
+    assert "alcohol" in result.output
     result = pd.concat([pd.read_parquet(path) for path in sorted((files / "out").glob("*.parquet"))])
     assert result["id"].tolist() == list(range(1000, 1178))
     assert result["error"].isna().all()
@@ -58,16 +58,16 @@ def test_a_table_is_explained_into_a_folder(files):
     assert "options output was '1', is '2'" in str(other.exception)
 
 
-def test_the_summary_of_a_night_has_what_a_monitor_needs(files):
+def test_the_summary_has_counts_versions_and_errors(files):
     X = pd.read_parquet(files / "wine.parquet")
     X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
     X.loc[[3, 7], "alcohol"] = float("inf")
     X.to_parquet(files / "wine.parquet")
     options = ["--background", "calm.parquet", "--output", "1", "--rows-per-part", "60"]
     (files / "night.json").write_text("of yesterday")
-    done = run(*options, "--summary", "night.json")
-    assert done.exit_code == 3, done.output
-    assert "written: night.json" in done.output
+    result = run(*options, "--summary", "night.json")
+    assert result.exit_code == 3, result.output
+    assert "written: night.json" in result.output
     night = json.loads((files / "night.json").read_text())
     lines = pd.read_parquet(files / "out")
     assert (night["rows"], night["errors"], night["resumed"]) == (178, 2, 0)
@@ -107,7 +107,7 @@ def test_no_summary_of_an_earlier_run_is_left_by_one_that_fails(files):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("wine.parquet", "is read by this command"),
         ("model.joblib", "is read by this command"),
@@ -115,16 +115,16 @@ def test_no_summary_of_an_earlier_run_is_left_by_one_that_fails(files):
         ("no/night.json", "a folder that exists"),
     ],
 )
-def test_a_summary_replaces_nothing_that_is_read(files, name, said):
+def test_a_summary_replaces_nothing_that_is_read(files, name, message):
     (files / "out").mkdir()
     before = {path: path.read_bytes() for path in files.iterdir() if path.is_file()}
     refused = run("--output", "1", "--summary", name)
     assert isinstance(refused.exception, InputError)
-    assert said in str(refused.exception)
+    assert message in str(refused.exception)
     assert {path: path.read_bytes() for path in files.iterdir() if path.is_file()} == before
 
 
-def test_a_run_goes_on_with_its_own_versions_only(files, monkeypatch):
+def test_a_run_resumes_only_with_the_versions_that_began_it(files, monkeypatch):
     assert run("--output", "1", "--rows-per-part", "60").exit_code == 0
     before = {path.name: path.read_bytes() for path in (files / "out").iterdir()}
     with monkeypatch.context() as patch:
@@ -147,20 +147,20 @@ class Wrapper:
 def test_versions_are_those_of_the_libraries_that_a_model_is_made_of():
     xgboost = pytest.importorskip("xgboost")
 
-    class Mine(xgboost.XGBRegressor):
+    class Subclass(xgboost.XGBRegressor):
         pass
 
     boosted = make_pipeline(StandardScaler(), xgboost.XGBRegressor())
     plain = {"python", "limes", "numpy", "scipy", "scikit-learn"}
     assert {*versions_of(RandomForestClassifier())} == plain
-    for model in (boosted, Mine(), Wrapper(xgboost.XGBRegressor()), VotingRegressor([("a", boosted)])):
+    for model in (boosted, Subclass(), Wrapper(xgboost.XGBRegressor()), VotingRegressor([("a", boosted)])):
         assert versions_of(model)["xgboost"] == xgboost.__version__
         assert {*versions_of(model)} == plain | {"xgboost"}
     assert {*versions_of(Wrapper(lambda rows: rows))} == plain
 
 
-def test_what_is_wrong_is_said(files):
-    for options, said in [
+def test_errors_say_what_is_wrong(files):
+    for options, message in [
         (["--columns", "alcohol,colour"], "no column 'colour'"),
         (["--layout", "tall"], "layout"),
         (["--engine", "sparks"], "engine"),
@@ -168,7 +168,7 @@ def test_what_is_wrong_is_said(files):
     ]:
         result = run(*options)
         assert isinstance(result.exception, InputError), result.output
-        assert said in str(result.exception)
+        assert message in str(result.exception)
 
 
 @pytest.mark.engines
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said(files):
         (signal.SIGTERM, 143, os.killpg),  # as systemd does
     ],
 )
-def test_a_signal_ends_all_processes_with_its_code_and_the_command_goes_on(
+def test_a_signal_ends_all_processes_with_its_code_and_the_command_resumes(
     files, workers, number, code, send
 ):
     X = pd.read_parquet(files / "wine.parquet")
@@ -191,18 +191,18 @@ def test_a_signal_ends_all_processes_with_its_code_and_the_command_goes_on(
     driver = subprocess.Popen(command, cwd=files, stderr=subprocess.PIPE, start_new_session=True)
     wait_until(lambda: (files / "out" / "part-00002.parquet").exists(), driver)
     send(driver.pid, number)
-    said = driver.communicate(timeout=60)[1].decode()
-    assert driver.returncode == code, said
-    assert "the same command resumes" in said
-    assert "Traceback" not in said
+    stderr = driver.communicate(timeout=60)[1].decode()
+    assert driver.returncode == code, stderr
+    assert "the same command resumes" in stderr
+    assert "Traceback" not in stderr
     wait_until(lambda: not members(driver.pid), seconds=20)
     assert not [*(files / "out").glob(".unfinished-*")]
-    left = len([*(files / "out").glob("*.parquet")])
-    assert 0 < left < 107
+    n_parts = len([*(files / "out").glob("*.parquet")])
+    assert 0 < n_parts < 107
     options[-1] = "1"
-    done = CliRunner().invoke(app, ["explain-table", "model.joblib", *options])
-    assert done.exit_code == 0, done.output
-    assert "rows were finished before" in done.output
+    result = CliRunner().invoke(app, ["explain-table", "model.joblib", *options])
+    assert result.exit_code == 0, result.output
+    assert "rows were finished before" in result.output
     result = read(files / "out")
     assert result["row"].drop_duplicates().tolist() == list(range(12 * 178))
 
@@ -240,7 +240,7 @@ def test_a_folder_is_verified(files):
     assert "part-00001.parquet was changed: its checksum differs" in bad.output
 
 
-def test_if_every_row_fails_the_command_fails(files):
+def test_the_command_fails_where_every_row_fails(files):
     X = pd.read_parquet(files / "wine.parquet")
     X.drop(columns=["target", "id"]).to_parquet(files / "calm.parquet")
     X.assign(alcohol=float("inf")).to_parquet(files / "wine.parquet")
@@ -260,12 +260,12 @@ def test_names_and_keys_are_data_in_the_summary(files):
     model = RandomForestClassifier(4, random_state=0).fit(X[NASTY], X["target"])
     joblib.dump(model, files / "model.joblib")
     columns = ["--columns", ",".join(NASTY)]
-    done = run("--key", "k", "--output", "1", *columns)
-    assert done.exit_code == 0, done.output
+    result = run("--key", "k", "--output", "1", *columns)
+    assert result.exit_code == 0, result.output
     for name in ["size [mm]", "b[/b]", "]0;title c", "[link=https://evil]d[/link]"]:
-        assert name in done.output
-    assert "k=(0,) in rows 0 and 1" in done.output
-    assert not {c for c in done.output if not c.isprintable()} - {"\n", "\r"}  # of the bar
+        assert name in result.output
+    assert "k=(0,) in rows 0 and 1" in result.output
+    assert not {c for c in result.output if not c.isprintable()} - {"\n", "\r"}  # of the bar
     (files / "out").rename(files / "first")
     assert "not unique" not in run("--key", "s", "--output", "1", *columns).output
 
@@ -288,9 +288,9 @@ def test_messages_carry_no_commands_to_the_terminal(files, monkeypatch, capsys):
 
 def test_csv_of_another_encoding_is_refused(files):
     pd.read_parquet(files / "wine.parquet").to_csv(files / "wine.csv", encoding="utf-16", index=False)
-    done = CliRunner().invoke(app, ["explain-table", "model.joblib", "wine.csv", "out", "--trust-pickle"])
-    assert isinstance(done.exception, InputError)
-    assert "UTF-8" in str(done.exception)
+    result = CliRunner().invoke(app, ["explain-table", "model.joblib", "wine.csv", "out", "--trust-pickle"])
+    assert isinstance(result.exception, InputError)
+    assert "UTF-8" in str(result.exception)
 
 
 def test_rows_that_were_unreadable_do_not_share_their_keys(files):
@@ -300,22 +300,22 @@ def test_rows_that_were_unreadable_do_not_share_their_keys(files):
     lines[5] = lines[9] = "1,2"
     (files / "in.csv").write_text("\n".join(lines))
     options = ["--trust-pickle", "--key", "id", "--background", "calm.parquet", "--output", "1"]
-    done = CliRunner().invoke(app, ["explain-table", "model.joblib", "in.csv", "out", *options])
-    assert done.exit_code == 3, done.output
-    assert "not unique" not in done.output
+    result = CliRunner().invoke(app, ["explain-table", "model.joblib", "in.csv", "out", *options])
+    assert result.exit_code == 3, result.output
+    assert "not unique" not in result.output
 
 
 def test_an_output_in_an_unknown_store_is_refused(files):
     arguments = ["explain-table", "model.joblib", "wine.parquet", "ftp://bucket/out", "--trust-pickle"]
-    done = CliRunner().invoke(app, [*arguments, "--output", "1"])
-    assert isinstance(done.exception, InputError)
-    assert "ftp is no known kind of store" in str(done.exception)
+    result = CliRunner().invoke(app, [*arguments, "--output", "1"])
+    assert isinstance(result.exception, InputError)
+    assert "ftp is no known kind of store" in str(result.exception)
     assert not (files / "ftp:").exists()
 
 
 def test_a_table_of_rules(files):
-    done = run("--output", "1", "--sparse", "2", "--exclude", "ash", "--rows-per-part", "100")
-    assert done.exit_code == 0, done.output
+    result = run("--output", "1", "--sparse", "2", "--exclude", "ash", "--rows-per-part", "100")
+    assert result.exit_code == 0, result.output
     table = pd.concat([pd.read_parquet(path) for path in sorted((files / "out").glob("*.parquet"))])
     assert len(table) == 178
     assert table["rule"].str.contains("->").all()
@@ -333,7 +333,7 @@ class Random:
 
 def test_a_model_that_is_no_function_is_reported(files):
     joblib.dump(Random(), files / "model.joblib")
-    done = run("--key", "id", "--columns", "alcohol,malic_acid,ash,alcalinity_of_ash")
-    assert done.exit_code == 0, done.output
-    assert "the model answered differently for the same input" in done.output
-    assert "model.eval()" in done.output
+    result = run("--key", "id", "--columns", "alcohol,malic_acid,ash,alcalinity_of_ash")
+    assert result.exit_code == 0, result.output
+    assert "the model answered differently for the same input" in result.output
+    assert "model.eval()" in result.output

@@ -1,4 +1,4 @@
-"""Rows of large files: which are the background, and that others are not read into memory."""
+"""Rows of large files: which rows become the background, and that the others are never in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exit code 0 means that a command came to its end, whatever ends its process."""
+"""A command exits with 0 only if it finished, however its process ends."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ AT_ROWS = "if rows_are_supervised(): print('second'); return 3\n"
     ],
 )
 def test_an_exit_code_is_that_of_the_command(body, code, out, err):
-    done = started(body)
-    stdout, stderr = done.communicate(timeout=30)
-    assert done.returncode == code, stderr
+    process = started(body)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == code, stderr
     assert stdout.startswith(out)
     assert bool(stdout) == bool(out)
     assert err in stderr
@@ -151,7 +151,7 @@ class Model:
             ENDS[self.how]()
         return np.minimum(X[:, 0], 2.0) * X[:, 1]
 """
-SAID = {
+REASONS = {
     "sys.exit": "Model.predict called sys.exit(0)",
     "os._exit": "the row alone ends its worker (exit code 7)",
     "exit": "the row alone ends its worker (exit code 0)",
@@ -198,16 +198,16 @@ def run(folder, how, row, workers, out):
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize(("how", "workers", "row"), crossed(SAID, [1, 2], [0, 13, COUNT - 1], share=4))
+@pytest.mark.parametrize(("how", "workers", "row"), crossed(REASONS, [1, 2], [0, 13, COUNT - 1], share=4))
 def test_a_row_that_ends_the_process_is_an_error_and_all_others_are_explained(places, how, workers, row):
     out = f"{how}-{workers}-{row}"
-    done = run(places, how, row, workers, out)
-    assert done.returncode == 3, done.stderr
+    process = run(places, how, row, workers, out)
+    assert process.returncode == 3, process.stderr
     lines = read(places / out)
     assert lines["row"].tolist() == list(range(COUNT))
     assert lines.loc[lines["error"].notna(), "row"].tolist() == [row]
-    assert SAID[how] in lines["error"][row]
-    assert "1 row has no explanation" in done.stdout
+    assert REASONS[how] in lines["error"][row]
+    assert "1 row has no explanation" in process.stdout
     calm = read(places / f"calm-{row}")
     same(lines.drop(index=row), calm.drop(index=row))
     check = [sys.executable, "-m", "limes", "verify", out, "--input", f"{row}.parquet"]

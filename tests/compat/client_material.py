@@ -1,4 +1,4 @@
-"""What the patterns of client code are applied to: small tables, texts and images, quick models of them."""
+"""Data for the patterns of client code: small tables, texts and images, and quick models of them."""
 
 from __future__ import annotations
 

@@ -465,10 +465,10 @@ def weights_of_the_base(lime, tmp):
 
 
 def an_explanation_by_hand(lime, tmp):
-    made = lime.explanation.Explanation(lime.explanation.DomainMapper(), class_names=CLASSES)
-    made.local_exp = {1: [(0, 0.5), (2, -0.25)]}
-    made.intercept = {1: 0.1}
-    return made.as_list(label=1), made.as_map()
+    explanation = lime.explanation.Explanation(lime.explanation.DomainMapper(), class_names=CLASSES)
+    explanation.local_exp = {1: [(0, 0.5), (2, -0.25)]}
+    explanation.intercept = {1: 0.1}
+    return explanation.as_list(label=1), explanation.as_map()
 
 
 def another_domain_mapper(lime, tmp):
@@ -506,12 +506,12 @@ def another_base(lime, tmp):
             intercept, pairs, score, local = super().explain_instance_with_data(*args, **options)
             return intercept, [(j, 2 * weight) for j, weight in pairs], score, local
 
-    class Mine(lime.lime_tabular.LimeTabularExplainer):
+    class Explainer(lime.lime_tabular.LimeTabularExplainer):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             self.base = Doubled(self.base.kernel_fn, False, random_state=self.random_state)
 
-    result = Mine(X, random_state=0).explain_instance(ROW, chances, num_samples=2500)
+    result = Explainer(X, random_state=0).explain_instance(ROW, chances, num_samples=2500)
     return dict(result.as_map()[1])
 
 
@@ -555,7 +555,7 @@ def another_selection_afterwards(lime, tmp):
 
 
 def a_global_seed(lime, tmp):
-    """Without a seed of its own an explainer follows NumPy's."""
+    """An explainer without a seed follows NumPy's."""
     np.random.seed(5)  # noqa: NPY002 - as such code has it
     explainer = lime.lime_tabular.LimeTabularExplainer(X, feature_names=NAMES)
     result = explainer.explain_instance(ROW, FOREST.predict_proba, num_samples=2500)
@@ -563,7 +563,7 @@ def a_global_seed(lime, tmp):
 
 
 def scores_as_outputs(lime, tmp):
-    """A regression's score is explained as a class of its own."""
+    """A regression's score is explained as a separate class."""
     both = lambda rows: np.column_stack([-NUMBER.predict(rows), NUMBER.predict(rows)])  # noqa: E731
     assert SCORE.shape == (150,)
     return dict(_explained(lime, both, labels=(1,)).as_map()[1])

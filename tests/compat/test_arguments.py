@@ -1,4 +1,4 @@
-"""Arguments that lime takes although they cannot mean what they say: they run here too, with a warning.
+"""Arguments that lime accepts although they are meaningless: they run here too, with a warning.
 
 Each is tried with ``lime`` itself, with both engines, and strictly. Those without a warning mean what lime
 makes of them.
@@ -109,13 +109,13 @@ def statistics(lime, columns):
 
 
 def selection(lime):
-    class Mine(lime.lime_base.LimeBase):
+    class Base(lime.lime_base.LimeBase):
         def feature_selection(self, data, labels, weights, num_features, method):
             assert method == "mine"
             return np.array([0, 2])
 
     explainer = lime.lime_tabular.LimeTabularExplainer(X, feature_selection="mine", random_state=0)
-    explainer.base = Mine(explainer.base.kernel_fn)
+    explainer.base = Base(explainer.base.kernel_fn)
     return _numbers(explainer.explain_instance(ROW, chances, num_samples=2500))
 
 
@@ -286,7 +286,7 @@ CASES = {
         lambda m: image(m, np.where(PICTURE > 200, np.nan, PICTURE), lambda v: colours(np.nan_to_num(v))),
         "the classifier gets it as it is",
     ),
-    "a seed that is none": (
+    "an invalid seed": (
         lambda m: len(image(m, random_seed=-1, segmentation_fn=None, num_samples=100)),
         "it is ignored",
     ),
@@ -337,7 +337,7 @@ def test_strictly_it_is_an_error(name):
 
 
 @pytest.mark.parametrize("chosen", ["limit", "lime"])
-def test_of_no_label_there_is_nothing_to_show(chosen):
+def test_an_explanation_without_labels_has_nothing_to_show(chosen):
     with installed(), engine(chosen):
         explainer = modules().lime_tabular.LimeTabularExplainer(X, random_state=0)
         with pytest.warns(UserWarning, match="labels is empty"):

@@ -1,4 +1,4 @@
-"""What runs with ``lime`` runs with the drop-in: patterns of public code, with both, by alias.
+"""Code that runs with ``lime`` runs with the drop-in: patterns of public code, with both, by alias.
 
 A pattern that ``lime`` itself cannot run today is run with the drop-in alone, unless that refuses it too.
 What the others return must be of the same form, and its numbers alike: coefficients within what two samples

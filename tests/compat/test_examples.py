@@ -1,4 +1,4 @@
-"""lime's tutorials run, call by call, and tell something."""
+"""lime's tutorials run, call by call, and print numbers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_a_tutorial_runs(name, monkeypatch, capsys):
         runpy.run_path(str(HOME / name), run_name="__main__")
     finally:
         plt.close("all")
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     # coefficients or shares, several of them, and all of them numbers
-    assert len(re.findall(r"\d\.\d", told)) >= 3
-    assert not re.search(r"\b(nan|inf|None)\b", told)
+    assert len(re.findall(r"\d\.\d", output)) >= 3
+    assert not re.search(r"\b(nan|inf|None)\b", output)
 
 
-def test_they_are_there():
+def test_the_tutorials_exist():
     assert set(SCRIPTS) == TUTORIALS

@@ -1,4 +1,4 @@
-"""``import lime`` means the drop-in where that was asked for, and only there."""
+"""``import lime`` means the drop-in after ``install()``, and only then."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ except ImportError as error:
 
 
 def test_lime_means_the_drop_in():
-    done = subprocess.run([sys.executable, "-c", INSTALLED], capture_output=True, text=True, check=True)
-    assert "lime.nothing" in done.stdout
+    result = subprocess.run([sys.executable, "-c", INSTALLED], capture_output=True, text=True, check=True)
+    assert "lime.nothing" in result.stdout
 
 
-def test_too_late_is_said():
+def test_installing_after_lime_is_refused():
     assert sys.modules["lime"] is lime
     with pytest.raises(ImportError, match="first of all"):
         limes.compat.lime.install()
@@ -59,7 +59,7 @@ def test_the_drop_in_has_lime_s_modules():
             if inspect.isclass(thing) and thing.__module__ == name and not issubclass(thing, Exception)
         }
         for key, kinds in public.items():
-            own, known = ([*inspect.signature(kind).parameters] for kind in kinds)
-            assert [p for p in own if p in known] == known, key
+            parameters, lime_parameters = ([*inspect.signature(kind).parameters] for kind in kinds)
+            assert [p for p in parameters if p in lime_parameters] == lime_parameters, key
             methods = {m for m in vars(kinds[1]) if not m.startswith("_")}
             assert methods - set(dir(kinds[0])) == set(), key

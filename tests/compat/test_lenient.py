@@ -97,8 +97,8 @@ except ValueError as error:
 
 
 def test_strict():
-    done = subprocess.run([sys.executable, "-c", STRICT], capture_output=True, text=True, check=True)
-    assert "pass discretize_continuous=False too" in done.stdout
+    result = subprocess.run([sys.executable, "-c", STRICT], capture_output=True, text=True, check=True)
+    assert "pass discretize_continuous=False too" in result.stdout
 
 
 @ENGINES
@@ -149,7 +149,7 @@ class Halved(LimeBase):
 
 
 class Foreign:
-    """A base without the library's methods, as packages of their own have."""
+    """A base class without the library's methods, as other packages have."""
 
     def explain_instance_with_data(
         self, data, labels, distances, label, num_features, feature_selection="auto", model_regressor=None

@@ -1,4 +1,4 @@
-"""Where lime fails obscurely, or is silently wrong, on tables: here it works, or says what is wrong."""
+"""Tables on which lime fails obscurely or is silently wrong: the drop-in works, or names the problem."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_whole_number_column_is_not_truncated(engine):
 
 
 @ENGINES
-def test_columns_that_say_nothing_new(engine):
+def test_redundant_columns_have_finite_coefficients(engine):
     data = np.column_stack([X, X[:, 0], np.full(len(X), 2.0)])
     explanation = explained(
         lines, data[60], data, engine, {"feature_selection": "forward_selection"}, num_features=6
@@ -249,7 +249,7 @@ def test_columns_that_say_nothing_new(engine):
 
 
 @ENGINES
-def test_a_model_that_always_says_the_same(engine):
+def test_a_constant_model(engine):
     explanation = explained(lambda x: np.tile([0.25, 0.75], (len(x), 1)), engine=engine)
     np.testing.assert_allclose([value for _, value in explanation.as_list()], 0.0, atol=1e-12)
     assert "the model answered the same in all" in explanation.as_html()

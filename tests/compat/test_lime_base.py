@@ -65,9 +65,9 @@ def test_collinear_and_constant_columns_are_chosen_last():
 def test_standard_errors_are_the_spread_of_fresh_rows():
     fits = [LimeBase(kernel).fits(x, y, d, [1], 9, "none")[1] for x, y, d in map(sample, range(300))]
     in_order = np.array([fit.coef[np.argsort(fit.features)] for fit in fits])
-    told = np.array([fit.errors[np.argsort(fit.features)] for fit in fits]).mean(axis=0)
+    errors = np.array([fit.errors[np.argsort(fit.features)] for fit in fits]).mean(axis=0)
     # 300 runs know a spread to 4 %: four of these, and the sandwich is some 5 % low at n = 200
-    np.testing.assert_allclose(told, in_order.std(axis=0, ddof=1), rtol=0.2)
+    np.testing.assert_allclose(errors, in_order.std(axis=0, ddof=1), rtol=0.2)
 
 
 def test_an_unknown_selection_is_refused():

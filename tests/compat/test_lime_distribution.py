@@ -13,7 +13,7 @@ from effort import repeats
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 
 SEEDS = repeats(200, 60)
-# of wrongly finding a difference anywhere in this file, if there is none
+# The probability that any test in this file reports a difference where there is no difference
 LEVEL = 0.01
 
 RNG = np.random.default_rng(5)

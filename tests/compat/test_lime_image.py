@@ -43,13 +43,13 @@ def model(images):
 
 def explained(image=IMAGE, fn=model, segments=TWELVE, engine="limit", seed=0, **call):
     explainer = LimeImageExplainer(random_state=seed, engine=engine)
-    given = {
+    arguments = {
         "segmentation_fn": lambda image: segments,
         "hide_color": 0,
         "num_samples": 300,
         "progress_bar": False,
     }
-    return explainer.explain_instance(image, fn, **given | call)
+    return explainer.explain_instance(image, fn, **arguments | call)
 
 
 # -- what is answered ----------------------------------------------------------------------------------------
@@ -57,17 +57,17 @@ def explained(image=IMAGE, fn=model, segments=TWELVE, engine="limit", seed=0, **
 
 def test_few_superpixels_are_exact():
     explanation = explained(segments=SIX)
-    told = limes.ImageExplainer(model, segments=SIX, fill=0)(IMAGE)
+    exact = limes.ImageExplainer(model, segments=SIX, fill=0)(IMAGE)
     assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
     assert sorted(explanation.top_labels) == [0, 1, 2]
     for label in range(3):
         coef = dict(explanation.local_exp[label])
-        np.testing.assert_allclose([coef[j] for j in range(6)], told.values[0, :, label], rtol=EXACT)
-        assert explanation.intercept[label] == pytest.approx(told.intercepts[0, label], rel=EXACT)
+        np.testing.assert_allclose([coef[j] for j in range(6)], exact.values[0, :, label], rtol=EXACT)
+        assert explanation.intercept[label] == pytest.approx(exact.intercepts[0, label], rel=EXACT)
         assert explanation.local_pred.by_label[label] == pytest.approx(
-            told.surrogate_predictions[0, label], rel=EXACT
+            exact.surrogate_predictions[0, label], rel=EXACT
         )
-        assert explanation.score[label] == pytest.approx(told.fidelity[0, label], rel=EXACT)
+        assert explanation.score[label] == pytest.approx(exact.fidelity[0, label], rel=EXACT)
         assert {error for _, error in explanation.standard_errors[label]} == {0.0}
 
 
@@ -85,10 +85,12 @@ def test_an_estimator_of_flattened_images_is_read():
     # without black superpixels: a black fill hides these from lime, and limes leaves them out
     image, segments = digits[0].reshape(8, 8) + 1.0, grid(4, 4, (8, 8))
     explanation = explained(image, forest.predict_proba, segments, num_samples=10)
-    told = limes.ImageExplainer(forest, segments=segments, fill=0)(image)
-    assert explanation.limes.method == told.method == "exact"
+    exact = limes.ImageExplainer(forest, segments=segments, fill=0)(image)
+    assert explanation.limes.method == exact.method == "exact"
     coef = dict(explanation.local_exp[0])
-    np.testing.assert_allclose([coef[j] for j in range(16)], told[..., "0"].values[0], rtol=EXACT, atol=EXACT)
+    np.testing.assert_allclose(
+        [coef[j] for j in range(16)], exact[..., "0"].values[0], rtol=EXACT, atol=EXACT
+    )
     assert explanation.image.shape == (8, 8, 3)
     assert 0 < explanation.score <= 1
 
@@ -153,8 +155,8 @@ def test_a_result_depends_on_seed_and_image_alone(chosen):
     first = pairs(IMAGE)
     pairs(1 - IMAGE)
     assert pairs(IMAGE) == first
-    for label, told in pairs(IMAGE, batch_size=7).items():
-        assert dict(told) == pytest.approx(dict(first[label]))
+    for label, coef in pairs(IMAGE, batch_size=7).items():
+        assert dict(coef) == pytest.approx(dict(first[label]))
     explainer = pickle.loads(pickle.dumps(explainer))
     assert pairs(IMAGE) == first
 
@@ -362,10 +364,10 @@ def test_pictures_of_narrow_types():
 
 
 def test_an_explanation_by_hand():
-    made = ImageExplanation(IMAGE, SIX)
-    made.local_exp[1] = [(3, 0.5), (2, -0.2)]
-    np.testing.assert_array_equal(made.get_image_and_mask(1)[1], SIX == 3)
-    page = made.as_html()
+    explanation = ImageExplanation(IMAGE, SIX)
+    explanation.local_exp[1] = [(3, 0.5), (2, -0.2)]
+    np.testing.assert_array_equal(explanation.get_image_and_mask(1)[1], SIX == 3)
+    page = explanation.as_html()
     assert "filled in by hand" in page
     assert page.count("<tr><td>") == 2
 
@@ -407,7 +409,7 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
         ("num_samples < 64", {"num_samples": 50}),
     ],
 )
-def test_what_only_lime_knows_is_said(option, call):
+def test_options_of_engine_lime_alone_choose_it_with_a_reason(option, call):
     result = explained(**call)
     assert (result.engine, result.engine_reason) == ("lime", f"only lime's sampling supports {option}")
 
@@ -428,7 +430,7 @@ def test_batches_and_budget(chosen):
 
 
 @ENGINES
-def test_a_classifier_may_change_what_it_is_given(chosen):
+def test_a_classifier_may_change_its_input(chosen):
     def halves(images):
         images *= 0.5
         return model(images)

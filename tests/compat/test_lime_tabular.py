@@ -36,19 +36,19 @@ ENGINES = pytest.mark.parametrize("chosen", ["limit", "lime"])
 
 
 def explained(predict=FOREST.predict_proba, row=X[60], options=None, **call):
-    given = {"feature_names": NAMES, "random_state": 0} | (options or {})
-    return LimeTabularExplainer(X, **given).explain_instance(row, predict, **call)
+    arguments = {"feature_names": NAMES, "random_state": 0} | (options or {})
+    return LimeTabularExplainer(X, **arguments).explain_instance(row, predict, **call)
 
 
 def test_a_bound_method_is_read_and_exact():
     explanation = explained(labels=(0, 1, 2))
-    told = limes.TabularExplainer(FOREST, X)(X[60])
+    exact = limes.TabularExplainer(FOREST, X)(X[60])
     assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
     for label in range(3):
         coef = dict(explanation.as_map()[label])
-        np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, label], rtol=1e-12)
-        assert explanation.intercept[label] == pytest.approx(told.intercepts[0, label])
-        assert explanation.local_pred.by_label[label] == pytest.approx(told.surrogate_predictions[0, label])
+        np.testing.assert_allclose([coef[j] for j in range(4)], exact.values[0, :, label], rtol=1e-12)
+        assert explanation.intercept[label] == pytest.approx(exact.intercepts[0, label])
+        assert explanation.local_pred.by_label[label] == pytest.approx(exact.surrogate_predictions[0, label])
         assert {error for _, error in explanation.standard_errors[label]} == {0.0}
     assert explanation.available_labels() == [0, 1, 2]
 
@@ -75,7 +75,7 @@ def test_features_left_out_leave_a_least_squares_surrogate(count):
 
 
 @ENGINES
-def test_a_regression_is_told_as_lime_tells_it(chosen):
+def test_a_regression_has_limes_texts(chosen):
     explainer = LimeTabularExplainer(BODIES, mode="regression", engine=chosen, random_state=0)
     explanation = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=3)
     assert explanation.available_labels() == [1]
@@ -87,42 +87,42 @@ def test_a_regression_is_told_as_lime_tells_it(chosen):
     assert 0 < explanation.score < 1
 
 
-def test_a_model_that_is_read_is_not_asked(monkeypatch):
+def test_a_read_model_is_not_called(monkeypatch):
     """But for its score, and only when that is wanted."""
     explainer = LimeTabularExplainer(X, feature_names=NAMES)
     model = RandomForestClassifier(5, random_state=0).fit(X, Y)
     explainer.explain_instance(X[0], model.predict_proba)
-    asked = []
+    sizes = []
     validate = RandomForestClassifier._validate_X_predict
 
     def counted(model, x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return validate(model, x)
 
     # what every answer of a forest goes through; a predict_proba of our own would not be read
     monkeypatch.setattr(RandomForestClassifier, "_validate_X_predict", counted)
     result = explainer.explain_instance(X[60], model.predict_proba)
-    assert asked == []
+    assert sizes == []
     assert 0 < result.score < 1
-    assert asked == []
+    assert sizes == []
     assert result.min_value < result.max_value
-    assert asked == [4096]
+    assert sizes == [4096]
     np.testing.assert_allclose(result.predict_proba, model.predict_proba(X[60:61])[0])
 
 
-def test_a_function_is_asked_for_the_row_once_and_for_samples():
-    asked = []
+def test_a_function_is_called_for_the_row_once_and_for_samples():
+    sizes = []
 
     def predict(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return FOREST.predict_proba(x)
 
     for chosen, most in (("limit", 256 + 1), ("lime", 256)):
         explainer = LimeTabularExplainer(X, engine=chosen)
         explainer.explain_instance(X[0], predict, num_samples=256)
-        asked.clear()
+        sizes.clear()
         explainer.explain_instance(X[1], predict, num_samples=256)
-        assert sum(asked) <= most
+        assert sum(sizes) <= most
 
 
 READ = {
@@ -164,11 +164,11 @@ def test_the_parts_of_the_surrogate_add_up(binned):
             BODIES, mode="regression", discretize_continuous=binned, engine=chosen, random_state=0
         )
         surrogate = explainer.explain_instance(BODIES[3], REGRESSOR.predict, num_features=4)
-        told = surrogate.intercept[1] + sum(value * features[j] for j, value in surrogate.as_map()[1])
-        assert told == pytest.approx(surrogate.local_pred.by_label[1])
+        total = surrogate.intercept[1] + sum(value * features[j] for j, value in surrogate.as_map()[1])
+        assert total == pytest.approx(surrogate.local_pred.by_label[1])
         # in the user's own units
-        own = np.ones(10) if binned else BODIES[3]
-        assert surrogate.limes.intercepts[0] + surrogate.limes.values[0] @ own == pytest.approx(
+        raw = np.ones(10) if binned else BODIES[3]
+        assert surrogate.limes.intercepts[0] + surrogate.limes.values[0] @ raw == pytest.approx(
             surrogate.limes.surrogate_predictions[0]
         )
 
@@ -190,9 +190,9 @@ def test_a_discretizer_of_one_s_own_has_a_limit():
     result = explained(options={"discretizer": thirds}, num_features=4)
     assert (result.engine, result.limes.method) == ("limit", "exact")
     edges = [[x.min(), *q, x.max()] for x, q in zip(X.T, thirds.bins(X, None), strict=True)]
-    told = limes.TabularExplainer(FOREST, X, bins=edges, output=[1])(X[60])
+    exact = limes.TabularExplainer(FOREST, X, bins=edges, output=[1])(X[60])
     coef = dict(result.as_map()[1])
-    np.testing.assert_allclose([coef[j] for j in range(4)], told.values[0, :, 0], rtol=1e-9)
+    np.testing.assert_allclose([coef[j] for j in range(4)], exact.values[0, :, 0], rtol=1e-9)
 
 
 def test_a_discretizer_says_which_columns_are_numbers():
@@ -204,21 +204,21 @@ def test_statistics_stand_for_the_data():
     discretizer = cut()
     cells = discretizer.discretize(X)
     counted = [np.unique(column, return_counts=True) for column in cells.T]
-    known = {name: getattr(discretizer, name) for name in ("means", "stds", "mins", "maxs")} | {
+    statistics = {name: getattr(discretizer, name) for name in ("means", "stds", "mins", "maxs")} | {
         "bins": {j: [*map(float, discretizer.maxs[j][:-1])] for j in range(4)},
         "feature_values": {j: values.tolist() for j, (values, _) in enumerate(counted)},
         "feature_frequencies": {j: counts.tolist() for j, (_, counts) in enumerate(counted)},
     }
-    explainer = LimeTabularExplainer(np.zeros((2, 4)), feature_names=NAMES, training_data_stats=known)
+    explainer = LimeTabularExplainer(np.zeros((2, 4)), feature_names=NAMES, training_data_stats=statistics)
     explanation = explainer.explain_instance(X[60], FOREST.predict_proba)
     assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
     assert dict(explanation.as_list()) == pytest.approx(dict(explained().as_list()))
-    apart = known | {"mins": {j: [low - 1 for low in known["mins"][j]] for j in range(4)}}
+    apart = statistics | {"mins": {j: [low - 1 for low in statistics["mins"][j]] for j in range(4)}}
     other = LimeTabularExplainer(np.zeros((2, 4)), training_data_stats=apart)
     assert "gaps between bins" in other.explain_instance(X[60], FOREST.predict_proba).engine_reason
 
 
-def test_draws_of_one_s_own():
+def test_a_discretizer_with_its_draws_is_sampled():
     class Middles(QuartileDiscretizer):
         def drawn(self, feature, cells, levels):
             return np.array(self.means[feature])[cells]
@@ -270,12 +270,12 @@ def test_a_latin_hypercube_meets_every_stratum_once(binned):
 
 
 @ENGINES
-def test_verbose_tells_what_lime_tells(chosen, capsys):
+def test_verbose_prints_what_lime_prints(chosen, capsys):
     surrogate = explained(options={"verbose": True, "engine": chosen}, num_samples=200)
-    said = capsys.readouterr().out.split()
-    assert said[::2] == ["Intercept", "Prediction_local", "Right:"]
-    told = [surrogate.intercept[1], surrogate.local_pred.by_label[1], surrogate.predict_proba[1]]
-    np.testing.assert_allclose([float(number) for number in said[1::2]], told)
+    words = capsys.readouterr().out.split()
+    assert words[::2] == ["Intercept", "Prediction_local", "Right:"]
+    expected = [surrogate.intercept[1], surrogate.local_pred.by_label[1], surrogate.predict_proba[1]]
+    np.testing.assert_allclose([float(number) for number in words[1::2]], expected)
 
 
 def test_many_rows():
@@ -327,7 +327,7 @@ def test_the_engine_is_chosen_by_explainer_block_and_environment(monkeypatch):
         explained()
 
 
-def test_what_only_lime_knows_is_said():
+def test_options_of_engine_lime_alone_choose_it_with_a_reason():
     result = explained(distance_metric="manhattan")
     assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports distance_metric")
 
@@ -346,7 +346,7 @@ def test_a_constant_column_reaches_the_model_as_it_is(chosen):
 
 
 @ENGINES
-def test_frames_with_texts_go_in_and_reach_the_model_as_frames(chosen):
+def test_frames_with_texts_reach_the_model_as_frames(chosen):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.normal(50, 9, 200), "town": rng.choice(["Ulm", "Bern"], 200)})
     one_hot = OneHotEncoder(handle_unknown="ignore")
@@ -429,14 +429,14 @@ def test_errors_are_advice():
         LimeTabularExplainer(X, mode="regression").explain_instance(X[0], lambda x: x)
 
 
-def test_the_way_back_is_diagnosed_in_lime_s_words():
+def test_a_diagnosis_uses_limes_names():
     classes = ["setosa", "versicolor", "virginica"]
     result = explained(options={"class_names": classes}, labels=(2, 1))
-    told = limes.diagnose(result.limes, output="versicolor")
+    diagnosis = limes.diagnose(result.limes, output="versicolor")
     plain = limes.diagnose(limes.TabularExplainer(FOREST, X)(X[60]), output="1")
-    assert "versicolor" in str(told)
-    assert [f.number for f in told.findings] == [f.number for f in plain.findings]
-    assert "petal length (cm)" in told.to_html()
+    assert "versicolor" in str(diagnosis)
+    assert [f.number for f in diagnosis.findings] == [f.number for f in plain.findings]
+    assert "petal length (cm)" in diagnosis.to_html()
 
 
 @pytest.mark.parametrize("selection", ["forward_selection", "highest_weights", "lasso_path", "none"])

@@ -55,7 +55,7 @@ ENGINES = pytest.mark.parametrize("chosen", ["limit", "lime"])
 CLASSES = pytest.mark.parametrize("make", [IndexedString, IndexedCharacters])
 
 
-def asked(texts):
+def probabilities(texts):
     """Probabilities that cannot be read, of a model that is quick."""
     good = np.array([text.count("ood") - text.count("slow") for text in texts], dtype=float)
     p = 1 / (1 + np.exp(-good + 0.3 * np.array(["wine" in text for text in texts])))
@@ -76,11 +76,11 @@ def in_order(result, label=1):
 
 def test_a_bound_method_of_a_readable_model_is_exact():
     explanation = explained(MODEL.decision_function, options={"mode": "regression"}, num_features=99)
-    told = limes.TextExplainer(MODEL, output="margin")(TEXT)
+    exact = limes.TextExplainer(MODEL, output="margin")(TEXT)
     assert (explanation.engine, explanation.limes.method, explanation.engine_reason) == ("limit", "exact", "")
-    np.testing.assert_allclose(in_order(explanation), told.values[0], rtol=EXACT)
-    assert explanation.intercept[1] == pytest.approx(told.intercepts[0], rel=EXACT)
-    assert explanation.local_pred == pytest.approx(told.surrogate_predictions[0], rel=EXACT)
+    np.testing.assert_allclose(in_order(explanation), exact.values[0], rtol=EXACT)
+    assert explanation.intercept[1] == pytest.approx(exact.intercepts[0], rel=EXACT)
+    assert explanation.local_pred == pytest.approx(exact.surrogate_predictions[0], rel=EXACT)
     assert explanation.predicted_value == pytest.approx(MODEL.decision_function([TEXT])[0])
     assert {error for _, error in explanation.standard_errors[1]} == {0.0}
     assert [word for word, _ in sorted(explanation.as_list(), key=lambda pair: WORDS.index(pair[0]))] == WORDS
@@ -136,9 +136,9 @@ def test_spellings_that_the_vectorizer_takes_for_the_same_are_two_words_as_in_li
     ]
     assert explanation.limes.method == "exact"
     # all 2^6 deletions
-    asked_only = explained(lambda texts: MODEL.decision_function(texts), text, options={"mode": "regression"})
-    assert asked_only.limes.reason == "the model was asked about every subset of the words"
-    np.testing.assert_allclose(in_order(explanation), in_order(asked_only), rtol=EXACT)
+    enumerated = explained(lambda texts: MODEL.decision_function(texts), text, options={"mode": "regression"})
+    assert enumerated.limes.reason == "the model was asked about every subset of the words"
+    np.testing.assert_allclose(in_order(explanation), in_order(enumerated), rtol=EXACT)
 
 
 class OneColumn:
@@ -148,14 +148,14 @@ class OneColumn:
 
     def predict_proba(self, texts):
         assert isinstance(texts, list)
-        return asked(texts)[:, 1:]
+        return probabilities(texts)[:, 1:]
 
     def predict(self, texts):
-        return asked(texts).argmax(axis=1)
+        return probabilities(texts).argmax(axis=1)
 
 
 def test_methods_of_models_that_cannot_be_taken_apart_are_functions():
-    assert explained(OneColumn().predict_proba).as_map() == explained(asked).as_map()
+    assert explained(OneColumn().predict_proba).as_map() == explained(probabilities).as_map()
     with pytest.raises(InputError, match="takes 19 numbers, not texts"):
         explained(MODEL[-1].predict_proba)
 
@@ -172,7 +172,7 @@ def test_the_engine_lime_has_lime_s_law():
     def runs(explainer, seeds):
         result = [
             explainer(random_state=seed).explain_instance(
-                TEXT, asked, num_samples=100, num_features=len(WORDS)
+                TEXT, probabilities, num_samples=100, num_features=len(WORDS)
             )
             for seed in seeds
         ]
@@ -192,7 +192,7 @@ def test_the_engine_lime_selects_as_lime_does():
 
     def chosen(explainer, seeds):
         result = [
-            explainer(random_state=seed).explain_instance(TEXT, asked, num_samples=40, num_features=2)
+            explainer(random_state=seed).explain_instance(TEXT, probabilities, num_samples=40, num_features=2)
             for seed in seeds
         ]
         return np.array([[j in dict(e.as_map()[1]) for j in range(len(WORDS))] for e in result]).sum(axis=0)
@@ -235,12 +235,13 @@ def test_distances_are_lime_s(metric):
 
 def test_standard_errors_of_the_engine_lime_are_the_spread_over_seeds():
     result = [
-        explained(asked, options={"engine": "lime", "random_state": s}, num_samples=300) for s in range(150)
+        explained(probabilities, options={"engine": "lime", "random_state": s}, num_samples=300)
+        for s in range(150)
     ]
     spread = np.std([in_order(e) for e in result], axis=0, ddof=1)
-    told = np.mean([[error for _, error in sorted(e.standard_errors[1])] for e in result], axis=0)
+    errors = np.mean([[error for _, error in sorted(e.standard_errors[1])] for e in result], axis=0)
     # 150 runs know a spread to 6 %
-    np.testing.assert_allclose(told, spread, rtol=0.25)
+    np.testing.assert_allclose(errors, spread, rtol=0.25)
 
 
 # -- options -------------------------------------------------------------------------------------------------
@@ -250,12 +251,16 @@ def test_standard_errors_of_the_engine_lime_are_the_spread_over_seeds():
 def test_a_text_s_result_depends_on_seed_and_text_alone(chosen):
     explainer = LimeTextExplainer(random_state=3, engine=chosen)
     text = " ".join(f"word{i} ood" for i in range(15))
-    first = explainer.explain_instance(text, asked, num_samples=300).as_map()
-    explainer.explain_instance(TEXT, asked, num_samples=300)
-    assert explainer.explain_instance(text, asked, num_samples=300).as_map() == first
-    again = LimeTextExplainer(random_state=3, engine=chosen).explain_instance(text, asked, num_samples=300)
+    first = explainer.explain_instance(text, probabilities, num_samples=300).as_map()
+    explainer.explain_instance(TEXT, probabilities, num_samples=300)
+    assert explainer.explain_instance(text, probabilities, num_samples=300).as_map() == first
+    again = LimeTextExplainer(random_state=3, engine=chosen).explain_instance(
+        text, probabilities, num_samples=300
+    )
     assert again.as_map() == first
-    other = LimeTextExplainer(random_state=4, engine=chosen).explain_instance(text, asked, num_samples=300)
+    other = LimeTextExplainer(random_state=4, engine=chosen).explain_instance(
+        text, probabilities, num_samples=300
+    )
     assert other.as_map() != first
 
 
@@ -265,7 +270,7 @@ def test_words_by_place_are_masked(chosen):
 
     def predict(texts):
         seen.update(texts)
-        return asked(texts)
+        return probabilities(texts)
 
     options = {"bow": False, "mask_string": "[MASK]", "engine": chosen}
     explanation = explained(predict, "slow food, slow", options=options, num_samples=200)
@@ -293,9 +298,13 @@ def test_characters(chosen, bow):
 
 @ENGINES
 def test_splits(chosen):
-    by_tokens = explained(asked, "good-food slow", options={"split_expression": str.split, "engine": chosen})
+    by_tokens = explained(
+        probabilities, "good-food slow", options={"split_expression": str.split, "engine": chosen}
+    )
     assert sorted(word for word, _ in by_tokens.as_list()) == ["good-food", "slow"]
-    by_regex = explained(asked, "good-food slow", options={"split_expression": r"(-)|( )", "engine": chosen})
+    by_regex = explained(
+        probabilities, "good-food slow", options={"split_expression": r"(-)|( )", "engine": chosen}
+    )
     assert sorted(word for word, _ in by_regex.as_list()) == ["food", "good", "slow"]
 
 
@@ -316,7 +325,7 @@ class Pieces:
 @pytest.mark.parametrize("split", [re.compile(r"\W+"), Pieces()], ids=["pattern", "tokenizer"])
 def test_compiled_patterns_and_offsets_split_as_expressions_do(chosen, split):
     plain, other = (
-        explained(asked, options={"split_expression": option, "engine": chosen}, num_samples=300)
+        explained(probabilities, options={"split_expression": option, "engine": chosen}, num_samples=300)
         for option in (r"\W+", split)
     )
     assert other.as_list() == plain.as_list()
@@ -324,9 +333,9 @@ def test_compiled_patterns_and_offsets_split_as_expressions_do(chosen, split):
 
 @ENGINES
 def test_probabilities_of_one_column(chosen):
-    flat = explained(lambda texts: asked(texts)[:, 1], options={"engine": chosen}, num_samples=300)
-    column = explained(lambda texts: asked(texts)[:, 1:], options={"engine": chosen}, num_samples=300)
-    whole = explained(asked, options={"engine": chosen}, num_samples=300)
+    flat = explained(lambda texts: probabilities(texts)[:, 1], options={"engine": chosen}, num_samples=300)
+    column = explained(lambda texts: probabilities(texts)[:, 1:], options={"engine": chosen}, num_samples=300)
+    whole = explained(probabilities, options={"engine": chosen}, num_samples=300)
     np.testing.assert_allclose(in_order(flat), in_order(whole), rtol=1e-9)
     np.testing.assert_allclose(in_order(column), in_order(whole), rtol=1e-9)
     np.testing.assert_allclose(flat.predict_proba.sum(), 1.0)
@@ -349,9 +358,11 @@ def test_top_labels_come_largest_first(chosen):
     topics = np.array(["food", "room", "service", "view", "evening", "wine"] * 3)
     model = make_pipeline(CountVectorizer(), RandomForestClassifier(20, random_state=0)).fit(REVIEWS, topics)
     result = explained(model.predict_proba, options={"engine": chosen}, top_labels=3, num_samples=300)
-    said = model.predict_proba([TEXT])[0]
-    assert result.available_labels() == result.top_labels == np.argsort(-said, kind="stable")[:3].tolist()
-    np.testing.assert_allclose(result.predict_proba, said)
+    predictions = model.predict_proba([TEXT])[0]
+    assert (
+        result.available_labels() == result.top_labels == np.argsort(-predictions, kind="stable")[:3].tolist()
+    )
+    np.testing.assert_allclose(result.predict_proba, predictions)
     assert [result.score[k] for k in result.top_labels] == [
         pytest.approx(v) for v in result.limes.fidelity[0]
     ] or chosen == "limit"
@@ -364,8 +375,8 @@ def test_a_score_in_its_own_units(chosen):
     assert explanation.predicted_value == pytest.approx(STARS.predict([TEXT])[0])
     assert explanation.min_value < explanation.predicted_value <= explanation.max_value
     weights = dict(zip(STARS[0].get_feature_names_out(), STARS[1].coef_, strict=True))
-    own = {word: value for word, value in explanation.as_list() if word in ("food", "fine", "wine")}
-    for word, value in own.items():
+    coef = {word: value for word, value in explanation.as_list() if word in ("food", "fine", "wine")}
+    for word, value in coef.items():
         assert value == pytest.approx(weights[word], rel=EXACT if chosen == "limit" else 0.05)
 
 
@@ -377,7 +388,7 @@ def test_a_score_in_its_own_units(chosen):
         ({}, {"distance_metric": "euclidean"}),
     ],
 )
-def test_what_only_lime_knows_is_said(option, call):
+def test_options_of_engine_lime_alone_choose_it_with_a_reason(option, call):
     result = explained(options=option, num_samples=200, **call)
     assert result.engine == "lime"
     assert result.engine_reason == f"only lime's sampling supports {next(iter(option | call))}"
@@ -385,7 +396,7 @@ def test_what_only_lime_knows_is_said(option, call):
 
 def test_few_samples_are_lime_s():
     long = " ".join(f"w{i}" for i in range(60))
-    result = explained(asked, long, num_samples=100)
+    result = explained(probabilities, long, num_samples=100)
     assert (result.engine, result.engine_reason) == (
         "lime",
         "only lime's sampling supports fewer than 124 num_samples",
@@ -394,25 +405,25 @@ def test_few_samples_are_lime_s():
 
 
 @ENGINES
-def test_what_is_said(chosen, capsys):
-    surrogate = explained(asked, options={"verbose": True, "engine": chosen}, num_samples=200)
+def test_verbose_prints_intercept_and_prediction(chosen, capsys):
+    surrogate = explained(probabilities, options={"verbose": True, "engine": chosen}, num_samples=200)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"Intercept {surrogate.intercept[1]}"
-    assert lines[2] == f"Right: {asked([TEXT])[0, 1]}"
+    assert lines[2] == f"Right: {probabilities([TEXT])[0, 1]}"
 
 
 @ENGINES
 def test_a_progress_bar_changes_nothing(chosen):
-    shown = explained(asked, options={"engine": chosen}, num_samples=700, progress_bar=True)
-    assert shown.as_map() == explained(asked, options={"engine": chosen}, num_samples=700).as_map()
+    shown = explained(probabilities, options={"engine": chosen}, num_samples=700, progress_bar=True)
+    assert shown.as_map() == explained(probabilities, options={"engine": chosen}, num_samples=700).as_map()
 
 
-def test_the_model_is_asked_no_more_than_needed():
+def test_the_model_gets_no_more_calls_than_needed():
     asked_for = []
 
     def predict(texts):
         asked_for.extend(texts)
-        return asked(texts)
+        return probabilities(texts)
 
     explained(predict, " ".join(f"w{i} good" for i in range(20)), num_samples=500)
     assert len(asked_for) <= 500 + 1
@@ -454,7 +465,9 @@ def test_explainers_and_explanations_can_be_pickled(chosen):
 def test_pictures_and_pages(chosen, tmp_path):
     text = 'Good <script>alert("x")</script> food & </title> wine\n$x_1$ slow'
     options = {"class_names": ["</script>", "good"], "engine": chosen}
-    explanation = explained(asked, text, options=options, num_samples=300, num_features=3, labels=(0, 1))
+    explanation = explained(
+        probabilities, text, options=options, num_samples=300, num_features=3, labels=(0, 1)
+    )
     plt.close(explanation.as_pyplot_figure(label=0))
     explanation.save_to_file(tmp_path / "page.html", text=True)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -470,12 +483,12 @@ def test_pictures_and_pages(chosen, tmp_path):
 
 @ENGINES
 def test_the_page_has_the_numbers_of_the_list(chosen):
-    explanation = explained(asked, options={"engine": chosen}, num_samples=400, num_features=2)
-    told = explanation._shown([1])
-    assert told.feature_names == tuple(word for word, _ in explanation.as_list())
-    np.testing.assert_allclose(told.values[0, :, 0], [value for _, value in explanation.as_list()])
-    np.testing.assert_allclose(told.intercepts[0, 0], explanation.intercept[1])
-    np.testing.assert_allclose(told.surrogate_predictions[0, 0], explanation.local_pred)
+    explanation = explained(probabilities, options={"engine": chosen}, num_samples=400, num_features=2)
+    shown = explanation._shown([1])
+    assert shown.feature_names == tuple(word for word, _ in explanation.as_list())
+    np.testing.assert_allclose(shown.values[0, :, 0], [value for _, value in explanation.as_list()])
+    np.testing.assert_allclose(shown.intercepts[0, 0], explanation.intercept[1])
+    np.testing.assert_allclose(shown.surrogate_predictions[0, 0], explanation.local_pred)
 
 
 def test_the_way_back_is_diagnosed():
@@ -504,7 +517,7 @@ def test_nothing_removed_leaves_the_text(make, text, bow):
 
 @CLASSES
 @given(text=st.text("ab ,.\nä", min_size=1, max_size=20).filter(str.strip), bow=st.booleans(), data=st.data())
-def test_what_is_left_is_what_lime_leaves(make, text, bow, data):
+def test_remaining_texts_are_limes(make, text, bow, data):
     original = getattr(lime.lime_text, make.__name__)(text, bow=bow)
     if not original.num_words():
         return
@@ -526,7 +539,7 @@ def test_tokens_leave_the_rest_of_the_text():
     "text", ["Привет мир, привет", "你好 世界", "naïve café ☕ good", "a\u0301 b", "x\0y z"]
 )
 def test_any_script(chosen, text):
-    explanation = explained(asked, text, options={"engine": chosen}, num_samples=200)
+    explanation = explained(probabilities, text, options={"engine": chosen}, num_samples=200)
     assert all(word in text for word, _ in explanation.as_list())
     assert explanation.as_html()
 
@@ -537,9 +550,9 @@ def test_any_script(chosen, text):
 def test_a_text_of_one_word(chosen, text, selection):
     """The limit said 0, lime 0.02 of 0.05: with its ridge, and f(1) - f(0) without."""
     options = {"engine": chosen, "feature_selection": selection}
-    explanation = explained(asked, text, options=options, num_samples=200)
-    nothing = asked([text.lower().replace("good", "")])[0, 1]
-    change = asked([text])[0, 1] - nothing
+    explanation = explained(probabilities, text, options=options, num_samples=200)
+    nothing = probabilities([text.lower().replace("good", "")])[0, 1]
+    change = probabilities([text])[0, 1] - nothing
     # lime's fit: 199 rows without the word, of weight exp(-8) each, the text itself, and a ridge penalty of 1
     gone = 199 * np.exp(-8.0)
     gram = gone / (1.0 + gone)
@@ -563,7 +576,7 @@ def test_texts_without_words(chosen, text):
 
 @ENGINES
 @pytest.mark.parametrize("text", [None, 3, ["a", "b"], b"good food"])
-def test_what_is_no_text(chosen, text):
+def test_other_inputs_are_refused_as_no_text(chosen, text):
     with pytest.raises(InputError, match=r"expected a text|bytes"):
         explained(text=text, options={"engine": chosen})
 
@@ -597,7 +610,7 @@ def test_errors_are_advice(chosen):
     with pytest.warns(UserWarning, match="did you mean 'lasso_path'"):
         misspelt = with_options(feature_selection="lasso_paths")
     with pytest.raises(InputError, match="did you mean 'lasso_path'"):
-        misspelt.explain_instance(TEXT, asked)
+        misspelt.explain_instance(TEXT, probabilities)
     with pytest.raises(InputError, match="kernel_width"):
         with_options(kernel_width=0)
     with pytest.raises(InputError, match="no regular expression"):
@@ -605,19 +618,19 @@ def test_errors_are_advice(chosen):
     with pytest.raises(InputError, match="one of"):
         with_options(mode="multi")
     with pytest.raises(InputError, match="not in the text"):
-        with_options(split_expression=lambda text: ["nowhere"]).explain_instance(TEXT, asked)
+        with_options(split_expression=lambda text: ["nowhere"]).explain_instance(TEXT, probabilities)
     with pytest.raises(InputError, match="0 to 1"):
-        with_options().explain_instance(TEXT, asked, labels=(2,), num_samples=200)
+        with_options().explain_instance(TEXT, probabilities, labels=(2,), num_samples=200)
     with pytest.raises(InputError, match="num_features"):
-        with_options().explain_instance(TEXT, asked, num_features=0)
+        with_options().explain_instance(TEXT, probabilities, num_features=0)
     with pytest.raises(InputError, match="num_samples"):
-        with_options().explain_instance(TEXT, asked, num_samples=0)
+        with_options().explain_instance(TEXT, probabilities, num_samples=0)
     with pytest.raises(LimeError, match="only \\[1\\]"):
-        explained(asked, options={"engine": chosen}, num_samples=200).as_list(label=0)
+        explained(probabilities, options={"engine": chosen}, num_samples=200).as_list(label=0)
     with pytest.raises(InputError, match="engine"):
         LimeTextExplainer(engine="limits")
     with pytest.raises(InputError, match="'cosin' is no metric"):
-        with_options().explain_instance(TEXT, asked, distance_metric="cosin", num_samples=200)
+        with_options().explain_instance(TEXT, probabilities, distance_metric="cosin", num_samples=200)
 
 
 @ENGINES
@@ -633,7 +646,7 @@ def test_a_model_that_fails_says_so(chosen):
         explained(predict, options={"engine": chosen}, num_samples=200)
 
 
-def test_what_lime_s_own_tests_say_of_ragged_places():
+def test_positions_are_ragged_as_in_limes_tests():
     by_words = IndexedString("Please, take your time. Please")
     assert by_words.positions == [[0, 8], [2], [4], [6]]
     by_tokens = IndexedString("aabbccddaa", lambda text: [text[i : i + 2] for i in range(0, len(text), 2)])
@@ -643,16 +656,16 @@ def test_what_lime_s_own_tests_say_of_ragged_places():
 def test_results_made_by_hand_are_lists_figures_and_pages(tmp_path):
     """Forks and extensions of lime fill the attributes in themselves."""
     mapper = TextDomainMapper(IndexedString("good food and bad service"))
-    made = Explanation(mapper, class_names=["neg", "pos"])
-    made.local_exp, made.intercept = {1: [(0, 0.4), (3, -0.3)], 0: [(0, -0.4)]}, {1: 0.5}
-    made.predict_proba, made.score = np.array([0.4, 0.6]), 0.8
-    assert made.as_list() == [("good", 0.4), ("bad", -0.3)]
-    made.save_to_file(tmp_path / "page.html", labels=(1,))
+    explanation = Explanation(mapper, class_names=["neg", "pos"])
+    explanation.local_exp, explanation.intercept = {1: [(0, 0.4), (3, -0.3)], 0: [(0, -0.4)]}, {1: 0.5}
+    explanation.predict_proba, explanation.score = np.array([0.4, 0.6]), 0.8
+    assert explanation.as_list() == [("good", 0.4), ("bad", -0.3)]
+    explanation.save_to_file(tmp_path / "page.html", labels=(1,))
     page = (tmp_path / "page.html").read_text()
     for text in ("good", "+0.4000", "-0.3000", "prediction <b>0.6</b>", "R² <b>0.8</b>", "filled in by hand"):
         assert text in page
     assert "nan" not in page
-    assert "neg" in made._repr_html_()
+    assert "neg" in explanation._repr_html_()
     score = Explanation(mapper, mode="regression")
     score.local_exp, score.intercept = {1: [(0, 0.4)], 0: [(0, -0.4)]}, {1: 2.0, 0: 2.0}
     score.min_value, score.max_value, score.predicted_value = 0, 5, 3.0

@@ -61,9 +61,9 @@ def test_forward_selection_adds_what_raises_r2_most(make, bandwidth, count):
     limit, z, f, weight = limit_of(make, bandwidth)
     chosen = []
     for _ in range(count):
-        left = [j for j in range(7) if j not in chosen]
-        loss = [weight @ (f - limit_at(z, f, weight, [*chosen, j])) ** 2 for j in left]
-        chosen.append(left[int(np.argmin(loss))])
+        candidates = [j for j in range(7) if j not in chosen]
+        loss = [weight @ (f - limit_at(z, f, weight, [*chosen, j])) ** 2 for j in candidates]
+        chosen.append(candidates[int(np.argmin(loss))])
     assert set(limit.fit(count, "forward_selection").features) == set(chosen)
 
 

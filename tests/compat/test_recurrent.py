@@ -1,4 +1,4 @@
-"""Sequences: the same as their tables, asked in their own shape."""
+"""Sequences have the explanations of their flattened tables, and the model gets sequences."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ def test_the_limit_is_of_lime_s_own_explanations():
 
 
 def test_one_function_is_one_function_at_every_call():
-    asked = []
+    sizes = []
 
     def heard(sequences):
-        asked.append(len(sequences))
+        sizes.append(len(sequences))
         return last(sequences)
 
     explainer = RecurrentTabularExplainer(LOADS, mode="regression")
     explainer.explain_instance(LOADS[0], heard, num_samples=256)
-    first = len(asked)
+    first = len(sizes)
     explainer.explain_instance(LOADS[1], heard, num_samples=256)
-    assert len(asked) - first < first
+    assert len(sizes) - first < first
     assert pickle.loads(pickle.dumps(explainer)).n_timesteps == 3
 
 

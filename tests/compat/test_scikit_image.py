@@ -36,7 +36,7 @@ def test_lime_s_name_of_the_seed_is_the_seed():
     assert SegmentationAlgorithm("slic", random_seed=1).target_params == {}
 
 
-def test_what_is_misspelt_is_said():
+def test_misspelt_parameters_are_named():
     with pytest.raises(InputError, match="did you mean 'quickshift'"):
         SegmentationAlgorithm("quikshift")
     with pytest.warns(UserWarning, match=r"did you mean 'n_segments'\?: it is ignored, as in lime"):
@@ -54,7 +54,7 @@ def test_a_wrapper_of_nothing():
         BaseWrapper([1, 2])._check_params(["a"])
 
 
-def test_what_tells_nothing_of_itself_takes_nothing_by_name():
+def test_functions_without_a_signature_take_no_names():
     assert not has_arg(min, "key")
     assert has_arg(lambda *, key: key, "key")
     assert not has_arg(lambda key, /: key, "key")

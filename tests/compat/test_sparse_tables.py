@@ -42,7 +42,7 @@ def test_the_law_is_lime_s():
             for seed in range(repeats(200, 60))
         ]
         maps = [dict(one.as_map()[1]) for one in result]
-        return np.array([[known[j] for j in range(8)] for known in maps]).T
+        return np.array([[coef[j] for j in range(8)] for coef in maps]).T
 
     assert EVEN[ROW].nnz == 8
     ours, theirs = runs(LimeTabularExplainer), runs(lime.lime_tabular.LimeTabularExplainer)

@@ -1,4 +1,4 @@
-"""The pick: greedy by brute force, lime's own choice, and what goes in and out."""
+"""The submodular pick against brute force and against lime's choice; its arguments and results."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ BANDWIDTHS = (NARROW, *words.BANDWIDTHS)
 
 
 def design(kind, d, bandwidth):
-    made = {
+    designs = {
         "words": ExchangeableDesign.word_deletions,
         "superpixels": ExchangeableDesign.superpixel_switches,
     }
-    return made[kind](d, bandwidth)
+    return designs[kind](d, bandwidth)
 
 
 def relative(result, expected):
@@ -46,7 +46,7 @@ bandwidths = pytest.mark.parametrize("bandwidth", BANDWIDTHS)
 @bandwidths
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 30, 200])
 def test_the_law_and_both_eigenvalues_in_150_digits(kind, d, bandwidth):
-    """α₁ - α₂ and α₁ - α₂ + d (α₂ - α₁²), which vanish with the bandwidth, to nine digits of their own."""
+    """α₁ - α₂ and α₁ - α₂ + d (α₂ - α₁²), which vanish with the bandwidth, to nine digits."""
     result, p = design(kind, d, bandwidth), words.law(kind, d, bandwidth)
     for s, probability in enumerate(p):
         assert relative(result.counts.law[s], probability) < EXACT
@@ -327,7 +327,7 @@ def test_variance_of_coefficients_falls_for_interactions(kind, bandwidth, gain):
 
 @pytest.mark.parametrize("make", [ExchangeableDesign.word_deletions, ExchangeableDesign.superpixel_switches])
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "parts"),
     [
         ((0,), ["whole number >= 1", "0"]),
         ((2.5,), ["whole number", "2.5"]),
@@ -339,10 +339,10 @@ def test_variance_of_coefficients_falls_for_interactions(kind, bandwidth, gain):
         ((3, None), ["bandwidth", "None"]),
     ],
 )
-def test_errors_say_what_is_wrong(make, arguments, said):
+def test_errors_say_what_is_wrong(make, arguments, parts):
     with pytest.raises(InputError) as caught:
         make(*arguments)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 

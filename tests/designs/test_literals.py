@@ -75,11 +75,11 @@ def test_probabilities_of_patterns_are_those_of_all_rows(name, spread):
 def test_literals_elsewhere_have_the_conditional_law(spread):
     rows, law, draws = oracle.all_rows(7), CountLaw(7, spread), 40_000
     probability = oracle.row_law(rows, np.ones(7), spread, "count")
-    given = (rows[:, 0] < 0) & (rows[:, 1] > 0)  # one of two flips
+    condition = (rows[:, 0] < 0) & (rows[:, 1] > 0)  # one of two flips
     flips = law.elsewhere(np.random.default_rng(2), np.ones(draws, dtype=int), np.arange(2, 7))
     places = 2 ** np.arange(5)
     counts = np.bincount(flips @ places, minlength=32) / draws
-    expected = np.bincount((rows[given, 2:] < 0) @ places, probability[given], minlength=32)
+    expected = np.bincount((rows[condition, 2:] < 0) @ places, probability[condition], minlength=32)
     expected /= expected.sum()
     errors = np.sqrt(expected * (1 - expected) / draws)
     assert (np.abs(counts - expected) < oracle.Z_LIMIT * errors).all()

@@ -136,11 +136,11 @@ def test_a_column_in_one_piece():
 def test_drawing_inverts_the_distribution_function(background, law, rng):
     """Cell by cell, P(X <= x(u)) = u: at continuous laws equal, at atoms the next step up."""
     (x,), (kind,) = background[0].T, background[1]
-    known = x[~np.isnan(x)]
+    present = x[~np.isnan(x)]
     if kind == "category":
         result = categorical(x)
     else:
-        edges = np.array([known.min(), np.median(known), known.max()])
+        edges = np.array([present.min(), np.median(present), present.max()])
         edges = edges[[0, 2]] if edges[1] == edges[2] else edges
         result = binned(x, edges, law=law)
     level = rng.uniform(size=200)

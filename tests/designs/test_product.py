@@ -1,4 +1,4 @@
-"""Product designs: inclusion, variance and weight of every column, drawing, and what is refused."""
+"""Product designs: inclusion, variance and weight of every column, draws, and refused arguments."""
 
 from __future__ import annotations
 

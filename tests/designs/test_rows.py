@@ -1,4 +1,4 @@
-"""Laws of many rows at once are those of each row alone, for every kind of column, law and function."""
+"""Laws of many rows at once equal those of each row alone, for every kind of column, law and function."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_row_has_the_same_bits_in_any_company(table, options):
+def test_a_row_has_the_same_bits_in_every_batch(table, options):
     family, rows = family_and_rows(table, options)
     cells = family.cells(rows)
     whole = Rows(family, rows, cells)
@@ -123,7 +123,7 @@ def test_rows_share_laws_under_bin_weights_alone(table):
     assert not family_and_rows(table, {"bins": None, "law": "empirical"})[0].by_cell
 
 
-def test_slopes_are_told_from_indicators(table):
+def test_slopes_differ_from_indicators(table):
     family, rows = family_and_rows(table[["normal", "skewed", "level"]], {"bins": None})
     kinds = [isinstance(column, SlopeColumn) for column in Rows(family, rows, family.cells(rows)).columns]
     assert kinds == [True, True, False]

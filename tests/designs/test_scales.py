@@ -1,4 +1,4 @@
-"""Columns of any size, from p-values of 1e-300 to 1e300: the same explanations as in ordinary units."""
+"""Columns of any size, from p-values of 1e-300 to 1e300, have the explanations of ordinary units."""
 
 from __future__ import annotations
 
@@ -61,32 +61,32 @@ def piece(case, factor):
 @given(st.sampled_from(sorted(PIECES)), st.floats(-299.0, 299.0))
 def test_a_piece_in_other_units(name, exponent):
     factor = 10.0**exponent
-    here, there = piece(PIECES[name], 1.0), piece(PIECES[name], factor)
+    plain, scaled = piece(PIECES[name], 1.0), piece(PIECES[name], factor)
     cuts, origin = np.array([[0.1, 40.2], [0.9, 40.7]]), np.array([0.2])
     # a sliver's edges are themselves rounded to 1e-7 of its width
     tolerance = 1e-6 if name == "sliver" else EXACT
     pairs = [
-        (here.interval(*cuts), there.interval(*(cuts * factor))),
-        (here.mean, there.mean / factor),
-        (here.identity(), there.identity() / factor),
-        (here.times(0.7, 2.0)[1], there.times(0.7 * factor, 2.0, factor)[1]),
-        (here.times(0.7, 2.0)[0].mean, there.times(0.7 * factor, 2.0, factor)[0].mean / factor),
+        (plain.interval(*cuts), scaled.interval(*(cuts * factor))),
+        (plain.mean, scaled.mean / factor),
+        (plain.identity(), scaled.identity() / factor),
+        (plain.times(0.7, 2.0)[1], scaled.times(0.7 * factor, 2.0, factor)[1]),
+        (plain.times(0.7, 2.0)[0].mean, scaled.times(0.7 * factor, 2.0, factor)[0].mean / factor),
         (
-            here.centred(origin).interval(*cuts),
-            there.centred(origin * factor, factor).interval(*(cuts * factor)),
+            plain.centred(origin).interval(*cuts),
+            scaled.centred(origin * factor, factor).interval(*(cuts * factor)),
         ),
-        (here.centred(origin).identity(), there.centred(origin * factor, factor).identity() / factor),
+        (plain.centred(origin).identity(), scaled.centred(origin * factor, factor).identity() / factor),
         (
-            here.quadrature(np.sin, ()),
-            there.quadrature(lambda x: np.sin(x / factor), ()),
-        ),
-        (
-            here.centred(origin).quadrature(np.sin, ()),
-            there.centred(origin * factor, factor).quadrature(lambda x: np.sin(x / factor), ()),
+            plain.quadrature(np.sin, ()),
+            scaled.quadrature(lambda x: np.sin(x / factor), ()),
         ),
         (
-            here.quantile(np.zeros(3, dtype=int), np.array([0.1, 0.5, 0.9])),
-            there.quantile(np.zeros(3, dtype=int), np.array([0.1, 0.5, 0.9])) / factor,
+            plain.centred(origin).quadrature(np.sin, ()),
+            scaled.centred(origin * factor, factor).quadrature(lambda x: np.sin(x / factor), ()),
+        ),
+        (
+            plain.quantile(np.zeros(3, dtype=int), np.array([0.1, 0.5, 0.9])),
+            scaled.quantile(np.zeros(3, dtype=int), np.array([0.1, 0.5, 0.9])) / factor,
         ),
     ]
     for one, other in pairs:
@@ -187,12 +187,12 @@ def test_p_values_of_any_size():
 def test_a_flat_law_far_wider_than_the_weight(wide):
     """Edges 1e30 times wider than the weights gave coefficients 6 % off: the peak was a small difference."""
     law = binned(np.array([-3.0, -1.0, 0.5, 2.0]), np.array([-4.0 * wide, 0.0, 4.0 * wide]), law="uniform")
-    here, width = 0.3, 0.4
-    design = ProductFamily((law,), named_weights("euclidean", width)).at(np.array([here]))
+    x, width = 0.3, 0.4
+    design = ProductFamily((law,), named_weights("euclidean", width)).at(np.array([x]))
     result = limes.limit(design, forms.Boxes([[-0.5]], [[0.7]], [1.0])).coef[0]
-    below = norm.cdf(-here / width)
-    right = (norm.cdf((0.7 - here) / width) - below) / norm.sf(-here / width)
-    left = (below - norm.cdf((-0.5 - here) / width)) / below
+    below = norm.cdf(-x / width)
+    right = (norm.cdf((0.7 - x) / width) - below) / norm.sf(-x / width)
+    left = (below - norm.cdf((-0.5 - x) / width)) / below
     assert abs(result - (right - left)) < EXACT * abs(right - left)
 
 
@@ -234,11 +234,11 @@ def test_ordinary_deviations_are_numpy_s_to_the_last_bit():
 
 
 def test_powers_of_two():
-    given_ = np.array([1.0, 1.5, 2.0, 0.3, 5e-324, 1.7e308, 0.0, np.inf])
-    assert power_of_two(given_).tolist() == [1.0, 1.0, 2.0, 0.25, 5e-324, 2.0**1023, 1.0, 1.0]
+    numbers = np.array([1.0, 1.5, 2.0, 0.3, 5e-324, 1.7e308, 0.0, np.inf])
+    assert power_of_two(numbers).tolist() == [1.0, 1.0, 2.0, 0.25, 5e-324, 2.0**1023, 1.0, 1.0]
 
 
-def test_what_no_float64_can_hold_is_an_error_that_names_the_column():
+def test_numbers_beyond_float64_are_an_error_that_names_the_column():
     """A slope of 1e310 is no number: it is refused, and so is an intercept."""
     table = X * [1e-305, 1.0, 1.0]
     model = HistGradientBoostingRegressor(max_iter=5).fit(table, 1e10 * X[:, 0])

@@ -1,4 +1,4 @@
-"""diagnose() as a user calls it: what it takes, what it gives, how it is shown."""
+"""diagnose() as a user calls it: its arguments, its result, and how the result is shown."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_another_explainers_outputs_are_refused(wine):
         limes.diagnose(explainer(X.iloc[:1]), other)
 
 
-def test_rows_survive_the_way_through_the_explanation():
+def test_rows_of_a_diagnosis_are_those_of_the_explanation():
     cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
     explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256, control="none")
@@ -185,7 +185,7 @@ def test_the_page_states_the_share_of_an_effect_that_its_coefficient_explains(wi
         assert shown[profile.name] == f"{share:.0%}"
 
 
-def test_the_terminal_tells_findings_and_measures(wine, capsys):
+def test_the_terminal_shows_findings_and_measures(wine, capsys):
     _, _, diagnosis = wine
     rich.print(diagnosis[0])
     shown = capsys.readouterr().out
@@ -197,7 +197,7 @@ def test_the_terminal_tells_findings_and_measures(wine, capsys):
     assert repr(diagnosis).startswith("<Diagnosis: 3 rows")
 
 
-def test_a_few_rows_tell_nothing_of_how_columns_depend_on_each_other():
+def test_a_few_rows_do_not_show_dependent_columns():
     X = np.random.default_rng(0).normal(size=(9, 2))
     explainer = limes.TabularExplainer(LinearRegression().fit(X, X[:, 0]), X)
     for row in limes.diagnose(explainer(X[:2])):
@@ -226,7 +226,7 @@ def test_a_surrogate_that_captures_little_is_not_praised():
     assert "No check concerns the contributions. The surrogate captures 17% of what" in text
 
 
-def test_silence_is_said():
+def test_a_row_without_findings_says_so():
     X = uniform_table(2)
     diagnosis = diagnosed(linear([1.0, 1.0]), X, np.array([[9.0, 9.0], [-9.0, 9.0]]))
     assert not diagnosis.findings
@@ -272,8 +272,8 @@ def test_texts_are_diagnosed(reviews, options, method):
     assert np.isfinite(row.path.values[row.path.current :]).all()
     fit = row.diagnostics["fit"]
     assert 0 < fit.fidelity <= 1
-    own = explanation.predictions.size - 1  # the positive class alone
-    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[own])
+    output = explanation.predictions.size - 1  # the positive class alone
+    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[output])
     assert "polyline" in diagnosis.to_html()
 
 
@@ -319,7 +319,7 @@ def test_real_tables(name):
 def test_a_model_is_no_explanation():
     with pytest.raises(
         InputError,
-        match="needs an explanation, got LinearRegression: first make one",
+        match=r"needs an explanation, got LinearRegression: pass limes\.TabularExplainer",
     ):
         limes.diagnose(LinearRegression())
 
@@ -350,7 +350,7 @@ def test_every_kind_of_finding_has_its_section(kind):
     assert f"[{kind}](#{finding(kind).code})" in PAGE  # and a line in the table
 
 
-def test_the_page_knows_all_kinds():
+def test_the_page_has_a_text_for_every_kind():
     rooms = (Path(limes.__file__).parent / "_diagnostics").glob("*.py")
     kinds = {
         kind for room in rooms for kind in re.findall(r'Finding\(\s*kind="([^"]+)"', room.read_text("utf-8"))
@@ -374,10 +374,10 @@ def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypat
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     explanation = limes.TabularExplainer(model, X)(X.iloc[[5]])
     assert explanation.method == "exact"
-    made = []
-    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: made.append(1))
+    tables = []
+    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: tables.append(1))
     assert len(limes.diagnose(explanation)) == 1
-    assert not made
+    assert not tables
 
 
 def test_a_row_has_the_name_that_its_explanation_has_and_a_single_output_has_none():

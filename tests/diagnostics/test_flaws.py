@@ -1,4 +1,4 @@
-"""Each diagnostic fires on a model with its flaw, and is silent where the flaw is not."""
+"""Each diagnostic fires on a model with its flaw, and not on a model without it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
 # -- edges ------------------------------------------------------------------------------------------------
 
 
-def test_a_row_on_an_edge_is_told_and_so_is_the_other_side():
+def test_a_row_on_an_edge_has_a_finding_with_the_other_side():
     X = np.random.default_rng(0).normal(size=(1000, 3))
     edge = np.percentile(X[:, 1], 75)
     rows = np.array([[1.5, edge - 1e-6, 1.5], [1.5, edge + 1e-6, 1.5], [1.5, edge + 0.4, 1.5]])
@@ -347,11 +347,11 @@ def test_well_behaved_models_raise_no_alarm(block):
 # -- effective sample size --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bandwidth", "told"), [(0.2, True), (None, False)])
-def test_a_bandwidth_at_which_no_weighted_row_counts(bandwidth, told):
+@pytest.mark.parametrize(("bandwidth", "reported"), [(0.2, True), (None, False)])
+def test_a_bandwidth_at_which_no_weighted_row_counts(bandwidth, reported):
     X = np.random.default_rng(5).normal(size=(300, 8))
     options = {} if bandwidth is None else {"bandwidth": bandwidth}
     result = about(diagnosed(linear(np.arange(1.0, 9.0)), X, X[:1], **options), "sample size")
-    assert bool(result) is told
+    assert bool(result) is reported
     # of 5,000 rows one in 4^8 leaves no bin, and others weigh e^{-12.5} for each that they leave
     assert all(f.number < 1 for f in result)

@@ -1,4 +1,4 @@
-"""Means of a model in all cells at once are those of the designs in which each cell is the row's own."""
+"""Means of a model in all cells at once equal those of designs in which each cell is the row's cell."""
 
 from __future__ import annotations
 

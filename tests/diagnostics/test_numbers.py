@@ -1,4 +1,4 @@
-"""The numbers of a diagnosis against enumeration, other ways to them, and their own error bars."""
+"""The numbers of a diagnosis against enumeration, other computations, and their error bars."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_profiles_are_conditional_means(small):
     for profile in row.profiles:
         j = int(profile.name[1:])
         for place, cell in enumerate(profile.cells):
-            there = cells[:, j] == cell
-            mean = (weights * f)[there].sum() / weights[there].sum()
+            in_cell = cells[:, j] == cell
+            mean = (weights * f)[in_cell].sum() / weights[in_cell].sum()
             assert profile.mean[place] == pytest.approx(mean, abs=EXACT)
-            assert profile.probability[place] == pytest.approx(weights[there].sum(), abs=EXACT)
+            assert profile.probability[place] == pytest.approx(weights[in_cell].sum(), abs=EXACT)
 
 
 def test_a_profile_gives_its_coefficient(small):
@@ -69,8 +69,8 @@ def test_a_profile_gives_its_coefficient(small):
 def test_fidelity_and_variance_are_those_of_all_rows(small):
     X, model, explanation, row = small
     _, weights, cells, f = enumerated(X, model, X[0], BANDWIDTH)
-    own = np.array([np.searchsorted(np.percentile(X[:, j], [25, 50, 75]), X[0, j]) for j in range(2)])
-    surrogate = explanation.intercepts[0] + (cells == own) @ explanation.values[0]
+    row_cells = np.array([np.searchsorted(np.percentile(X[:, j], [25, 50, 75]), X[0, j]) for j in range(2)])
+    surrogate = explanation.intercepts[0] + (cells == row_cells) @ explanation.values[0]
     mean = weights @ f
     variance = weights @ (f - mean) ** 2
     fidelity = 1 - weights @ (f - surrogate) ** 2 / variance
@@ -88,15 +88,15 @@ def test_the_path_is_the_explanation_at_other_bandwidths(small):
     np.testing.assert_allclose(row.path.values[row.path.current], explanation.values[0], rtol=0, atol=EXACT)
 
 
-def test_what_lime_would_print_is_the_ridge_explanation():
+def test_limes_printed_coefficients_are_the_ridge_explanation():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 4))
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
-    for bandwidth, told in ((0.2, True), (1.5, False)):
+    for bandwidth, reported in ((0.2, True), (1.5, False)):
         reading = diagnosed(model, X, X[:1], bandwidth=bandwidth).rows[0].diagnostics["shrinkage"]
         ridge = limes.TabularExplainer(model, X, bandwidth=bandwidth, ridge=1.0)(X[:1])
         np.testing.assert_allclose(reading.lime, ridge.values[0], rtol=0, atol=EXACT)
-        assert bool(list(reading.findings())) is told
+        assert bool(list(reading.findings())) is reported
         # a ridge explanation is measured against the same limit, with a mean that is sampled
         again = limes.diagnose(ridge).rows[0].diagnostics["shrinkage"]
         np.testing.assert_allclose(again.limit, reading.limit, rtol=0, atol=EXACT)
@@ -124,11 +124,11 @@ def test_a_sample_agrees_with_the_form_within_its_errors(weights):
     options = {"weights": weights, "bandwidth": 1.2}
     exact = diagnosed(model, X, X[:1], **options).rows[0]
     sampled = diagnosed(model, X, X[:1], method="sampled", control="additive", **options).rows[0]
-    known = np.isfinite(sampled.path.values)
-    z = (sampled.path.values - exact.path.values)[known] / sampled.path.errors[known]
+    finite = np.isfinite(sampled.path.values)
+    z = (sampled.path.values - exact.path.values)[finite] / sampled.path.errors[finite]
     assert np.abs(z).max() < Z_LIMIT
     assert 0.3 < np.sqrt((z**2).mean()) < 2  # errors are neither zero nor boundless
-    assert known[12:].all()  # the explainer's bandwidth, and all wider ones
+    assert finite[12:].all()  # the explainer's bandwidth, and all wider ones
     profiles = {p.name: p for p in exact.profiles}
     for profile in sampled.profiles:
         z = (profile.mean - profiles[profile.name].mean) / profile.error

@@ -1,4 +1,4 @@
-"""The suggested bandwidth: its curves are what they say, and the choice follows from them."""
+"""The suggested bandwidth: its curves equal diagnoses at each bandwidth, and the choice follows from them."""
 
 from __future__ import annotations
 
@@ -40,21 +40,23 @@ def test_the_choice_is_the_narrowest_that_meets_the_aims(forest):
     assert repr(limes.suggest_bandwidth(explainer, X[:6])) == repr(explanation)
 
 
-def test_curves_are_what_they_say(forest):
+def test_curves_equal_the_diagnosis_at_each_bandwidth(forest):
     X, model = forest
     explanation = limes.suggest_bandwidth(limes.TabularExplainer(model, X), X[:1], calls=8192)
     at = 15
     bandwidth = explanation.bandwidths[at]
-    there = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[0]
-    assert explanation.locality[at] == pytest.approx(there.diagnostics["sample size"].locality, abs=EXACT)
-    assert explanation.fidelity[at] == pytest.approx(there.diagnostics["fit"].fidelity, rel=0.1)
+    diagnosis = limes.diagnose(limes.TabularExplainer(model, X, bandwidth=bandwidth)(X[:1]), calls=8192).rows[
+        0
+    ]
+    assert explanation.locality[at] == pytest.approx(diagnosis.diagnostics["sample size"].locality, abs=EXACT)
+    assert explanation.fidelity[at] == pytest.approx(diagnosis.diagnostics["fit"].fidelity, rel=0.1)
     wide, narrow = (
         limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
         for step in (np.sqrt(2), 1 / np.sqrt(2))
     )
-    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(there.explanation.values)
+    drift = np.linalg.norm(wide - narrow) / np.linalg.norm(diagnosis.explanation.values)
     assert explanation.drift[at] == pytest.approx(drift, rel=1e-6)
-    missed = abs(there.explanation.prediction - there.explanation.surrogate)
+    missed = abs(diagnosis.explanation.prediction - diagnosis.explanation.surrogate)
     now = limes.TabularExplainer(model, X)(X[:1])
     deviation = limes.diagnose(now, calls=8192).rows[0].diagnostics["fit"].deviation
     assert explanation.miss[at] == pytest.approx(missed / deviation, abs=0.04)
@@ -89,7 +91,7 @@ def test_texts_and_pictures():
     assert "suggested" in str(result)
 
 
-def test_what_cannot_be_judged_is_refused(forest):
+def test_rows_that_cannot_be_judged_are_refused(forest):
     X, _ = forest
     with pytest.raises(InputError, match="TabularExplainer"):
         limes.suggest_bandwidth(object(), X[:2])

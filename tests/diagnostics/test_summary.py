@@ -111,8 +111,8 @@ def test_cohorts_are_a_features_cells_or_given(explanation):
     labels = np.array(["a", "b"] * 50)
     given_labels = limes.summary(explanation, cohorts=labels, of="coefficients")
     for cohort in given_labels.cohorts:
-        own = np.abs(explanation.values[labels == cohort.name])
-        np.testing.assert_allclose(cohort.mean_abs, own.mean(axis=0))
+        sizes = np.abs(explanation.values[labels == cohort.name])
+        np.testing.assert_allclose(cohort.mean_abs, sizes.mean(axis=0))
 
 
 def test_pictures(explanation):
@@ -135,7 +135,7 @@ def test_pictures(explanation):
         ({"cohorts": list(range(100))}, "at most 20"),
     ],
 )
-def test_what_cannot_be_summarised_is_refused(explanation, options, message):
+def test_explanations_that_cannot_be_summarised_are_refused(explanation, options, message):
     with pytest.raises(InputError, match=message):
         limes.summary(explanation, **options)
 

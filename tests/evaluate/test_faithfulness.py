@@ -50,17 +50,17 @@ def test_fidelity_by_hand():
     result = fidelity(EXACT, TASK, draws=200_000).rows
     mean, variance = BACKGROUND.mean(axis=0), np.cov(BACKGROUND.T, bias=True)
     for i, row in enumerate(ROWS):
-        total = left = 0.0
+        total = unexplained = 0.0
         for j in range(4):
             for k in range(4):
                 cov = SLOPES[j] * SLOPES[k] * variance[j, k]
                 # both removed: ¼, or ½ for one and the same
-                left += cov * (0.5 if j == k else 0.25)
-        total = left + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
-        assert result[i] == pytest.approx(1 - left / total, abs=0.02)
+                unexplained += cov * (0.5 if j == k else 0.25)
+        total = unexplained + 0.25 * ((SLOPES * (row - mean)) ** 2).sum()
+        assert result[i] == pytest.approx(1 - unexplained / total, abs=0.02)
 
 
-def test_bins_are_lime_s_own_law():
+def test_bins_draw_from_limes_law():
     X, y = load_diabetes(return_X_y=True)
     model = RandomForestRegressor(10, random_state=0).fit(X, y)
     task = EvaluationTask.of(model, X, X[:3])
@@ -117,7 +117,7 @@ def test_areas_by_trapezoids():
     assert Curves(curve, curve).deletion_area.rows[0] == pytest.approx((0.5 + 2.0) / 2)
 
 
-def test_same_draws_whatever_the_explanation_and_the_other_rows():
+def test_draws_do_not_depend_on_the_explanation_or_other_rows():
     alone = EvaluationTask.of(line, BACKGROUND, ROWS[:1])
     assert fidelity(EXACT[:1], alone).rows[0] == fidelity(EXACT, TASK).rows[0]
     assert fidelity(EXACT, TASK, rng=1).rows[0] != fidelity(EXACT, TASK).rows[0]
@@ -151,7 +151,7 @@ def test_two_classes_are_the_second_and_three_must_be_chosen():
     assert np.array_equal(chosen.predictions, line(ROWS))
 
 
-def test_what_does_not_fit_is_refused():
+def test_explanations_of_another_shape_are_refused():
     with pytest.raises(InputError, match="all of its columns"):
         fidelity(EXACT[:, :3], TASK)
     with pytest.raises(InputError, match="kept"):

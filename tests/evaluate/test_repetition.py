@@ -1,4 +1,4 @@
-"""Indices of stability by hand; explainers whose noise is known."""
+"""Indices of stability by hand, for explainers with known noise."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_indices_by_hand():
     assert three.vsi.rows[0] == pytest.approx((0.5 + 0.5 + 1) / 3)
 
 
-def test_the_strongest_of_all_features_say_nothing():
+def test_stability_of_all_features_is_undefined():
     result = stability(noisy, TASK, k=4)
     assert np.isnan(result.vsi.mean)
     assert np.isnan(result.jaccard.mean)
@@ -122,7 +122,7 @@ def test_refused():
 # -- side by side -------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_tells_the_better_one():
+def test_a_comparison_marks_the_better_method():
     explanation = compare({"true": exact, "noisy <i>": lost}, TASK, k=2, runs=3, draws=200, progress=False)
     assert explanation.best("infidelity") == {"true"}
     assert explanation.best("Jaccard, seeds") == {"true"}

@@ -1,4 +1,4 @@
-"""Every kind of explanation comes through its door with the same numbers."""
+"""Explanations of every library are converted to the same numbers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_arrays_and_lists():
     assert np.array_equal(attribution(VALUES).values, VALUES)
     assert np.array_equal(attribution(VALUES.tolist()).values, VALUES)
     assert attribution(VALUES).errors is None
-    known = Attribution(VALUES, VALUES)
-    assert attribution(known) is known
+    values = Attribution(VALUES, VALUES)
+    assert attribution(values) is values
 
 
 def explained(values):
@@ -100,7 +100,7 @@ def test_lime_of_few_features_leaves_the_others_at_0():
 
 
 @pytest.mark.parametrize("thing", [3.0, "text", [], {"a": 1}, [1.0, 2.0]])
-def test_what_is_no_explanation(thing):
+def test_other_objects_are_refused(thing):
     with pytest.raises(InputError):
         attribution(thing)
 

@@ -1,4 +1,4 @@
-"""One form at many bandwidths: what is kept from one to the next does not show in the numbers."""
+"""One form at many bandwidths: results do not depend on what is cached from one to the next."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def rows():
     return cells, weights / weights.sum(), f + rng.normal(size=f.shape)
 
 
-def test_a_pair_under_the_joint_law_is_the_mean_of_what_effects_leave(rows):
+def test_a_pair_under_the_joint_law_is_the_mean_of_residuals_of_effects(rows):
     """The error of a weighted mean r̄ of fixed size: sqrt(Σ w² (r - r̄)²) / Σ w over the cell's rows."""
     cells, weights, f = rows
     indicators = np.concatenate([cells[:, [j]] == np.arange(3) for j in range(2)], axis=1)

@@ -69,7 +69,7 @@ def test_a_model_that_gave_one_answer_is_not_converged():
 
 
 @pytest.mark.parametrize("answer", [0.3, 152.1])
-def test_a_constant_callable_has_no_coefficients_and_says_what_is_not_known(answer):
+def test_a_constant_callable_has_coefficients_0_and_has_not_converged(answer):
     X = np.random.default_rng(0).normal(size=(100, 3))
     explainer = limes.TabularExplainer(lambda rows: np.full(len(rows), answer), X, max_calls=256)
     explanation = explainer(X[:1], progress=False)

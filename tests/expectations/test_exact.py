@@ -94,8 +94,8 @@ def test_a_narrow_bandwidth_where_printed_formulas_are_zero_over_zero(bandwidth,
     assert_exact(design, f, truth)
     linear = limes.limit(design, forms.Linear([1.0, 0.0, -3.0])).coef
     others = np.mean([oracle.cell_mean(means[b], stds[b], b, b + 1) for b in range(bins) if b != cell])
-    here = oracle.cell_mean(means[cell], stds[cell], cell, cell + 1)
-    assert oracle.error(linear, [here - others, 0.0, -3 * (here - others)]) < EXACT
+    row_mean = oracle.cell_mean(means[cell], stds[cell], cell, cell + 1)
+    assert oracle.error(linear, [row_mean - others, 0.0, -3 * (row_mean - others)]) < EXACT
 
 
 def test_a_constant_stays_constant_far_from_the_bins():
@@ -171,7 +171,7 @@ def test_callables(stated, rng, kind):
     assert_exact(stated.design(), form, truth)
 
 
-def test_a_callable_that_says_its_own_integral():
+def test_a_callable_with_an_integral_method():
     class Half:
         def __call__(self, x):
             return np.full((1, x.size), 0.5)
@@ -223,11 +223,11 @@ def test_many_columns_have_product_structure():
 
 def learnt_column(x, edges, law, breaks, log_weight=None):
     """The oracle's own idea of a numeric column: statistics of each bin, missing values apart."""
-    known = x[~np.isnan(x)]
-    owner = np.array([oracle.bin_of(edges, v) for v in known])
+    present = x[~np.isnan(x)]
+    owner = np.array([oracle.bin_of(edges, v) for v in present])
     columns = []
     for b in range(edges.size - 1):
-        inside = known[owner == b]
+        inside = present[owner == b]
         if law == "empirical" or inside.min() == inside.max():
             part = oracle.atoms_column(inside, np.ones(inside.size), np.full(inside.size, b))
             if log_weight:
@@ -243,7 +243,7 @@ def learnt_column(x, edges, law, breaks, log_weight=None):
                 part.x, part.probability * inside.size, np.full(part.x.size, b), part.log_weight
             )
         columns.append(part)
-    return columns, x.size - known.size
+    return columns, x.size - present.size
 
 
 def joined(parts):
@@ -269,9 +269,9 @@ def test_forests_over_learnt_laws_categories_and_missing_values(background, rng,
     scales = rng.uniform(0.5, 2.0, len(kinds))
     marginals, columns, cells, places = [], [], [], []
     for x, kind, value, scale in zip(matrix.T, kinds, row, scales, strict=True):
-        known = x[~np.isnan(x)]
-        middle = rng.choice(known) + 0.01 * rng.normal()
-        places.append(np.unique(np.append(rng.choice(known, 2), middle)))
+        present = x[~np.isnan(x)]
+        middle = rng.choice(present) + 0.01 * rng.normal()
+        places.append(np.unique(np.append(rng.choice(present, 2), middle)))
         if kind == "category":
             values, counts = np.unique(x, return_counts=True)
             cell = int(np.flatnonzero((values == value) | (np.isnan(values) & np.isnan(value)))[0])
@@ -279,9 +279,9 @@ def test_forests_over_learnt_laws_categories_and_missing_values(background, rng,
             columns.append(oracle.bin_weighted(oracle.atoms_column(values, counts), cell, bandwidth))
             cells.append(cell)
             continue
-        edges = np.unique(np.percentile(known, [0, 40, 70, 100]))
+        edges = np.unique(np.percentile(present, [0, 40, 70, 100]))
         edges = np.append(edges, edges) if edges.size == 1 else edges
-        counts = [sum(oracle.bin_of(edges, v) == b for v in known) for b in range(edges.size - 1)]
+        counts = [sum(oracle.bin_of(edges, v) == b for v in present) for b in range(edges.size - 1)]
         edges = np.append(edges[:-1][np.array(counts) > 0], edges[-1])
         if kind == "number" and rng.random() < 0.3:
             edges[0], edges[-1] = -np.inf, np.inf
@@ -431,7 +431,7 @@ def test_tables_are_kept_for_one_law_only():
             assert np.array_equal(kept.mean, fresh.mean)
 
 
-def test_many_terms_go_block_by_block(monkeypatch):
+def test_many_terms_are_computed_in_blocks(monkeypatch):
     from internals import exact as module
 
     rng = np.random.default_rng(1)
@@ -473,7 +473,7 @@ def test_a_column_that_is_zero_on_a_bin_costs_no_more_than_others():
     assert sum(calls) < 2_000
 
 
-def test_a_jump_without_breaks_is_found_or_refused():
+def test_a_jump_without_breaks_is_located_or_refused():
     design = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[1, 1]], [0.5], 1.0)
     jump = 1 / np.pi
     truth = limes.limit(design, forms.Boxes([[-np.inf]], [[jump]], [1.0])).coef

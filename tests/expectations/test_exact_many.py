@@ -1,4 +1,4 @@
-"""Moments of many rows by lookup are those of each row alone, to the bit."""
+"""Moments of many rows by lookup equal those of each row alone, to the bit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_many_rows_are_each_row_alone(name, family, rows):
     assert np.array_equal(some.gamma[0], many.gamma[40])
 
 
-def test_a_forest_in_a_sum_goes_together_to_the_bits_of_any_number_of_rows(family, rows):
+def test_a_forest_in_a_sum_has_the_same_bits_for_any_number_of_rows(family, rows):
     form = Combination([FOREST, FORMS["linear"]], np.array([0.4, 2.0]), np.array(-0.1))
     exact, cells = exact_expectation(form), family.cells(rows)
     assert exact.shares_tables(family)

@@ -219,11 +219,11 @@ def test_equation_39():
     form = forms.PresenceProducts([([0], [], 1.0), ([1, 2], [3], 2.0)])
     surrogate = limes.limit(design, form)
     mean = design.a(1, 0) + 2 * design.a(2, 1)
-    given = np.full(d, (design.a(2, 0) + 2 * design.a(3, 1)) / design.a(1, 0))
-    given[0] = 1 + 2 * design.a(3, 1) / design.a(1, 0)
-    given[1:3] = (design.a(2, 0) + 2 * design.a(2, 1)) / design.a(1, 0)
-    given[3] = design.a(2, 0) / design.a(1, 0)
-    mended, printed = (factor * mean - 3 / d * given.sum() for factor in (4, 2))
+    limits = np.full(d, (design.a(2, 0) + 2 * design.a(3, 1)) / design.a(1, 0))
+    limits[0] = 1 + 2 * design.a(3, 1) / design.a(1, 0)
+    limits[1:3] = (design.a(2, 0) + 2 * design.a(2, 1)) / design.a(1, 0)
+    limits[3] = design.a(2, 0) / design.a(1, 0)
+    mended, printed = (factor * mean - 3 / d * limits.sum() for factor in (4, 2))
     assert abs(surrogate.intercept - mended) < 20 / d
     assert abs(surrogate.intercept - printed) > 0.5
 
@@ -234,7 +234,7 @@ PRODUCT = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[0.3, 0.3]], [0.2]
 
 
 @pytest.mark.parametrize(
-    ("design", "form", "said"),
+    ("design", "form", "parts"),
     [
         (PRODUCT, forms.PresenceProducts([([0], [], 1.0)]), ["PresenceProducts", "ProductDesign", "Exchang"]),
         (PRODUCT, forms.NormalizedLinear([1.0], [1.0]), ["NormalizedLinear", "ProductDesign", "words"]),
@@ -245,10 +245,10 @@ PRODUCT = ProductDesign.from_bins([[0, 1, 2]], [[0.5, 1.5]], [[0.3, 0.3]], [0.2]
         ("a text", forms.Linear([1.0]), ["expected a design", "ProductDesign", "str"]),
     ],
 )
-def test_errors_say_what_does_not_fit(design, form, said):
+def test_errors_say_what_does_not_fit(design, form, parts):
     with pytest.raises(InputError) as caught:
         limes.limit(design, form)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 

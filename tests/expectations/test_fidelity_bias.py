@@ -1,4 +1,4 @@
-"""R² of sampled models: a sum of squared estimates is too large, by what their errors are."""
+"""R² of sampled models: the squared errors of estimates are subtracted from a sum of squared estimates."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The cost of a slow model is foretold after its first answers, once."""
+"""One warning predicts the time of a slow model after its first answers."""
 
 import warnings
 

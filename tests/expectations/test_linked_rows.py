@@ -1,4 +1,4 @@
-"""Links at many rows under smooth weights are those of each row alone, which `test_linked.py` tests."""
+"""Links at many rows under smooth weights equal those of each row alone, which `test_linked.py` tests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rows_have_the_moments_of_each(exact, options):
 
 
 @pytest.mark.parametrize("options", OPTIONS[::2])
-def test_a_row_has_the_same_bits_in_any_company(options):
+def test_a_row_has_the_same_bits_in_every_batch(options):
     family, rows = family_and_rows(options)
     exact = additive("logistic")
     whole = at(exact, family, rows)

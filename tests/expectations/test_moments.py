@@ -43,7 +43,7 @@ def test_each_pattern_is_computed_once_and_right(groups):
     assert len(counting.computed) == len(set().union(*groups))
 
 
-def test_what_there_is_no_room_for_is_computed_again(monkeypatch):
+def test_moments_beyond_the_cache_are_computed_again(monkeypatch):
     one, two = np.arange(10)[:, None], np.arange(10, 20)[:, None]
     cache, counting = MomentCache(), Counting()
     check(cache, one, counting)

@@ -1,4 +1,4 @@
-"""The network control: unbiased, honest about its simulation, and better where a model is smooth."""
+"""The network control: unbiased, with an honest simulation error, and better where a model is smooth."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_errors_of_simulated_moments_are_those_of_means_of_sequences():
 
 
 def test_the_expectation_of_an_additive_control_is_that_of_the_mean_of_its_fits():
-    """By weighted least squares of its own values at many rows of the law."""
+    """The reference is a weighted least-squares fit to the control's values at many rows of the law."""
     laws, rows = family(1.5), background()[:3]
     pool = Pool(laws, smooth, Sampling(4096, seed=0))
     pool.grow(1024, on_progress=lambda count: None)

@@ -1,4 +1,4 @@
-"""One pool of answers for every row: right, honest about its errors, and asked for once."""
+"""One pool of answers for every row: right, with honest errors, and without repeated calls."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_coefficients_converge_to_the_limit(bandwidth, control):
         assert its.shared == 1 << 14
 
 
-def test_what_a_control_explains_has_no_error():
+def test_the_part_that_a_control_explains_has_no_error():
     laws, row = family(1.5), background()[7]
     form = forms.Linear(np.linspace(-1, 2, D), 3.0)
     (fit,), _ = explain(pooled(form.predict, laws, 4096), laws, [row])
@@ -139,9 +139,9 @@ def cover(bandwidth, control, size, seeds):
         spread.append(errors**2)
     assert np.mean(inside) >= COVERED, np.mean(inside)
     # honest, and not by being vague: an error is infinite where too few rows of a small pool count
-    known = np.isfinite(spread)
-    assert known.mean() > 0.98
-    assert np.array(spread)[known].mean() <= 2.5 * np.array(squares)[known].mean()
+    finite = np.isfinite(spread)
+    assert finite.mean() > 0.98
+    assert np.array(spread)[finite].mean() <= 2.5 * np.array(squares)[finite].mean()
 
 
 def test_fidelity_and_the_surrogate_at_the_row_have_errors_that_cover():
@@ -167,7 +167,7 @@ def test_fidelity_and_the_surrogate_at_the_row_have_errors_that_cover():
     assert (np.mean(result, axis=0) >= 0.85).all()
 
 
-def test_the_share_is_what_the_pool_is_worth():
+def test_the_share_is_the_effective_size_of_the_pool():
     """n · share rows of w itself have the error of n rows of the pool: by the variance of pure noise."""
     laws = family(0.25 * np.sqrt(D))
     noise = np.random.default_rng(0)
@@ -229,7 +229,7 @@ def test_a_small_pool_is_part_of_a_large_one():
     assert np.array_equal(again.rows(2048).x, small.x)
 
 
-def test_rows_follow_the_law_and_know_their_cells():
+def test_drawn_rows_follow_the_law_and_have_their_cells():
     laws = family(1.0)
     rows = grown(1 << 14, laws=laws).rows(1 << 14)
     assert rows.cells.dtype == np.uint8
@@ -241,7 +241,7 @@ def test_rows_follow_the_law_and_know_their_cells():
         assert means == pytest.approx(law.means, rel=0.02, abs=0.02)
 
 
-def test_many_cells_take_wider_codes():
+def test_many_cells_use_wider_codes():
     laws = ProductFamily(
         (categorical(np.arange(300.0)), binned(np.arange(10.0), np.array([0.0, 4.0, 9.0]))),
         named_weights("bins", 1.0),
@@ -251,7 +251,7 @@ def test_many_cells_take_wider_codes():
     assert np.array_equal(rows.cells, laws.cells(rows.x))
 
 
-def test_nothing_is_asked_twice_after_a_failure():
+def test_no_row_is_predicted_twice_after_a_failure():
     model = Counted(boxes().predict, fails_at=15)
     pool = Pool(family(1.0), model, batches())
     with pytest.raises(ModelError):
@@ -277,7 +277,7 @@ def test_equal_rows_are_one_question():
     assert np.array_equal(rows.answers, model.answer(rows.x))
 
 
-def test_a_pickled_pool_has_its_answers_and_grows_alike():
+def test_a_pickled_pool_has_its_answers_and_grows_identically():
     model = boxes().predict
     pool = grown(2048, model=model)
     other = pickle.loads(pickle.dumps(pool))
@@ -286,7 +286,7 @@ def test_a_pickled_pool_has_its_answers_and_grows_alike():
     assert np.array_equal(other.rows(4096).answers, grown(4096, model=model).rows(4096).answers)
 
 
-def test_threads_ask_once_and_workers_ask_at_the_same_time():
+def test_threads_share_calls_and_workers_call_concurrently():
     model, barrier = Counted(boxes().predict), threading.Barrier(2, timeout=10)
     pool = Pool(family(1.0), model, batches())
     with ThreadPoolExecutor(4) as threads:
@@ -303,7 +303,7 @@ def test_threads_ask_once_and_workers_ask_at_the_same_time():
 # -- one row -------------------------------------------------------------------------------------------------
 
 
-def test_a_row_takes_the_smallest_pool_that_is_accurate_enough_whatever_was_asked_before():
+def test_a_row_uses_the_smallest_accurate_pool_whatever_came_before():
     laws, form = family(0.75 * np.sqrt(D)), boxes()
     rows = background()[:6]
     whole = pooled(form.predict, laws, 1 << 14, tolerance=0.0183)
@@ -334,7 +334,7 @@ def test_sizes_are_powers_of_two_that_fit_all_coefficients_or_a_small_budget():
     assert pool_sizes(500, 4096) == [2048, 4096]
 
 
-def test_rows_in_rare_cells_and_narrow_bandwidths_have_their_own_calls():
+def test_rows_in_rare_cells_and_narrow_bandwidths_are_sampled_separately():
     x = background(4)
     rare = np.where(np.arange(400) < 1, 1.0, 0.0)
     model = Counted(lambda x: np.tanh(x[:, 0]) * x[:, 1])
@@ -386,18 +386,18 @@ def bent(x):
 
 
 @pytest.mark.parametrize("columns", [10, 90])
-def test_a_first_row_asks_less_than_lime(columns):
-    x, asked = background(columns), []
+def test_a_first_row_needs_fewer_calls_than_lime(columns):
+    x, sizes = background(columns), []
 
     def rough(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return np.sign(x[:, 0] * x[:, 1]) + np.sign(x.sum(axis=1))
 
     explanation = limes.TabularExplainer(rough, x)(x[:1], progress=False)
     assert explanation.account is not None
-    assert 4096 < sum(asked) < 5000
+    assert 4096 < sum(sizes) < 5000
     explanation.reasons()
-    assert sum(asked) < 5000
+    assert sum(sizes) < 5000
 
 
 def test_a_stated_tolerance_grows_the_pool_beyond_the_default():
@@ -466,7 +466,7 @@ def test_rows_in_the_same_cells_are_fitted_once_unless_their_answers_are_out_of_
     assert (together.standard_errors[2] > 2.0 * together.standard_errors[0]).any()
 
 
-def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
+def test_a_failure_keeps_finished_rows_and_the_next_call_resumes():
     x = background()
     calls = []
 
@@ -491,7 +491,7 @@ def test_a_failure_leaves_what_is_finished_and_the_next_call_goes_on():
     assert explainer.pool_calls == CHECK_CALLS + 2048
 
 
-def test_a_full_pool_is_not_asked_for_again():
+def test_a_full_pool_makes_no_further_calls():
     x, model = background(), Counted(bent)
     explainer = limes.TabularExplainer(model, x, max_calls=4096, contributions=False)
     explainer.fill_pool(progress=False)

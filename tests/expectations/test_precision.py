@@ -102,7 +102,7 @@ def test_the_mended_bound_holds_for_any_weights(seed):
     assert coincidence >= (1 - near.law.flip) ** np.count_nonzero(w) * (1 - oracle.EXACT)
 
 
-def test_zero_sum_sets_are_all_there_are():
+def test_zero_sum_sets_are_enumerated():
     u = np.array([0.2, -0.2, 0.3, -0.1])
     expected = {s for s in product([False, True], repeat=4) if abs(np.array(s) @ u) < 1e-12}
     assert {tuple(s) for s in zero_sum_sets(u).tolist()} == expected

@@ -270,11 +270,13 @@ def test_kinks_of_values_of_the_background_against_enumeration():
     family, rows = explainer._model.family, x[:5]
     cells = family.cells(rows)
     moments = exact_expectation(form).at(Rows.in_cells(family, cells))
-    own = [law.cells.locate(column) for law, column in zip(family.marginals, x.T, strict=True)]
+    background_cells = [law.cells.locate(column) for law, column in zip(family.marginals, x.T, strict=True)]
     states = np.array(list(product(*x.T)))
     f, t = evaluated(form, states), np.exp(-0.5 / family.weights.bandwidth**2)
     for i, row_cells in enumerate(cells):
-        same = np.array(list(product(*(each == c for each, c in zip(own, row_cells, strict=True)))))
+        same = np.array(
+            list(product(*(each == c for each, c in zip(background_cells, row_cells, strict=True))))
+        )
         law = np.prod(np.where(same, 1.0, t), axis=1)
         mean = law @ f / law.sum()
         assert oracle.error(moments.mean[i], mean, np.abs(f).max()) < EXACT

@@ -1,4 +1,4 @@
-"""Sampling: right on average, with error bars that are true, the same every time, and never over budget."""
+"""Sampling: unbiased, with error bars that cover, deterministic, and within the budget."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_error_bars_are_true_where_leaving_the_bin_is_rare(kind):
 
 
 @pytest.mark.parametrize("bandwidth", [0.25, 0.1])
-def test_error_bars_do_not_claim_what_was_never_seen(bandwidth):
+def test_error_bars_cover_where_hardly_any_row_leaves_a_bin(bandwidth):
     """ν so narrow that hardly any row leaves a bin: unknown is not 0 ± 0, and not converged."""
     design, row = quartiles(3, bandwidth)
     form = tree_form(3)
@@ -187,14 +187,14 @@ def test_the_same_seed_and_row_give_the_same_numbers():
     assert not np.array_equal(first.coef, sampled(form, design, row + 1e-9).coef)
 
 
-def test_rows_that_differ_by_the_sign_of_nothing_are_the_same_row():
+def test_rows_that_differ_by_the_sign_of_zero_are_the_same_row():
     design, _ = quartiles(2, 1.0)
     form = tree_form(2)
     a, b = np.array([0.0, np.nan]), np.array([-0.0, -np.nan])
     assert np.array_equal(sampled(form, design, a).coef, sampled(form, design, b).coef)
 
 
-def test_a_model_asked_in_batches_answers_as_asked_at_once():
+def test_batches_do_not_change_the_explanation():
     sizes = []
 
     class Watched:
@@ -367,7 +367,7 @@ def test_shapes(outputs):
     assert expectation.method == "sampled"
 
 
-def test_error_bars_of_outputs_are_their_own():
+def test_each_output_has_separate_error_bars():
     """Outputs share calls and the gain of the sequences, not their sizes."""
     design, row = quartiles(3, 1.0)
     coef = np.array([[1.0, 1000.0], [2.0, 0.0], [0.0, 1.0]])
@@ -376,21 +376,21 @@ def test_error_bars_of_outputs_are_their_own():
         one = sampled(forms.Linear(coef[:, k]), design, row, control="none")
         assert several.coef[:, k] == pytest.approx(one.coef, rel=1e-9, abs=1e-9)
         ratio = several.standard_errors[:, k] / one.standard_errors
-        # they rest on numbers of rows of their own
+        # the two errors come from different numbers of rows
         assert ratio == pytest.approx(ratio.mean(), rel=0.05)
         assert 0.5 < ratio.mean() < 2
 
 
 @pytest.mark.parametrize(
-    ("control", "left", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
+    ("control", "tolerance", "missed"), [(no_control, 1e-9, 1e-9), (switch_kernels, 1e-5, 1e-3)]
 )
-def test_what_explains_itself_has_fidelity_one_whatever_the_sample(control, left, missed):
+def test_a_model_equal_to_its_surrogate_has_fidelity_one(control, tolerance, missed):
     """Kernels follow a line to a few digits only, and what they miss is small noise."""
     design, coef = ExchangeableDesign.superpixel_switches(20), np.linspace(-1, 2, 20)
     sampling = Sampling(256, controls={"only": control})
     moments = SampledExpectation(lambda z: z @ coef + 3.0, sampling).moments(design, np.ones(20))
-    assert least_squares(design, moments).fidelity == pytest.approx(1.0, abs=left)
-    assert moments.sampled.fidelity_errors < left
+    assert least_squares(design, moments).fidelity == pytest.approx(1.0, abs=tolerance)
+    assert moments.sampled.fidelity_errors < tolerance
     assert moments.variance == pytest.approx(coef @ design.gamma(coef), rel=missed)
 
 
@@ -525,12 +525,12 @@ def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
     assert fit.fidelity_errors[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_an_interrupt_after_the_last_answer_loses_none():
+def test_an_interrupt_after_the_last_answer_loses_no_answer():
     """Two rows are answered in full when the user interrupts; the next call asks nothing."""
-    asked = []
+    sizes = []
 
     def predict(z):
-        asked.append(len(z))
+        sizes.append(len(z))
         return np.exp(z[:, 0])
 
     @contextmanager
@@ -549,14 +549,14 @@ def test_an_interrupt_after_the_last_answer_loses_none():
     rows, predictions = np.array([[0.0], [1.0]]), np.ones(2)
     first, error = expectation.many([design, design], rows, predictions, progress=interrupted)
     assert isinstance(error, KeyboardInterrupt)
-    before = sum(asked)
+    before = sum(sizes)
     again, error = expectation.many([design, design], rows, predictions, progress=silent)
     assert error is None
-    assert sum(asked) == before
+    assert sum(sizes) == before
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.gamma, other.gamma)
     expectation.many([design], rows[:1], predictions[:1], progress=silent)
-    assert sum(asked) > before  # what was returned is not kept
+    assert sum(sizes) > before  # what was returned is not kept
 
 
 @contextmanager

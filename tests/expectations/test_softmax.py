@@ -1,4 +1,4 @@
-"""Three classes behind a softmax: one point at a time, and expectations against grids and enumeration."""
+"""Three classes behind a softmax: pointwise values, and expectations against grids and enumeration."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_row_whose_error_cannot_be_bounded_is_refused():
         SoftmaxExpectation(tables_form(tables, np.zeros(3))).moments(family.at(np.array([0.0])))
 
 
-def test_what_has_no_such_sum_is_refused():
+def test_margins_without_such_a_sum_are_refused():
     with pytest.raises(InputError, match="three margins"):
         forms.Softmax(forms.Linear(np.ones((2, 4))))
     with pytest.raises(InputError, match="not a sum of functions of one column"):

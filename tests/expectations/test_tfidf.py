@@ -26,7 +26,7 @@ NORMS = ("l2", "l1")
 
 
 def random_form(rng, d, norm, *, orders=6.0, unknown=0.2, outputs=()):
-    """TF-IDF weights m_j v_j over so many orders of magnitude, some words not in the vocabulary."""
+    """TF-IDF weights m_j v_j over ``orders`` orders of magnitude; some words are not in the vocabulary."""
     load = 10.0 ** rng.uniform(-orders / 2, orders / 2, d)
     load[rng.random(d) < unknown] = 0.0
     c = rng.normal(size=(d, *outputs)) * load.reshape(-1, *(1,) * len(outputs))
@@ -167,8 +167,8 @@ def of_groups(p, sizes, c, a, power, together=0.0):
     kept = kept.reshape(-1, len(sizes))
     ways = np.array([math.prod(map(math.comb, sizes, row)) / math.comb(d, sum(row)) for row in kept.tolist()])
     weights = ways * p[d - kept.sum(axis=1)]
-    left = kept @ np.asarray(a) + together * kept[:, -1] * (kept[:, -1] - 1)
-    values = np.divide(kept @ np.asarray(c), left**power, out=np.zeros(len(kept)), where=left > 0)
+    size = kept @ np.asarray(a) + together * kept[:, -1] * (kept[:, -1] - 1)
+    values = np.divide(kept @ np.asarray(c), size**power, out=np.zeros(len(kept)), where=size > 0)
     root = np.sqrt(weights)
     design = np.column_stack([np.ones(len(kept)), kept]) * root[:, None]
     solution, *_ = np.linalg.lstsq(design, values * root, rcond=None)
@@ -235,7 +235,7 @@ def test_order_of_words_does_not_matter():
     assert oracle.error(limes.limit(design, other).coef, limes.limit(design, form).coef[shuffled]) < EXACT
 
 
-def test_unknown_words_may_as_well_be_known_but_weightless():
+def test_unknown_words_equal_known_words_without_weight():
     """The hypergeometric shortcut, against words of next to no weight inside the recursion."""
     form = random_form(np.random.default_rng(3), 40, "l2", orders=1.0, unknown=0.3)
     design = ExchangeableDesign.word_deletions(40)

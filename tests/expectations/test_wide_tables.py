@@ -1,4 +1,4 @@
-"""Tables of thousands of columns: what the controls and the effects take is bounded, and said."""
+"""Tables of thousands of columns: controls and effects take bounded memory and time, as stated."""
 
 import subprocess
 import sys
@@ -164,15 +164,15 @@ def test_coefficients_fitted_by_themselves_have_intervals_that_cover(request, co
 
 @pytest.mark.usefixtures("separate")
 def test_a_coefficient_by_itself_is_the_mean_of_weighted_answers():
-    x, asked = X[:, :6], []
+    x, batches = X[:, :6], []
 
     def model(x):
-        asked.append(x)
+        batches.append(x)
         return steps(x)
 
     explainer = limes.TabularExplainer(model, x, max_calls=1024, control="none", contributions=False)
     explanation, design = explainer(x[:1], progress=False), explainer.design(x[0])
-    (rows,) = (batch for batch in asked if len(batch) == 1024)
+    (rows,) = (batch for batch in batches if len(batch) == 1024)
     z = design.family.cells(rows) == design.cells
     w = design.family.weights.ratio ** (~z).sum(axis=1) / np.exp(design.log_weight)
     f = steps(rows)
@@ -223,10 +223,10 @@ def test_values_of_a_control_do_not_depend_on_the_answers_they_are_subtracted_fr
     f = np.column_stack([x[:, 0] > 0, x[:, 1] * (cells[:, 11] == 2)]) * 1.0
     values, _ = wide.wide_additive(family, x, cells, f, 8)
     for sequence in range(8):
-        own, other = slice(sequence * 128, (sequence + 1) * 128), f.copy()
-        other[own] = np.random.default_rng(1).normal(size=(128, 2)) * 100
+        rows, other = slice(sequence * 128, (sequence + 1) * 128), f.copy()
+        other[rows] = np.random.default_rng(1).normal(size=(128, 2)) * 100
         again, _ = wide.wide_additive(family, x, cells, other, 8)
-        assert again[own] == pytest.approx(values[own], abs=1e-5)
+        assert again[rows] == pytest.approx(values[rows], abs=1e-5)
 
 
 def test_a_sum_of_columns_is_followed():

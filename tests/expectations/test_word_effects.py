@@ -48,21 +48,21 @@ def truth(model, design):
 def test_moments_are_those_of_all_sets(bandwidth, outputs):
     model, design = form(outputs=outputs), ExchangeableDesign.word_deletions(D, bandwidth)
     mean, coef, variance = truth(model, design)
-    found = moments(model, design)
-    beta = design.solve(found.gamma)
-    assert (np.abs(beta - coef) <= 4.0 * found.coef_errors + ROUNDING).all()
-    assert found.coef_errors.max() < 0.02 * np.abs(coef).max()
-    np.testing.assert_allclose(found.mean, mean, atol=0.01)
+    result = moments(model, design)
+    beta = design.solve(result.gamma)
+    assert (np.abs(beta - coef) <= 4.0 * result.coef_errors + ROUNDING).all()
+    assert result.coef_errors.max() < 0.02 * np.abs(coef).max()
+    np.testing.assert_allclose(result.mean, mean, atol=0.01)
     r2, expected = (
         (b * g).sum(axis=0) / v
-        for b, g, v in ((beta, found.gamma, found.variance), (coef, design.gamma(coef), variance))
+        for b, g, v in ((beta, result.gamma, result.variance), (coef, design.gamma(coef), variance))
     )
-    assert (np.abs(r2 - expected) <= 4.0 * found.sampled.fidelity_errors + ROUNDING).all()
-    assert found.sampled.fidelity_errors.max() < 0.05
-    assert beta[-1] == pytest.approx(coef[-1], abs=4.0 * found.coef_errors[-1].max())
-    assert found.calls == 0
+    assert (np.abs(r2 - expected) <= 4.0 * result.sampled.fidelity_errors + ROUNDING).all()
+    assert result.sampled.fidelity_errors.max() < 0.05
+    assert beta[-1] == pytest.approx(coef[-1], abs=4.0 * result.coef_errors[-1].max())
+    assert result.calls == 0
     if not outputs:
-        np.testing.assert_allclose(found.mean.sum(), 1.0, atol=ROUNDING)
+        np.testing.assert_allclose(result.mean.sum(), 1.0, atol=ROUNDING)
         np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=ROUNDING)
 
 
@@ -74,12 +74,12 @@ def test_intervals_cover(steep):
     surrogate = mean + design.departure @ coef
     inside, at_row, fidelity = [], [], []
     for seed in range(repeats(200, 60)):
-        found = moments(model, design, seed)
-        sampled, beta = found.sampled, design.solve(found.gamma)
-        inside.append(np.abs(beta - coef) <= 1.96 * found.coef_errors)
-        its = found.mean + design.departure @ beta
+        result = moments(model, design, seed)
+        sampled, beta = result.sampled, design.solve(result.gamma)
+        inside.append(np.abs(beta - coef) <= 1.96 * result.coef_errors)
+        its = result.mean + design.departure @ beta
         at_row.append(np.abs(its - surrogate) <= 1.96 * sampled.surrogate_errors)
-        r2 = (beta * found.gamma).sum(axis=0) / found.variance
+        r2 = (beta * result.gamma).sum(axis=0) / result.variance
         fidelity.append(np.abs(r2 - explained / variance) <= 1.96 * sampled.fidelity_errors)
     # of 60 seeds, whose nine words share their sets: a standard error of 3 %
     for covered in (inside, at_row, fidelity):
@@ -90,10 +90,10 @@ def test_intervals_cover(steep):
 def test_long_texts_agree_with_the_exact_expectation(d):
     model, design = form(d, steep=1.5), ExchangeableDesign.word_deletions(d)
     exact = exact_expectation(model, ExchangeableDesign).moments(design)
-    found = moments(model, design)
+    result = moments(model, design)
     coef = design.solve(exact.gamma)
-    errors = found.coef_errors
-    assert (np.abs(design.solve(found.gamma) - coef) <= 4.5 * errors).all()
+    errors = result.coef_errors
+    assert (np.abs(design.solve(result.gamma) - coef) <= 4.5 * errors).all()
     assert errors.max() < 0.003 * np.abs(coef).max()
 
 
@@ -132,9 +132,9 @@ def test_long_texts_are_sampled_from_the_read_model_without_a_call():
     assert explanation.model_calls == 0
     assert explanation.row_converged.all()
     assert explanation.standard_errors.max() < 0.005 * np.abs(explanation.values).max()
-    asked = limes.TextExplainer(model, method="sampled")(text, progress=False)
-    difference = (explanation.values - asked.values)[0, :, 0]
-    errors = np.hypot(explanation.standard_errors, asked.standard_errors)[0, :, 0]
+    sampled = limes.TextExplainer(model, method="sampled")(text, progress=False)
+    difference = (explanation.values - sampled.values)[0, :, 0]
+    errors = np.hypot(explanation.standard_errors, sampled.standard_errors)[0, :, 0]
     assert (np.abs(difference) <= 4.5 * errors).all()
     account = explanation.contributions
     total = account.base_values + account.values.sum(axis=1)

@@ -1,4 +1,4 @@
-"""What is hidden comes from a background: against all subsets with all of its items, and within errors."""
+"""Hidden parts filled from a background: against all subsets with all items, and within errors."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_every_item_comes_once_before_one_comes_again():
     assert items[::2] != items[1::2]
 
 
-def test_what_an_explanation_computes_later():
+def test_lazy_attributes_work_with_a_background():
     explanation = SeriesExplainer(wavy, count=8, hide="background", background=MANY, max_calls=300)(SERIES)
     assert 0.0 < explanation.additive_fidelity[0] < 1.0  # the draw of the background is in no effect
     assert len(explanation.effects) == 8
@@ -426,12 +426,15 @@ def test_a_background_of_one_is_a_fill():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: SeriesExplainer(peak, hide="background"), "needs a background"),
         (lambda: SeriesExplainer(peak, fill="background mean"), "needs a background"),
         (lambda: SeriesExplainer(peak, background=OTHERS), "background= is not used"),
-        (lambda: SeriesExplainer(peak, hide="background", background=OTHERS, fill=0.0), "fill= is not used"),
+        (
+            lambda: SeriesExplainer(peak, hide="background", background=OTHERS, fill=0.0),
+            "fill= has no effect",
+        ),
         (lambda: SeriesExplainer(peak, hide="backgrund", background=OTHERS), "did you mean 'background'"),
         (lambda: SeriesExplainer(peak, hide="background", background=OTHERS[0]), "several series"),
         (lambda: SeriesExplainer(peak, hide="background", background=[]), "several series"),
@@ -455,7 +458,7 @@ def test_a_background_of_one_is_a_fill():
         (lambda: ImageExplainer(contrast, hide="background", background=PHOTO), "several photographs"),
         (
             lambda: ImageExplainer(contrast, hide="background", background=PHOTOS, fill=["mean", "blur"]),
-            "fill= is not used",
+            "fill= has no effect",
         ),
         (
             lambda: ImageExplainer(contrast, segments=LABELS, hide="background", background=PHOTOS / 255)(
@@ -473,6 +476,6 @@ def test_a_background_of_one_is_a_fill():
         (lambda: TablePart(background=HOUSES, hide="fill"), "hide='fill' is not one of"),
     ],
 )
-def test_options_that_do_not_fit(make, said):
-    with pytest.raises(InputError, match=said):
+def test_options_that_do_not_fit(make, message):
+    with pytest.raises(InputError, match=message):
         make()

@@ -1,4 +1,4 @@
-"""Black boxes as users have them: what fails, what is interrupted, what is remote, what is stopped early."""
+"""Black boxes in practice: models that fail, are interrupted, are remote, or are stopped early."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def network(diabetes):
 
 
 class Counted:
-    """A callable that keeps the rows it was asked for, and can be told to misbehave."""
+    """A callable that records its batches; ``fault`` may change an answer or raise."""
 
     def __init__(self, model, fault=None):
         self.model, self.fault, self.batches = model, fault, []
@@ -57,9 +57,9 @@ class Counted:
         return pd.concat(self.batches)
 
 
-def options(**given):
+def options(**changes):
     """Options with which each row has its own calls."""
-    return {"max_calls": 512, "control": "additive", "batch_size": 100, "weights": "euclidean", **given}
+    return {"max_calls": 512, "control": "additive", "batch_size": 100, "weights": "euclidean", **changes}
 
 
 # -- the same answer -----------------------------------------------------------------------------------------
@@ -82,20 +82,20 @@ def test_batches_workers_and_order_change_nothing(diabetes, network):
     assert one.values == pytest.approx(many.values, rel=1e-9, abs=1e-9)
 
 
-def test_no_row_is_asked_for_twice(diabetes):
+def test_no_row_is_predicted_twice(diabetes):
     """Categories alone have few states: equal perturbed rows are one call."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(list("ab"), (200, 4)), columns=list("wxyz"))
-    asked = []
+    tables = []
 
     def model(table):
-        asked.append(table)
+        tables.append(table)
         return (table == "a").to_numpy().sum(axis=1) ** 2.0
 
     explainer = limes.TabularExplainer(model, X, max_calls=512, contributions=False)
-    before = len(asked)
+    before = len(tables)
     explainer(X.iloc[:1])
-    perturbed = pd.concat(asked[before + 1 :])
+    perturbed = pd.concat(tables[before + 1 :])
     assert len(perturbed) == len(perturbed.drop_duplicates()) == explainer.pool_calls - CHECK_CALLS <= 16
 
 
@@ -114,12 +114,12 @@ def fails_at(batch, times=1):
 def test_a_pool_that_is_cut_short_states_its_own_limit(diabetes):
     """It named 4,096 calls where the pool of a narrow table ends at 2,048."""
     X, _ = diabetes
-    asked = 0
+    n_rows = 0
 
     def model(table):
-        nonlocal asked
-        asked += len(table)
-        if asked > 1500:
+        nonlocal n_rows
+        n_rows += len(table)
+        if n_rows > 1500:
             raise ConnectionError("the service did not answer")
         return np.sin(3 * table["bmi"]) * table["s5"] * table["bp"]
 
@@ -256,7 +256,7 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
     assert needed == pytest.approx(256 * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
 
 
-# -- what is told beside -------------------------------------------------------------------------------------
+# -- facts beside the coefficients ---------------------------------------------------------------------------
 
 
 EVEN_SAMPLE = SimpleNamespace(
@@ -308,8 +308,8 @@ def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
     model = RandomForestRegressor(20, max_depth=6, random_state=0).fit(X, y)
 
     def explained(**more):
-        given = {"method": "sampled", "control": "additive", "max_calls": 512, **more}
-        return limes.TabularExplainer(model, X, **given)(X.iloc[[3]])
+        options = {"method": "sampled", "control": "additive", "max_calls": 512, **more}
+        return limes.TabularExplainer(model, X, **options)(X.iloc[[3]])
 
     exact, long = (
         limes.TabularExplainer(model, X)(X.iloc[[3]]),
@@ -328,7 +328,7 @@ def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
     assert np.mean([e.fidelity_errors[0] for e in runs]) < 2.5 * spread
 
 
-def test_the_control_is_chosen_and_told():
+def test_the_control_is_chosen_and_named():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
     explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])

@@ -1,4 +1,4 @@
-"""Models that are fitted again, replaced or stopped between two calls: no answers of two are mixed."""
+"""Models that are fitted again, replaced or stopped between two calls: answers of two models never mix."""
 
 import numpy as np
 import pandas as pd

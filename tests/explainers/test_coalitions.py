@@ -94,7 +94,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_words_of_read_and_of_asked_models(name):
+def test_words_of_read_and_of_sampled_models(name):
     vectorizer, head = PIPELINES[name]
     target = STARS if isinstance(head, Ridge | SVR | MLPRegressor) else STARS > 3
     target = np.digitize(STARS, [2, 4]) if name == "three classes" else target
@@ -366,9 +366,9 @@ def test_answers_are_kept_where_the_model_fails():
     with pytest.raises(ModelError, match="no more"):
         explanation.contributions  # noqa: B018 - computed when read
     fails.clear()
-    asked = sum(log)
+    before = sum(log)
     account = explanation.contributions
-    assert sum(log) - asked < 300
+    assert sum(log) - before < 300
     whole = TextExplainer(asking(f, 20), max_calls=600, batch_size=50)(sentence(20), progress=False)
     np.testing.assert_array_equal(account.values, whole.contributions.values)
 
@@ -402,8 +402,8 @@ def test_a_form_that_has_no_exact_expectation_is_sampled_without_a_call():
     assert account.calls.tolist() == [0]
     total = account.base_values + account.values.sum(axis=1)
     np.testing.assert_allclose(total, explanation.predictions, atol=1e-9)
-    asked = TextExplainer(model, method="sampled")(explanation.provenance["text"], progress=False)
-    assert asked.contributions.calls[0] > 0
+    sampled = TextExplainer(model, method="sampled")(explanation.provenance["text"], progress=False)
+    assert sampled.contributions.calls[0] > 0
 
 
 def test_an_exact_form_whose_contributions_are_refused_is_sampled(monkeypatch):

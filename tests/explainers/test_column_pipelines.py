@@ -1,4 +1,4 @@
-"""Pipelines of a ColumnTransformer with columns of texts, explained as they are: against every subset."""
+"""Pipelines with a ColumnTransformer on text columns, explained unchanged: against every subset."""
 
 from __future__ import annotations
 
@@ -116,20 +116,20 @@ def test_parts_are_chosen_by_the_columns(name):
         assert explanation.output_names == ("negative", "positive")
 
 
-def test_parts_that_are_given():
+def test_parts_passed_by_the_user():
     model = pipeline()
     parts = {"review": "text", "row": TablePart(background=REVIEWS[COLUMNS])}
     raw = {"review": ROW.review, "row": ROW[COLUMNS]}
-    given = CompositeExplainer(model, parts)(raw)
-    assert coefficients(given) == pytest.approx(oracle(model.predict_proba), rel=1e-9, abs=1e-12)
+    composite = CompositeExplainer(model, parts)(raw)
+    assert coefficients(composite) == pytest.approx(oracle(model.predict_proba), rel=1e-9, abs=1e-12)
     by_columns = CompositeExplainer(model, REVIEWS)
     flat = {"review": ROW.review} | ROW[COLUMNS].to_dict()
     for one in (raw, flat, ROW):
-        np.testing.assert_array_equal(by_columns(one).values, given.values)
+        np.testing.assert_array_equal(by_columns(one).values, composite.values)
     margin = CompositeExplainer(model, REVIEWS, output="margin")(ROW)
     assert coefficients(margin) == pytest.approx(oracle(model.decision_function), rel=1e-9, abs=1e-12)
     method = CompositeExplainer(model.predict_proba, REVIEWS)(ROW)
-    np.testing.assert_array_equal(method.values, given.values)
+    np.testing.assert_array_equal(method.values, composite.values)
 
 
 def test_a_table_of_rows_is_a_list_of_explanations():
@@ -226,7 +226,7 @@ TABLE = TablePart(background=REVIEWS[COLUMNS])
 
 
 @pytest.mark.parametrize(
-    ("parts", "raw", "said"),
+    ("parts", "raw", "message"),
     [
         (
             {"text": "text", "row": TABLE},
@@ -246,8 +246,8 @@ TABLE = TablePart(background=REVIEWS[COLUMNS])
         (REVIEWS, ROW.replace({ROW.review: None}), "part 'review'"),
     ],
 )
-def test_parts_that_make_no_table(parts, raw, said):
-    with pytest.raises(InputError, match=said):
+def test_parts_that_make_no_table(parts, raw, message):
+    with pytest.raises(InputError, match=message):
         CompositeExplainer(pipeline(), parts)(raw)
 
 

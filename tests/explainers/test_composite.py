@@ -90,7 +90,7 @@ def _whole():
     return {"advert": [INPUT["advert"]], "photo": PHOTO[None], "pulse": PULSE[None], "house": frame}
 
 
-def test_the_model_gets_what_users_have():
+def test_the_model_gets_inputs_in_the_users_types():
     seen = []
 
     def model(batch):
@@ -174,7 +174,7 @@ def test_real_reviews_with_their_source():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         ("a text", "pass a mapping"),
         ({**INPUT, "adverts": "x"}, "did you mean 'advert'"),
@@ -185,9 +185,9 @@ def test_real_reviews_with_their_source():
         ({**INPUT, "house": HOUSES[:2]}, "one row of a table, got 2"),
     ],
 )
-def test_bad_inputs(given, message):
+def test_bad_inputs(inputs, message):
     with pytest.raises(InputError, match=message):
-        CompositeExplainer(price, PARTS)(given)
+        CompositeExplainer(price, PARTS)(inputs)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""When contributions are computed, and what a failure leaves: the option ``contributions=`` of explainers."""
+"""The option ``contributions=``: when contributions are computed, and what remains after a failure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Model:
     """A function of three columns that counts its rows, and may fail or be stopped later."""
 
     def __init__(self):
-        self.asked, self.end = 0, None
+        self.calls, self.end = 0, None
 
     def __call__(self, x):
-        if self.end is not None and self.asked > self.end[0]:
+        if self.end is not None and self.calls > self.end[0]:
             raise self.end[1]
-        self.asked += len(x)
+        self.calls += len(x)
         return np.prod(1.0 + 0.5 * np.tanh(x), axis=1)
 
 
@@ -38,9 +38,9 @@ def explained(model, rows=3, **options):
 def test_sampled_ones_of_few_rows_are_computed_in_the_call():
     model = Model()
     explanation = explained(model)
-    before = model.asked
+    before = model.calls
     account = explanation.contributions
-    assert model.asked == before
+    assert model.calls == before
     assert (account.calls > 0).all()
     total = account.base_values + account.values.sum(axis=1)
     np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
@@ -51,28 +51,28 @@ def test_others_are_computed_when_they_are_read(rows, option):
     model = Model()
     explanation = explained(model, rows, contributions=option)
     assert explanation.account is None
-    before = model.asked
+    before = model.calls
     account = explanation[:2].contributions
-    assert model.asked - before == account.calls.sum() > 0
+    assert model.calls - before == account.calls.sum() > 0
     # the same as in the call
     np.testing.assert_array_equal(account.values, explained(Model(), 2).contributions.values)
 
 
-def test_all_rows_in_the_call_if_asked_for():
+def test_contributions_true_computes_all_rows_in_the_call():
     model = Model()
     explanation = explained(model, 21, contributions=True)
-    before = model.asked
+    before = model.calls
     assert explanation.contributions.values.shape == (21, 3)
-    assert model.asked == before
+    assert model.calls == before
     assert explained(FOREST, contributions=True).account is not None
 
 
-def test_exact_ones_are_left_until_they_are_read():
+def test_exact_contributions_are_computed_when_they_are_read():
     assert explained(FOREST).account is None
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_give_the_same(workers):
+def test_workers_give_the_same_contributions(workers):
     explainer = limes.TabularExplainer(Model(), X, **OPTIONS)
     account = explainer(X[:3], workers=workers, progress=False).contributions
     np.testing.assert_array_equal(account.values, explained(Model()).contributions.values)
@@ -81,8 +81,8 @@ def test_workers_give_the_same(workers):
 def test_a_failure_leaves_the_coefficients_with_a_warning():
     model = Model()
     expected = explained(model, contributions=False)
-    model.end = model.asked, RuntimeError("down")
-    model.asked = 0
+    model.end = model.calls, RuntimeError("down")
+    model.calls = 0
     explanation = explained(model)
     np.testing.assert_array_equal(explanation.values, expected.values)
     assert all("no contributions" in row[-1] and "down" in row[-1] for row in explanation.row_warnings)
@@ -96,7 +96,7 @@ def test_a_failure_leaves_the_coefficients_with_a_warning():
 def test_a_stop_has_the_coefficients_in_its_partial():
     model = Model()
     expected = explained(model, contributions=False)
-    model.end, model.asked = (model.asked + 200, KeyboardInterrupt()), 0
+    model.end, model.calls = (model.calls + 200, KeyboardInterrupt()), 0
     with pytest.raises(Interrupted, match="contributions") as stop:
         explained(model)
     partial = stop.value.partial
@@ -105,7 +105,7 @@ def test_a_stop_has_the_coefficients_in_its_partial():
     np.testing.assert_array_equal(partial.contributions.values, explained(Model()).contributions.values)
 
 
-def test_too_few_calls_are_no_failure_unless_asked_for():
+def test_too_few_calls_fail_only_with_contributions_true():
     wide = np.random.default_rng(0).normal(size=(60, 40))
     options = {"max_calls": 200}
     (quiet,) = limes.TabularExplainer(Model(), wide, **options)(wide[:1], progress=False)
@@ -192,7 +192,7 @@ def test_estimates_are_shown_with_their_errors_and_their_cost():
 
 
 @pytest.mark.parametrize("model", [FOREST, Model()])
-def test_what_is_written_adds_up(model):
+def test_written_numbers_add_up(model):
     for row in explained(model):
         lines = str(row).splitlines()
         prediction, base = (float(lines[0].split(at)[1].split()[0]) for at in ("prediction ", " = "))

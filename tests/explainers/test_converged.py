@@ -1,4 +1,4 @@
-"""``converged`` is never True by default: it needs small errors that can be trusted, or exact numbers."""
+"""``converged`` is True only with exact numbers, or with small errors that can be trusted."""
 
 import numpy as np
 import pandas as pd
@@ -141,7 +141,7 @@ def test_rules_and_the_drop_in_are_judged_by_the_same_accuracy():
     assert not explanation.converged
 
 
-def test_a_table_of_rows_tells_which():
+def test_row_converged_survives_json():
     frame = pd.DataFrame(X, columns=list("abcde"))
     explanation = limes.TabularExplainer(lambda x: rare(x.to_numpy()), frame, rng=0)(frame.iloc[:3])
     assert not explanation.row_converged.any()

@@ -1,4 +1,4 @@
-"""What people bring to an image explainer: dtypes, modes of PIL, containers, answers; right, or refused.
+"""Input of image explainers: dtypes, modes of PIL, containers, answers. It is explained right, or refused.
 
 The oracle is arithmetic: the mean of an image falls by a quarter's share when the quarter is black.
 """
@@ -118,7 +118,7 @@ def test_answers(form, name):
 
 
 HOLES = np.where(BYTES > 250, np.nan, BYTES)
-# What is refused, what is said, the image by the advice, and its pixels
+# Refused input, the message, the image after its advice, and that image's pixels
 REFUSED = {
     "complex": (BYTES * 1j, r"got ndarray of complex128: convert it", np.abs, BYTES),
     "objects": (BYTES.astype(object), r"convert it by \.astype\(float\)", lambda x: x.astype(float), BYTES),
@@ -144,10 +144,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("image", "said", "advice", "pixels"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(image, said, advice, pixels):
+@pytest.mark.parametrize(("image", "message", "advice", "pixels"), REFUSED.values(), ids=REFUSED)
+def test_refused_input_has_advice_that_works(image, message, advice, pixels):
     explainer = limes.ImageExplainer(mean, **QUARTERS)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         explainer(image)
     np.testing.assert_allclose(explainer(advice(image)).values[0], expected(pixels), rtol=1e-9)
 

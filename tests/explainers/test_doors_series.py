@@ -1,4 +1,4 @@
-"""What people bring to a series explainer: dtypes, indices, layouts, answers; right, or refused with advice.
+"""Input of series explainers: dtypes, indices, layouts, answers. It is explained right, or refused.
 
 The oracle is arithmetic: the mean of a series falls by a segment's share where the segment is 0.
 """
@@ -116,7 +116,7 @@ def plain(series):
 
 
 GAPS = np.where(S > 1, np.nan, S)
-# What is refused, what is said, the series by the advice, and its numbers
+# Refused input, the message, the series after its advice, and that series' numbers
 REFUSED = {
     "complex": (S * 1j, "got complex128: convert them", np.abs, np.abs(S)),
     "objects": (S.astype(object), r"numpy\.array\(series, dtype=float\)", plain, S),
@@ -149,10 +149,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("series", "said", "advice", "values"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(series, said, advice, values):
+@pytest.mark.parametrize(("series", "message", "advice", "values"), REFUSED.values(), ids=REFUSED)
+def test_refused_input_has_advice_that_works(series, message, advice, values):
     explainer = limes.SeriesExplainer(mean, **FOUR)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         explainer(series)
     explanation = explainer(advice(series))
     explanation = explanation[0] if isinstance(explanation, list) else explanation

@@ -1,4 +1,4 @@
-"""What people bring to a table explainer, and what their functions answer: right, or refused with advice.
+"""Input of table explainers, and answers of functions: explained right, or refused with advice.
 
 A function that tells whether a row is in the explained row's cell of column c has the coefficient 1 there and
 0 elsewhere, whatever the law inside of the cells; cells are those of numpy's quartiles, or levels.
@@ -123,7 +123,7 @@ def test_tables_of_levels(table):
     check(limes.TabularExplainer(same, table, **OPTIONS)(row_of(table)))
 
 
-# Tables that are refused, what is said, and the table by the advice
+# Refused tables, the message, and the table after its advice
 REFUSED = {
     "tuples in cells": (
         pandas([(1, g) for g in G]),

@@ -1,4 +1,4 @@
-"""What people bring to a text explainer: scripts, marks, symbols, containers, answers; right, or refused.
+"""Input of text explainers: scripts, marks, symbols, containers, answers. It is explained right, or refused.
 
 The oracle enumerates the subsets of the pieces that a reader of the script names: the model answers a sum
 over the pieces that a text still has, and a product of two.
@@ -114,7 +114,7 @@ def test_answers(form, name):
     np.testing.assert_allclose(explanation.values.ravel(), expected(PIECES), rtol=1e-9)
 
 
-# What is refused, what is said, and the text by the advice
+# Refused input, the message, and the text after its advice
 REFUSED = {
     "bytes": (PLAIN.encode(), r"is bytes: decode it first, text\.decode", lambda x: x.decode("utf-8")),
     "a frame": (pd.DataFrame({"t": [PLAIN]}), "of a table pass one column", lambda x: x["t"]),
@@ -128,10 +128,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("texts", "said", "advice"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_and_its_advice(texts, said, advice):
+@pytest.mark.parametrize(("texts", "message", "advice"), REFUSED.values(), ids=REFUSED)
+def test_refused_input_has_advice_that_works(texts, message, advice):
     explainer = limes.TextExplainer(model(PIECES))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         explainer(texts)
     explanation = explainer(advice(texts))
     explanation = explanation[0] if isinstance(explanation, list) else explanation
@@ -166,7 +166,7 @@ def test_scripts_without_spaces_need_a_tokenizer(text, pieces):
 
 
 @pytest.mark.parametrize("mark", ["#", "\u200f", "\ue000", "%"])
-def test_what_is_in_no_feature_is_said(mark):
+def test_text_outside_of_all_features_has_a_warning(mark):
     def answer(texts):
         return np.array([2.0 * (mark in text) + ("good" in text) for text in texts])
 

@@ -1,4 +1,4 @@
-"""Texts of more words than half of the calls: each coefficient is estimated by itself.
+"""Texts with more words than half of the calls: each coefficient is estimated separately.
 
 The oracle has moments of products of switches: of d words s are removed, s uniform on 1, ..., d and weighted,
 so that m given words are all kept with probability Σ_s law_s ∏_{i<m} (d - s - i) / (d - i).
@@ -90,7 +90,7 @@ def test_coefficients_are_fitted_together_where_calls_allow():
 
 
 @pytest.mark.parametrize("control", ["none", "process"])
-def test_the_warnings_say_how_little_is_known(control):
+def test_warnings_state_the_size_of_the_errors(control):
     explainer = TextExplainer(asking(terms(2)), contributions=False, control=control, max_calls=100)
     explanation = explainer(TEXT, progress=False)
     assert not explanation.converged

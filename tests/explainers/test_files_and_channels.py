@@ -66,7 +66,7 @@ def test_grey_is_repeated_for_a_network_of_three_channels(kind, fill):
     ],
     ids=["bytes", "shares", "16 bits", "PIL"],
 )
-def test_what_is_transparent_is_shown_on_white_and_said(kind, image, white):
+def test_transparent_pixels_are_shown_on_white_with_a_warning(kind, image, white):
     model, options = WANT_THREE[kind]()
     clear, solid = (explained(model, one, fill=0, **options) for one in (image, white))
     rounding = 3e-3 if getattr(image, "dtype", None) == np.uint16 else 1e-6
@@ -77,14 +77,14 @@ def test_what_is_transparent_is_shown_on_white_and_said(kind, image, white):
     assert "on white" in warning
 
 
-def test_an_alpha_that_hides_nothing_is_left_out_without_a_word():
+def test_an_opaque_alpha_is_dropped_without_a_warning():
     solid = np.dstack([PHOTO, np.full((6, 8), 255, np.uint8)])
     explanation = explained(network(), solid, fill=0)
     np.testing.assert_array_equal(explanation.values, explained(network(), PHOTO, fill=0).values)
     assert explanation.warnings == ()
 
 
-def test_functions_get_what_was_passed():
+def test_functions_get_the_image_unchanged():
     shapes = set()
 
     def model(batch):
@@ -97,14 +97,14 @@ def test_functions_get_what_was_passed():
 
 
 @pytest.mark.parametrize(
-    ("channels", "image", "said"),
+    ("channels", "image", "message"),
     [
         (1, PHOTO, r"takes images of 1 channel, and this one has 3: pass image.convert\('L'\)"),
         (4, PHOTO, "takes images of 4 channels, and this one has 3"),
     ],
 )
-def test_other_channels_are_refused_by_their_number(channels, image, said):
-    with pytest.raises(InputError, match=said):
+def test_other_channels_are_refused_by_their_number(channels, image, message):
+    with pytest.raises(InputError, match=message):
         explained(network(channels), image)
     assert explained(network(1), GREY).values.shape == (1, 4, 2)
 
@@ -149,7 +149,7 @@ def _cut_short(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "write", "said"),
+    ("name", "write", "message"),
     [
         ("missing.png", lambda path: None, "there is no such file"),
         (
@@ -162,10 +162,10 @@ def _cut_short(path: Path) -> None:
         ("folder", lambda path: path.mkdir(), "could not be read as an image"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path, name, write, said):
+def test_files_that_cannot_be_read(tmp_path, name, write, message):
     path = tmp_path / name
     write(path)
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=message) as error:
         explained(brightness, path)
     assert name in str(error.value)
     with pytest.raises(InputError, match=f"image 1: .*{name}"):

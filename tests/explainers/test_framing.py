@@ -75,7 +75,7 @@ def test_arrays_at_the_pixels_of_the_photograph(fit):
 
 
 @pytest.mark.parametrize("fit", FITS)
-def test_what_the_network_sees(fit):
+def test_framing_resizes_and_pads(fit):
     level = np.full((30, 50), 100, dtype=np.uint8)
     seen = Framing.of((30, 50), (8, 8), fit).apply(level)
     assert seen.shape == (8, 8)

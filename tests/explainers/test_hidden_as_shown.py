@@ -1,4 +1,4 @@
-"""A feature that is the same hidden as shown has no coefficient; default fills differ from what is shown.
+"""A feature that looks the same hidden as shown has no coefficient; default fills differ from the input.
 
 Oracles enumerate the subsets of the features that hiding changes, on inputs that are written down by hand.
 """

@@ -1,4 +1,4 @@
-"""Images: exact against every perturbed image, what users may hand over, and bad input."""
+"""Images: exact against every perturbed image; accepted types of input; bad input."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def filled(image, labels):
 def perturbed(image, labels, fill=None):
     """Every subset of the superpixels, in the order of their labels."""
     fill = filled(image, labels) if fill is None else fill
-    known = np.unique(labels)
+    superpixels = np.unique(labels)
     result = []
-    for z in words.subsets(known.size):
+    for z in words.subsets(superpixels.size):
         one = fill.copy()
-        for label, kept in zip(known, z, strict=True):
+        for label, kept in zip(superpixels, z, strict=True):
             one[labels == label] = image[labels == label] if kept else fill[labels == label]
         result.append(one)
     return np.stack(result)
@@ -207,7 +207,7 @@ def test_a_callable_gives_segments():
     ],
     ids=["number", "colour", "image", "callable"],
 )
-def test_fills_that_are_given(fill, expected):
+def test_fills_passed_by_the_user(fill, expected):
     explanation = ImageExplainer(brightness, segments=LABELS, fill=fill)(IMAGE)
     assert_exact(explanation, brightness(perturbed(IMAGE, LABELS, expected)))
 
@@ -227,7 +227,7 @@ def test_means_are_rounded_not_cut_off():
     assert any((one == 1).all() for batch in seen for one in batch)
 
 
-def test_inpainting_goes_on_from_the_surroundings():
+def test_inpainting_continues_the_surroundings():
     """A plane is harmonic: each superpixel is filled with what it showed, whatever its shape."""
     from internals import filled as fill_of
     from internals import filler
@@ -251,9 +251,9 @@ def classes(images):
 
 
 def test_the_largest_answers_from_one_set_of_calls():
-    asked = []
+    sizes = []
     explainer = ImageExplainer(
-        lambda images: asked.append(len(images)) or classes(images),
+        lambda images: sizes.append(len(images)) or classes(images),
         segments=LABELS,
         top=2,
         labels=["dog", "cat", "bird", "fish"],
@@ -262,7 +262,7 @@ def test_the_largest_answers_from_one_set_of_calls():
     order = np.argsort(-classes(IMAGE[None])[0])[:2]
     assert explanation.output_names == tuple(np.array(["dog", "cat", "bird", "fish"])[order])
     np.testing.assert_allclose(explanation.predictions[0], classes(IMAGE[None])[0, order])
-    assert sum(asked) <= 16 + CHECK_CALLS + 2  # and the image itself, before
+    assert sum(sizes) <= 16 + CHECK_CALLS + 2  # and the image itself, before
     whole = ImageExplainer(classes, segments=LABELS, output=[0, 1, 2, 3])(IMAGE)
     np.testing.assert_allclose(explanation.values, whole.values[..., order])
 
@@ -389,7 +389,7 @@ def test_logits_that_can_be_read_stay_exact():
     assert ImageExplainer(session, segments=LABELS, fill=0, labels=["cat", "dog"])(IMAGE).method == "exact"
 
 
-def test_the_model_is_never_given_more_than_a_batch():
+def test_the_model_never_gets_more_than_a_batch():
     sizes = []
     ImageExplainer(lambda images: sizes.append(len(images)) or bumps(images), **SAMPLED, batch_size=17)(IMAGE)
     assert max(sizes) == 17
@@ -420,11 +420,11 @@ def test_the_margin_behind_probabilities_helps():
 
 
 def test_a_failing_model_keeps_its_answers():
-    asked = []
+    batches = []
 
     def model(images):
-        asked.append(images)
-        if len(asked) == 8:
+        batches.append(images)
+        if len(batches) == 8:
             raise ConnectionError("the service did not answer")
         return bumps(images)
 
@@ -433,9 +433,9 @@ def test_a_failing_model_keeps_its_answers():
         explainer([IMAGE[::-1].copy(), IMAGE])
     assert failure.value.partial == []
     assert failure.value.batch.shape[1:] == IMAGE.shape
-    asked[:] = [None] * 8
+    batches[:] = [None] * 8
     explainer(IMAGE[::-1].copy())
-    assert len(asked) - 8 < 2 + 8
+    assert len(batches) - 8 < 2 + 8
 
 
 def test_images_in_threads_are_those_of_one_thread():
@@ -445,12 +445,12 @@ def test_images_in_threads_are_those_of_one_thread():
         np.testing.assert_array_equal(alone.values, together.values)
 
 
-def test_an_interrupt_hands_over_what_is_done():
-    asked = []
+def test_an_interrupt_returns_finished_images():
+    sizes = []
 
     def model(images):
-        asked.append(len(images))
-        if len(asked) > 12:
+        sizes.append(len(images))
+        if len(sizes) > 12:
             raise KeyboardInterrupt
         return bumps(images)
 
@@ -462,7 +462,7 @@ def test_an_interrupt_hands_over_what_is_done():
 # -- networks ------------------------------------------------------------------------------------------------
 
 
-def test_an_onnx_session_is_given_what_it_wants():
+def test_an_onnx_session_gets_its_input_type():
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
     weights = RNG.normal(size=(IMAGE.size, 2)) / 100
     for batch in ("n", 1, 5):
@@ -478,7 +478,7 @@ def test_an_onnx_session_is_given_what_it_wants():
         np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
 
 
-def test_an_onnx_session_says_its_own_layout_and_size():
+def test_an_onnx_session_states_its_layout_and_size():
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
     weights = RNG.normal(size=(IMAGE.size, 2))
     session = onnx.session(onnx.linear(weights, ("n", 6, 8, 3)))
@@ -549,7 +549,7 @@ def with_nan():
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    ("image", "message"),
     [
         (np.zeros((6, 8, 5)), "1, 3 or 4 channels"),
         (np.zeros((3, 6, 8)), r"np.moveaxis\(image, 0, -1\)"),
@@ -575,13 +575,13 @@ def with_nan():
         "another size",
     ],
 )
-def test_images_that_are_none(image, said):
-    with pytest.raises(InputError, match=said):
+def test_invalid_images_are_refused(image, message):
+    with pytest.raises(InputError, match=message):
         ImageExplainer(brightness, segments=LABELS)(image)
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"segments": "quickshft"}, InputError, "did you mean 'quickshift'"),
         (
@@ -602,13 +602,13 @@ def test_images_that_are_none(image, said):
         ({"segement": "slic"}, UnknownOptionError, "did you mean 'segments'"),
     ],
 )
-def test_options_that_do_not_exist(options, error, said):
-    with pytest.raises(error, match=said):
+def test_options_that_do_not_exist(options, error, message):
+    with pytest.raises(error, match=message):
         ImageExplainer(brightness, **options)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"labels": ["a", "b", "c"]}, "3 labels, the first of them 'a', and the model gives 4 answers"),
         ({"output": "birds", "labels": ["dog", "cat", "bird", "fish"]}, "did you mean 'bird'"),
@@ -618,8 +618,8 @@ def test_options_that_do_not_exist(options, error, said):
         ({"fill": lambda image, labels: np.full(image.shape, np.nan)}, "not finite"),
     ],
 )
-def test_options_that_do_not_go_with_the_model_or_image(options, said):
-    with pytest.raises(InputError, match=said):
+def test_options_that_do_not_go_with_the_model_or_image(options, message):
+    with pytest.raises(InputError, match=message):
         ImageExplainer(classes, segments=LABELS, **options)(IMAGE)
 
 

@@ -154,7 +154,7 @@ def test_errors_cover_the_population():
     assert np.std(ratios) > 0.75
 
 
-def test_collinear_columns_share_what_only_their_sum_decides():
+def test_collinear_columns_share_the_effect_of_their_sum():
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     X = pd.DataFrame({"a": x, "b": 2 * x + 1, "c": rng.normal(size=400)})
@@ -180,11 +180,11 @@ def test_rows_depend_on_nothing_but_themselves(diabetes, forest):
 
 def test_a_failing_model_keeps_its_answers(diabetes, forest):
     X, _ = diabetes
-    asked = []
+    sizes = []
 
     def model(table):
-        asked.append(len(table))
-        if len(asked) == 7:
+        sizes.append(len(table))
+        if len(sizes) == 7:
             raise ConnectionError("away")
         return forest.predict(table)
 
@@ -234,7 +234,7 @@ def test_ridge_is_that_of_lime_with_correlated_columns(diabetes, forest):
         ({"law": "copula"}, "'joint'"),
     ],
 )
-def test_options_that_do_not_go_with_it(diabetes, forest, options, message):
+def test_options_that_the_joint_law_refuses(diabetes, forest, options, message):
     X, _ = diabetes
     with pytest.raises(InputError, match=message):
         limes.TabularExplainer(forest, X, **{"law": "joint", **options})

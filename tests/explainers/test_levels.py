@@ -1,4 +1,4 @@
-"""Accounts at two levels against contributions by enumeration, and by many sets; their intervals cover."""
+"""Contributions at two levels against enumeration and against many sets; their intervals cover."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def _products(words: list[str], d: int) -> Any:
     def f(texts: list[str]) -> Any:
         shown = np.array([[word in text.split() for word in words] for text in texts])
         each = [
-            (shown[:, own].any(axis=1) if any_ else shown[:, own].all(axis=1)) * s
-            for own, any_, s in zip(sets, is_any, size, strict=True)
+            (shown[:, columns].any(axis=1) if any_ else shown[:, columns].all(axis=1)) * s
+            for columns, any_, s in zip(sets, is_any, size, strict=True)
         ]
         return np.sum(each, axis=0)
 
     exact = np.zeros(d)
-    for own, s in zip(sets, size, strict=True):
-        exact[own] += s / len(own)
+    for columns, s in zip(sets, size, strict=True):
+        exact[columns] += s / len(columns)
     return f, exact
 
 
@@ -272,10 +272,10 @@ def test_same_seed_same_bits_whatever_the_batch():
 def test_levels_are_stored_and_selected(tmp_path: Path):
     explanation = limes.TextExplainer(_mood, hierarchy=True, max_calls=100)(REVIEW)
     stored = limes.Explanation.from_json(explanation.to_json(tmp_path / "levels.json"))
-    for mine, its in zip(explanation.levels, stored.levels, strict=True):
-        np.testing.assert_array_equal(mine.values, its.values)
-        np.testing.assert_array_equal(mine.standard_errors, its.standard_errors)
-        assert mine.feature_names == its.feature_names
+    for level, its in zip(explanation.levels, stored.levels, strict=True):
+        np.testing.assert_array_equal(level.values, its.values)
+        np.testing.assert_array_equal(level.standard_errors, its.standard_errors)
+        assert level.feature_names == its.feature_names
     (coarse, _), (chosen, _) = explanation.levels, explanation[..., 1].levels
     np.testing.assert_array_equal(coarse.values[..., 1], chosen.values)
     np.testing.assert_array_equal(explanation.top(3).levels[0].values, coarse.values)
@@ -314,7 +314,7 @@ def test_options_of_images_that_are_not_used_are_refused(options):
     "ask",
     [limes.diagnose, lambda explanation: explanation.effects, lambda explanation: explanation.interactions()],
 )
-def test_what_such_an_account_does_not_have_is_refused(ask):
+def test_attributes_without_a_meaning_at_two_levels_are_refused(ask):
     with pytest.raises(InputError, match="without hierarchy"):
         ask(limes.TextExplainer(_mood, hierarchy=True)("Not good."))
 
@@ -325,13 +325,13 @@ def test_too_few_calls_are_refused():
 
 
 def test_answers_outlive_a_model_that_fails():
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def once(texts: list[str]) -> Any:
-        if len(asked) == 3:
-            asked.append(0)
+        if len(sizes) == 3:
+            sizes.append(0)
             raise ValueError("no service")
-        asked.append(len(texts))
+        sizes.append(len(texts))
         return _mood(texts)
 
     explainer = limes.TextExplainer(once, hierarchy=True, max_calls=100, batch_size=30)
@@ -342,7 +342,7 @@ def test_answers_outlive_a_model_that_fails():
         explanation.values,
         limes.TextExplainer(_mood, hierarchy=True, max_calls=100, batch_size=30)(REVIEW).values,
     )
-    assert sum(asked) < 130
+    assert sum(sizes) < 130
 
 
 def test_a_model_that_answers_differently_is_never_exact():

@@ -1,4 +1,4 @@
-"""What newcomers do: rows as dicts, options of other libraries, classes for models, views of many classes."""
+"""Newcomers' mistakes: rows as dicts, options of other libraries, classes for models, many classes."""
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,7 @@ def test_methods_of_other_libraries():
         EXPLAINER.nothing  # noqa: B018 - raises
 
 
-def test_models_that_are_none():
+def test_invalid_models_are_refused():
     with pytest.raises(InputError, match="model is the class LinearRegression: pass a fitted instance"):
         limes.TabularExplainer(LinearRegression, IRIS)
     with pytest.raises(ModelError, match="returned None: is a return missing"):

@@ -1,4 +1,4 @@
-"""Warnings about the answers themselves: one answer to everything, and sums of what are no probabilities."""
+"""Warnings about the answers: one answer to every input, and sums of answers that are no probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real classifier on real photographs: what matters lies on the object, and its loss is felt.
+"""A real classifier on real photographs: the strongest superpixels lie on the object, and matter.
 
 The boxes were drawn by hand on the middle of each photograph, scaled to 224 x 224: left, top, right, bottom.
 Only they are kept here; photographs and network are read from LIMES_DATA.

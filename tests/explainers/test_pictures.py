@@ -1,4 +1,4 @@
-"""Images as PIL holds them, and ranges of pixels: the model is asked about what a person sees."""
+"""PIL images of every mode, and ranges of pixels: the model gets the colours that a person sees."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How accurate a pool is: where it stops growing, and the control of rows that it does not serve."""
+"""Accuracy of a pool: where it stops growing, and the control of rows that it cannot serve."""
 
 import signal
 
@@ -28,16 +28,16 @@ def test_without_a_tolerance_errors_are_small_or_the_pool_is_the_largest():
 
 
 def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once():
-    asked = []
+    sizes = []
 
     def model(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return corners(x)
 
     explainer = limes.TabularExplainer(model, X, max_calls=8192, tolerance="1%", contributions=False)
     explanation = explainer(X[:6])
     assert explainer.pool_calls == CHECK_CALLS + 8192
-    assert sum(asked) <= 8192 + CHECK_CALLS + 2 + 6  # the first look at the model, and the rows themselves
+    assert sum(sizes) <= 8192 + CHECK_CALLS + 2 + 6  # the first look at the model, and the rows themselves
     assert set(explanation.controls) == {"tree"}
     additive = limes.TabularExplainer(corners, X, max_calls=8192, control="additive")(X[:6])
     assert (explanation.standard_errors.mean(axis=1) < 0.7 * additive.standard_errors.mean(axis=1)).all()
@@ -70,14 +70,14 @@ def test_errors_with_the_thorough_control_cover():
     assert np.mean(inside) >= 0.93
 
 
-def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice():
+def test_ctrl_c_keeps_the_answers_of_a_slow_model():
     """A signal in the middle of a batch: that batch alone is asked again, and the explained rows."""
-    asked, pressed = [], []
+    rows_seen, pressed = [], []
 
     def slow(x):
-        asked.extend(map(bytes, np.ascontiguousarray(x)))
-        if len(asked) > 700 and not pressed:
-            pressed.append(len(asked))
+        rows_seen.extend(map(bytes, np.ascontiguousarray(x)))
+        if len(rows_seen) > 700 and not pressed:
+            pressed.append(len(rows_seen))
             signal.raise_signal(signal.SIGINT)
         return x[:, 0] * x[:, 1] + x[:, 2]
 
@@ -89,10 +89,10 @@ def test_control_c_keeps_what_a_slow_model_answered_and_nothing_is_asked_twice()
     assert isinstance(stop.value, KeyboardInterrupt)
     assert 600 < explainer.pool_calls < 1024
     # a first look, the rows, and the batch that was cut short
-    assert len(asked) == pressed[0] == explainer.pool_calls + 2 + 3 + 64
+    assert len(rows_seen) == pressed[0] == explainer.pool_calls + 2 + 3 + 64
     again = explainer(X[:3], progress=False)
-    assert len(asked) == 2 + CHECK_CALLS + 2 * 3 + 2048 + 64
-    assert len(set(asked)) <= 3 + 2 + CHECK_CALLS // 2 + 2048
+    assert len(rows_seen) == 2 + CHECK_CALLS + 2 * 3 + 2048 + 64
+    assert len(set(rows_seen)) <= 3 + 2 + CHECK_CALLS // 2 + 2048
     clean = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], X, **options)
     assert np.array_equal(clean(X[:3], progress=False).values, again.values)
 

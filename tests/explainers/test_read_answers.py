@@ -1,4 +1,4 @@
-"""Models that are read but cannot be integrated answer their samples themselves: no call of the model."""
+"""Models that are read but cannot be integrated: their form answers the samples, without model calls."""
 
 import pickle
 
@@ -134,9 +134,9 @@ def test_a_model_is_asked_once_about_the_rows_on_which_its_form_is_checked(monke
     model = MLPRegressor(hidden_layer_sizes=(3,), solver="lbfgs", random_state=0).fit(
         X, X @ rng.normal(size=30)
     )
-    asked, predict = [], ModelCaller.__call__
-    monkeypatch.setattr(ModelCaller, "__call__", lambda self, x: asked.append(len(x)) or predict(self, x))
+    sizes, predict = [], ModelCaller.__call__
+    monkeypatch.setattr(ModelCaller, "__call__", lambda self, x: sizes.append(len(x)) or predict(self, x))
     explainer = limes.TabularExplainer(model, X, categorical=list(range(30)), max_calls=64, control="none")
     assert explainer(X[:1]).reason.endswith("(sampled from the read model)")
     # 200 background rows and about 270 more; what is asked besides are single rows
-    assert sum(count > 100 for count in asked) == 1
+    assert sum(count > 100 for count in sizes) == 1

@@ -1,4 +1,4 @@
-"""Rows that an exact expectation refuses are sampled, each by itself; the others stay exact."""
+"""Rows that an exact expectation refuses are sampled separately; the others stay exact."""
 
 import pickle
 
@@ -132,7 +132,7 @@ def test_each_row_keeps_its_method(mixed):
 
 
 @pytest.mark.parametrize("layout", ["wide", "long"])
-def test_a_long_table_tells_each_rows_method(mixed, layout):
+def test_a_long_table_has_the_method_of_each_row(mixed, layout):
     explainer, explanation = mixed
     frame = limes.scale.explain_frame(explainer, X, layout=layout)
     assert frame["error"].isna().all()

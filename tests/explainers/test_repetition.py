@@ -1,4 +1,4 @@
-"""A model that answers differently for the same input is never exact, and says so everywhere."""
+"""A model that answers differently for the same input is never exact, and every channel says so."""
 
 from itertools import count
 
@@ -15,7 +15,7 @@ SENTENCE = "the model answered differently for the same input"
 
 
 def noise(f):
-    """Answers with noise of their own."""
+    """Answers with fresh noise at every call."""
     rng = np.random.default_rng(1)
     return lambda x: f(x) + rng.normal(size=len(x)) * 0.2
 
@@ -88,7 +88,7 @@ CHANGES = [noise, mask, scaler, turn, place]
 
 @pytest.mark.parametrize("name", EXPLAIN)
 @pytest.mark.parametrize("model", CHANGES)
-def test_never_exact_and_said_everywhere(name, model):
+def test_models_that_vary_are_never_exact_and_warned_of_everywhere(name, model):
     explanation = EXPLAIN[name](model)
     assert explanation.method == "sampled"
     for warnings in explanation.row_warnings:
@@ -123,7 +123,7 @@ def counted(f):
     return model, calls
 
 
-def test_the_check_is_counted_and_made_once():
+def test_the_check_is_counted_and_runs_once():
     model, calls = counted(lambda t: np.array([s.count("good") * 0.3 for s in t]))
     explainer = limes.TextExplainer(model, contributions=False)
     first, *others = explainer(["a good film", "a good day", "good"])
@@ -142,7 +142,7 @@ def test_the_check_is_counted_and_made_once():
     assert explanation.calls[0] - explanation.calls[1] == 8
 
 
-def test_read_models_are_not_asked_again():
+def test_read_models_are_not_called_again():
     from sklearn.linear_model import LinearRegression
 
     explainer = limes.TabularExplainer(LinearRegression().fit(TABLE, TABLE[:, 0]), TABLE)
@@ -159,13 +159,13 @@ def test_results_do_not_depend_on_workers():
 
 
 def test_exact_is_refused():
-    with pytest.raises(limes.exceptions.NotReadableError, match="answers alike"):
+    with pytest.raises(limes.exceptions.NotReadableError, match="repeats its answers"):
         text(noise, method="exact")
 
 
 @pytest.mark.parametrize("model", [noise, mask])
 @pytest.mark.parametrize("words", ["good", "good film", "a good film"])
-def test_errors_cover_what_the_answers_vary_by(words, model):
+def test_errors_cover_the_spread_of_answers(words, model):
     """Truth by enumeration: E f = 0.3 [good]; intervals of 60 explanations."""
     f = model(lambda texts: np.array([t.count("good") * 0.3 for t in texts]))
     truth = np.array([0.3 * (word == "good") for word in words.split()])
@@ -199,7 +199,7 @@ def test_states_are_repeated_as_often_as_the_budget_allows(states, budget, expec
     assert repetitions(states, budget) == expected
 
 
-def test_rules_and_maple_say_so():
+def test_rules_and_maple_warn_of_varying_answers():
     rows = np.random.default_rng(0).choice([-1.0, 1.0], size=(2, 6))
     rule = limes.SparseExplainer(noise(lambda x: x[:, 0] / 2), k=2)(rows)
     maple = limes.MapleExplainer(noise(lambda x: x[:, 0]), TABLE)(TABLE[:2])
@@ -208,20 +208,20 @@ def test_rules_and_maple_say_so():
 
 
 def test_an_answer_that_is_lost_does_not_lose_the_others():
-    """The model fails in a repetition; the same call goes on with the answers so far."""
-    asked = []
+    """The model fails in a repetition; the same call resumes with the answers so far."""
+    sizes = []
     f = noise(lambda texts: np.array([t.count("good") * 0.3 for t in texts]))
 
     def failing(texts):
-        asked.append(len(texts))
-        if len(asked) == 7:
+        sizes.append(len(texts))
+        if len(sizes) == 7:
             raise OSError
         return f(texts)
 
     explainer = limes.TextExplainer(failing)
     with pytest.raises(limes.exceptions.ModelError):
         explainer("a good film indeed")
-    before = sum(asked)
+    before = sum(sizes)
     explanation = explainer("a good film indeed")
     assert explanation.method == "sampled"
-    assert sum(asked) - before < 64
+    assert sum(sizes) - before < 64

@@ -1,4 +1,4 @@
-"""A reproducible explainer says the same of a row in any company, to the last bit."""
+"""A reproducible explainer gives a row the same explanation in every batch, to the last bit."""
 
 from __future__ import annotations
 

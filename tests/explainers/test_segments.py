@@ -99,7 +99,7 @@ def test_masks_and_heat_maps_come_back_as_they_were_drawn(fit):
     assert "photo_labels" not in explanation.to_html()
 
 
-def test_a_map_of_what_the_network_sees_is_taken_as_it_is():
+def test_a_map_at_the_networks_size_is_used_unchanged():
     grid = np.arange(64).reshape(8, 8) // 16
     explanation = explained("crop", grid)
     assert explanation.feature_names == tuple(f"superpixel {j}" for j in range(4))
@@ -120,7 +120,7 @@ def test_a_photograph_of_the_network_s_size_that_is_cropped():
 
 
 def test_fills_do_not_see_the_border():
-    """The mean colour of a superpixel is that of its own pixels."""
+    """The mean colour of a superpixel is the mean of its pixels alone."""
     level = np.full((30, 50, 3), 100, dtype=np.uint8)
     level[:, 25:] = 200
     seen = []
@@ -192,7 +192,7 @@ def test_an_outline_by_hand():
     assert set(inside.tolist()) == {explanation.values[0, 1]}
 
 
-def test_segments_that_are_lost_are_said_by_number():
+def test_lost_segments_are_named_by_number():
     labels = REGIONS.copy()
     labels[0, 20] = 77  # a pixel that no middle of the network's falls on
     (warning,) = explained("squash", labels).warnings
@@ -206,7 +206,7 @@ def test_segments_that_are_lost_are_said_by_number():
 
 
 @pytest.mark.parametrize(
-    ("segments", "said"),
+    ("segments", "message"),
     [
         (np.zeros((50, 30), dtype=int), r"shape \(50, 30\), the image is 30 x 50, and 8 x 8 where"),
         ([np.zeros((30, 50), dtype=bool), np.zeros((8, 8), dtype=bool)], "masks must have one shape"),
@@ -217,8 +217,8 @@ def test_segments_that_are_lost_are_said_by_number():
     ],
     ids=["turned", "two shapes", "numbers", "no mask", "run lengths", "four axes"],
 )
-def test_segments_that_are_none(segments, said):
-    with pytest.raises(InputError, match=said):
+def test_invalid_segments_are_refused(segments, message):
+    with pytest.raises(InputError, match=message):
         explained("crop", segments)
 
 

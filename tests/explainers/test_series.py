@@ -1,4 +1,4 @@
-"""Series: exact against every perturbed series, which are composed here step by step."""
+"""Series: exact against every perturbed series, which this file composes step by step."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_functions_are_exact_by_all_subsets(fill, bandwidth):
         "line": straight(SERIES, spans),
         "steps": TRAINING.mean(axis=0),
     }.get(fill, np.full(STEPS, 0.5))
-    given = TRAINING.mean(axis=0) if fill == "steps" else fill
-    explanation = SeriesExplainer(largest, count=6, fill=given, bandwidth=bandwidth)(SERIES)
+    filled = TRAINING.mean(axis=0) if fill == "steps" else fill
+    explanation = SeriesExplainer(largest, count=6, fill=filled, bandwidth=bandwidth)(SERIES)
     assert_exact(explanation, largest(every_series(SERIES, spans, hidden)), bandwidth)
     assert explanation.model_calls <= 64 + CHECK_CALLS
 
@@ -257,7 +257,7 @@ def test_fewer_steps_than_channels_are_refused_with_the_remedies(series, layout,
     assert all(word in str(error.value) for word in words_of_it)
 
 
-def test_the_remedies_do_what_they_say():
+def test_the_remedies_of_warnings_work():
     def second(batch):
         return batch[:, 1, 10:20].mean(axis=1)
 

@@ -1,4 +1,4 @@
-"""Explainers that are shared by threads answer as they do alone, bit for bit."""
+"""Explainers that threads share give the explanations of a single thread, bit for bit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_sampled_rows_are_those_of_one_thread(background):
     alone = explainer(background[:24], progress=False)
 
     def explained(i):
-        # the same rows in all threads, in orders of their own
+        # the same rows in all threads, in a different order in each
         order = np.roll(np.arange(24), 3 * i)
         return order, explainer(background[order], progress=False)
 
@@ -100,12 +100,12 @@ def test_explanations_beside_diagnoses_are_those_of_one_thread(background, make,
         assert np.array_equal(together.standard_errors, alone.standard_errors[order])
 
 
-def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
+def test_a_failed_call_resumes_beside_others(background):
     """Another thread's success does not forget what this one was answered."""
-    failing, asked = [True], []
+    failing, sizes = [True], []
 
     def model(X):
-        asked.append(len(X))
+        sizes.append(len(X))
         # the second row is the one near 5
         if failing[0] and len(X) > 2 and np.median(X[:, 0]) > 0.6:
             raise ConnectionError("gone")
@@ -118,28 +118,28 @@ def test_a_call_that_fails_beside_others_goes_on_where_it_was(background):
         explainer(rows, progress=False)
     explainer(background[1:2], progress=False)
     failing[0] = False
-    asked.clear()
+    sizes.clear()
     result = explainer(rows, progress=False)
     # the rows themselves, and the second one's 64 perturbed rows: the first one is kept
-    assert sum(asked) <= 2 + 64
+    assert sum(sizes) <= 2 + 64
     clean = limes.TabularExplainer(bent, background, **options)(rows)
     assert np.array_equal(result.values, clean.values)
-    asked.clear()
+    sizes.clear()
     explainer(rows[:1], progress=False)
-    assert sum(asked) > 2, "rows that are finished are not kept for ever"
+    assert sum(sizes) > 2, "rows that are finished are not kept for ever"
 
 
 def test_equal_rows_of_a_call_are_sampled_once(background):
-    asked = []
+    sizes = []
 
     def model(X):
-        asked.append(len(X))
+        sizes.append(len(X))
         return bent(X)
 
     explainer = limes.TabularExplainer(model, background, max_calls=64, control="none", contributions=False)
-    asked.clear()
+    sizes.clear()
     result = explainer(background[[3, 3, 3]], progress=False, workers=2)
-    assert sum(asked) <= 3 + 64
+    assert sum(sizes) <= 3 + 64
     assert np.array_equal(result.values[0], result.values[2])
 
 
@@ -177,15 +177,15 @@ def test_a_diagnosis_leaves_the_explainers_table(background):
     explainer = limes.TabularExplainer(model, X)
     expectation = explainer._model.bound.expectation
     explainer(X[:2], progress=False)
-    made, make = [], expectation._table
-    expectation._table = lambda variants: made.append(1) or make(variants)
+    tables, make = [], expectation._table
+    expectation._table = lambda variants: tables.append(1) or make(variants)
     for bandwidth in (0.5, 1.0):
         other = limes.TabularExplainer(model, X, bandwidth=bandwidth)
         family = other._model.family
         expectation.at(Rows(family, X[:2], family.cells(X[:2])))
-    assert len(made) == 2
+    assert len(tables) == 2
     explainer(X[2:4], progress=False)
-    assert len(made) == 2
+    assert len(tables) == 2
 
 
 def test_recent_keeps_what_was_used_last_and_no_more_than_it_may():

@@ -1,4 +1,4 @@
-"""Sparse explanations end to end: consistency, certificates that hold, doors, bad input."""
+"""Sparse explanations end to end: consistency, certificates that hold, types of input, bad input."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_readable_model_over_literals_is_explained_exactly(intercept):
     assert loss(explanation) == pytest.approx(least, rel=oracle.EXACT)
 
 
-def test_bounds_hold_as_often_as_they_say():
+def test_bounds_hold_with_their_confidence():
     """Against all rows: every bound of the certificate at once."""
     d, model, x = 10, bent(10, 3), np.ones((1, 10))
     rows = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
@@ -86,23 +86,28 @@ def test_bounds_hold_as_often_as_they_say():
     for seed in range(seeds):
         explainer = limes.SparseExplainer(model, k=3, samples=200, confidence=0.8, rng=seed)
         explanation = explainer(x)
-        w, told = explanation.values[0], explanation.certificate
+        w, certificate = explanation.values[0], explanation.certificate
         fidelity = weight @ (explanation.intercepts[0] + rows @ w - values) ** 2
         aligned = np.abs(rows @ w - x[0] @ w) < 1e-9
         error = weight[aligned] @ np.abs(values - target)[aligned] / weight[aligned].sum()
-        held += fidelity <= told.bounds["fidelity"] and error <= told.bounds["precision"] * (1 + 1e-9)
-        sharp += told.precision == pytest.approx(error)
-        assert error <= told.bounds["precision_from_fidelity"] or fidelity > told.bounds["fidelity"]
+        held += fidelity <= certificate.bounds["fidelity"] and error <= certificate.bounds["precision"] * (
+            1 + 1e-9
+        )
+        sharp += certificate.precision == pytest.approx(error)
+        assert (
+            error <= certificate.bounds["precision_from_fidelity"]
+            or fidelity > certificate.bounds["fidelity"]
+        )
     assert held >= 0.8 * seeds
     assert sharp == seeds  # few literals are free: precision is exact
 
 
 def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_risk(monkeypatch):
     """Enumerated: rows are all signs, answers either end of the range."""
-    asked = []
+    calls = []
 
     def recorded(values, *, largest, risk):
-        asked.append((values, largest, risk))
+        calls.append((values, largest, risk))
         return bernstein_bound(values, largest=largest, risk=risk)
 
     monkeypatch.setattr(_sparse_pipeline, "bernstein_bound", recorded)
@@ -110,7 +115,7 @@ def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_ri
     rule = limes.SparseExplainer(model, k=3, samples=200, confidence=0.9, scale=scale, rng=0)(x)
     rows = np.array(list(product([-1.0, 1.0], repeat=6)))
     answers = rule.intercepts[0] + rows @ rule.values[0]
-    values, largest, risk = asked[0]
+    values, largest, risk = calls[0]
     assert largest == pytest.approx(max(((answers - end) ** 2).max() for end in scale), rel=oracle.EXACT)
     assert risk == pytest.approx(0.05)
     assert values.max() <= largest
@@ -158,7 +163,7 @@ def score(frame):
     return 30.0 * (frame.income > 62) - 20.0 * (frame.debt > 0.5) + 5.0 * (frame.proof == "yes")
 
 
-def test_columns_of_a_table_keep_rows_possible(table):
+def test_flips_of_columns_give_possible_rows(table):
     literals = limes.Literals.fit(table)
     seen = []
 
@@ -197,7 +202,7 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     assert paper.values[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_literals_of_a_table_may_flip_on_their_own(table):
+def test_literals_of_a_table_may_flip_independently(table):
     literals = limes.Literals.fit(table)
     x = literals.transform(table)
     model = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(x, score(table) / 40)
@@ -251,12 +256,12 @@ def test_the_smallest_explanation_meets_the_error():
     assert "longest that was tried" in hopeless.warnings[-1]
 
 
-def test_too_few_rows_for_a_certificate_are_told():
+def test_too_few_rows_for_a_certificate_are_reported():
     explanation = limes.SparseExplainer(bent(30), k=3, fresh=5)(signs(1, 30))
     assert "too few for a certificate" in explanation.warnings[0]
 
 
-def test_it_goes_through_json_pictures_and_pages():
+def test_a_rule_survives_json_pictures_and_pages():
     explanation = limes.SparseExplainer(bent(10), k=3)(signs(2, 10), progress=False)
     again = limes.Explanation.from_json(explanation.to_json())
     assert again[1].certificate == again.certificates[1] == explanation[1].certificate
@@ -361,10 +366,10 @@ def test_a_model_that_fails_midway_says_so():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
-    rows, failing, asked = signs(3, 6), [True], []
+    rows, failing, sizes = signs(3, 6), [True], []
 
     def model(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         # the last row itself, asked about after its 1,000 + 1,000 neighbours
         if failing[0] and len(x) == 1 and np.array_equal(x[0], rows[2]):
             raise ConnectionError("gone")
@@ -378,14 +383,14 @@ def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
     assert np.array_equal(partial.values, clean.values[:2])
     assert partial.certificates == clean.certificates[:2]
     failing[0] = False
-    asked.clear()
+    sizes.clear()
     again = explainer(rows[2:], progress=False)
     assert np.array_equal(again.values, clean.values[2:])
     assert np.array_equal(again.calls, clean.calls[2:])
-    assert sum(asked) == clean.calls[2] - 2000, "rows with answers are not asked again"
-    asked.clear()
+    assert sum(sizes) == clean.calls[2] - 2000, "rows with answers are not asked again"
+    sizes.clear()
     explainer(rows[2:], progress=False)
-    assert sum(asked) == clean.calls[2], "answers of finished rows are not kept"
+    assert sum(sizes) == clean.calls[2], "answers of finished rows are not kept"
 
 
 def test_an_interruption_has_the_rows_so_far():
@@ -464,11 +469,11 @@ def test_the_explainer_classes_need_no_heavy_library():
     assert result.stdout.strip() == "[]"
 
 
-def test_answers_beyond_the_range_seen_are_told():
+def test_answers_beyond_the_range_seen_have_a_warning():
     model = lambda rows: 10.0 * rows.sum(axis=1)  # noqa: E731
     explainer = limes.SparseExplainer(model, k=2, samples=20, spread=2.0)
     explanation = explainer(np.ones((1, 12)))
     assert "pass scale=(low, high)" in explanation.warnings[0]
     assert explanation.surrogate_predictions == pytest.approx([120.0])
-    known = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
-    assert not any("scale" in text for text in known.warnings)
+    bounded = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
+    assert not any("scale" in text for text in bounded.warnings)

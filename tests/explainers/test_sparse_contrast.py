@@ -1,4 +1,4 @@
-"""Worst cases and contrasts of sparse rules against the enumeration of all rows that cells can make."""
+"""Worst cases and contrasts of sparse rules against the enumeration of all rows of the cells."""
 
 from __future__ import annotations
 

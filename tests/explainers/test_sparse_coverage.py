@@ -1,4 +1,4 @@
-"""How many rows of the background a rule is about, and the rules of several rows."""
+"""The number of background rows that a rule covers, and the rules of several rows."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What sparse rules promised and did not keep, each with the case that showed it."""
+"""Promises that sparse rules broke, each with the case that showed it."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_promise_on_an_assumed_range_is_warned_about():
     assert passed.certificate.bounds["precision"] <= 0.2
 
 
-# -- D5: a poor fit is told ---------------------------------------------------------------------------------
+# -- D5: a poor fit has a warning ----------------------------------------------------------------------------
 
 
 def parity(rows):

@@ -130,7 +130,7 @@ def test_the_search_lists_the_best_sets_of_all(seed):
         assert short.best[0][0] == pytest.approx(every[0], rel=1e-9, abs=1e-15)
 
 
-def test_of_sets_alike_the_smaller_one_is_taken():
+def test_of_equal_sets_the_smaller_one_is_chosen():
     holds = np.array([[True, True, True], [True, False, True], [False, True, True], [False, False, True]])
     rows = FactRows(holds, np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
     assert FactSearch(rows, np.arange(3)).best(3).best[0] == (0.0, (0,))
@@ -151,12 +151,12 @@ def test_a_search_that_is_cut_short_says_so():
     slopes = np.random.default_rng(0).normal(size=120) / 11.0
     explainer = limes.SparseExplainer(lambda z: np.tanh(z @ slopes), k=7, objective="precision", samples=300)
     rule = explainer(np.ones((1, 120)))
-    told = rule.certificate
-    assert not told.proved
-    assert told.lower_bound < told.objective
-    assert told.optimum == "sample"
-    assert "not proved (the search was cut short)" in " ".join(str(told).split())
-    assert len(told.facts) == 7
+    certificate = rule.certificate
+    assert not certificate.proved
+    assert certificate.lower_bound < certificate.objective
+    assert certificate.optimum == "sample"
+    assert "not proved (the search was cut short)" in " ".join(str(certificate).split())
+    assert len(certificate.facts) == 7
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
@@ -188,19 +188,19 @@ def test_rows_of_sets_and_of_the_law_estimate_the_same_errors(spread):
 
 
 def test_the_best_facts_of_the_law_are_chosen():
-    """In 95 % of the instances at least; and "proved" is said of the law only where it is so."""
+    """At least 95 % of the chosen sets are optimal, and "proved" is claimed only where this holds."""
     hits, ratios = 0, []
     for seed in range(INSTANCES):
         model, x, k, spread = instance(seed)
         rule = limes.SparseExplainer(model, k=k, spread=spread, objective="precision", rng=seed)(x[None, :])
-        truth, told = Population(model, x, spread), rule.certificate
+        truth, certificate = Population(model, x, spread), rule.certificate
         least, error = truth.least(k), truth.error(chosen(rule))
         hits += error <= least * (1.0 + 1e-9)
         ratios.append(error / least)
-        assert told.optimum == ("population" if x.size <= 12 else "sample")
-        if told.optimum == "population":
-            assert told.proved
-            assert told.objective == pytest.approx(least, rel=1e-9)
+        assert certificate.optimum == ("population" if x.size <= 12 else "sample")
+        if certificate.optimum == "population":
+            assert certificate.proved
+            assert certificate.objective == pytest.approx(least, rel=1e-9)
     assert hits >= 0.95 * INSTANCES
     assert max(ratios) < 1.1
 
@@ -211,11 +211,11 @@ def test_the_best_facts_of_the_count_law_are_chosen(seed):
     model, x, k, spread = instance(seed, 6, 14)
     options = {"k": k, "spread": spread, "law": "count", "objective": "precision", "rng": seed}
     rule = limes.SparseExplainer(model, **options, samples=2000)(x[None, :])
-    truth, told = Population(model, x, spread, "count"), rule.certificate
+    truth, certificate = Population(model, x, spread, "count"), rule.certificate
     least, error = truth.least(k), truth.error(chosen(rule))
     assert error <= 1.1 * least
-    assert told.bounds["precision"] >= error - 1e-12
-    if told.optimum == "population":
+    assert certificate.bounds["precision"] >= error - 1e-12
+    if certificate.optimum == "population":
         assert error == pytest.approx(least, rel=1e-9)
 
 
@@ -269,14 +269,14 @@ def test_bounds_of_fresh_rows_hold():
         threshold = float(np.median(model(np.random.default_rng(seed).choice([-1.0, 1.0], (500, x.size)))))
         options = {"k": min(k, 2), "spread": spread, "samples": 200, "objective": "class", "rng": seed}
         rule = limes.SparseExplainer(model, scale=(-60, 60), threshold=threshold, **options)(x[None, :])
-        told, facts = rule.certificate, chosen(rule)
+        certificate, facts = rule.certificate, chosen(rule)
         truth = Population(model, x, spread)
         across = ((truth.answers >= threshold) != (truth.target >= threshold)) * 1.0
-        assert told.precision_error > 0.0  # of fresh rows
+        assert certificate.precision_error > 0.0  # of fresh rows
         failures += (
-            truth.error(facts) > told.bounds["precision"]
-            or truth.error(facts, across) > told.bounds["class"]
-            or truth.within(facts, told.bounds["band"]) < 0.9
+            truth.error(facts) > certificate.bounds["precision"]
+            or truth.error(facts, across) > certificate.bounds["class"]
+            or truth.within(facts, certificate.bounds["band"]) < 0.9
         )
     assert failures <= 0.05 * number + 2.0 * np.sqrt(0.05 * number)
 
@@ -348,25 +348,25 @@ def test_a_rule_of_a_table_holds_for_rows_with_its_facts(forest):
     """Drawn here by the definition: a column keeps its value, or takes one of another bin."""
     model, literals, X = forest
     rule = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[5]])
-    told, rng, x = rule.certificate, np.random.default_rng(1), X.to_numpy()
+    certificate, rng, x = rule.certificate, np.random.default_rng(1), X.to_numpy()
     rows = np.tile(x[5], (20_000, 1))
     cells = literals.background_cells
     for j in range(x.shape[1]):
-        if rule.conditions[0][j] in told.facts:
+        if rule.conditions[0][j] in certificate.facts:
             continue
         flips = rng.random(len(rows)) < 1.0 / (1.0 + np.e)
         rows[flips, j] = rng.choice(x[cells[:, j] != cells[5, j], j], int(flips.sum()))
     away = np.abs(model.predict(pd.DataFrame(rows, columns=X.columns)) - rule.predictions[0])
-    assert away.mean() <= told.bounds["precision"]
-    assert away.mean() == pytest.approx(told.precision, abs=5.0 * told.precision_error)
-    assert np.mean(away <= told.bounds["band"]) >= 0.9
-    assert "While these three hold, the prediction stays within" in " ".join(str(told).split())
-    low, high = told.worst_case
+    assert away.mean() <= certificate.bounds["precision"]
+    assert away.mean() == pytest.approx(certificate.precision, abs=5.0 * certificate.precision_error)
+    assert np.mean(away <= certificate.bounds["band"]) >= 0.9
+    assert "While these three hold, the prediction stays within" in " ".join(str(certificate).split())
+    low, high = certificate.worst_case
     assert low <= rule.predictions[0] <= high
-    assert told.coverage > 0.0
+    assert certificate.coverage > 0.0
 
 
-def test_the_same_bits_in_any_company(forest):
+def test_certificates_do_not_depend_on_the_other_rows(forest):
     model, literals, X = forest
     explainer = limes.SparseExplainer(
         model.predict, literals=literals, k=2, objective="precision", samples=200

@@ -1,4 +1,4 @@
-"""The 2025 paper's own form by public calls: b = 0, both laws of flips, literals of ±1 or of 0 and 1."""
+"""The form of the 2025 paper by public calls: b = 0, both laws of flips, literals of ±1 or of 0 and 1."""
 
 from __future__ import annotations
 

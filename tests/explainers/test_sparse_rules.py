@@ -1,4 +1,4 @@
-"""What users ask of sparse rules: names that are left out, texts of intervals."""
+"""Requests of users of sparse rules: names that are left out, texts of intervals."""
 
 from __future__ import annotations
 

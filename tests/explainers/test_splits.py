@@ -1,4 +1,4 @@
-"""Words as readers of their scripts write them, and symbols, are features."""
+"""Words of every script are features, and so are symbols."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_tokens_between_spaces_are_features_and_exact(vectorizer, pattern):
     assert read.method == "exact"
     assert read.model_calls == 0
     assert read.feature_names == tuple(text.split())
-    asked = limes.TextExplainer(model.decision_function, split=r"\s+", output=None)(text)
-    np.testing.assert_allclose(read.values, asked.values, rtol=1e-9, atol=1e-12)
+    sampled = limes.TextExplainer(model.decision_function, split=r"\s+", output=None)(text)
+    np.testing.assert_allclose(read.values, sampled.values, rtol=1e-9, atol=1e-12)
     function = limes.TextExplainer(lambda texts: model.decision_function(texts), split=r"\s+")(text)
     assert function.model_calls > 0
     np.testing.assert_allclose(read.values, function.values, rtol=1e-9, atol=1e-12)
@@ -98,12 +98,12 @@ def test_symbols_that_touch_words_do_not_change_what_is_exact(text):
         ["good food", "bad food", "don good", "goodbad bc ab"], [1, 0, 1, 0]
     )
     read = limes.TextExplainer(model, output="margin")(text)
-    asked = limes.TextExplainer(lambda texts: model.decision_function(texts))(text)
-    np.testing.assert_allclose(read.values, asked.values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(read.predictions, asked.predictions, rtol=1e-12)
+    sampled = limes.TextExplainer(lambda texts: model.decision_function(texts))(text)
+    np.testing.assert_allclose(read.values, sampled.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(read.predictions, sampled.predictions, rtol=1e-12)
 
 
-def test_what_is_in_no_feature_is_compared_and_said():
+def test_text_outside_of_all_features_is_compared_and_has_a_warning():
     def shouting(texts):
         return np.array([0.2 * text.count("!") + 0.1 * ("good" in text) for text in texts])
 

@@ -1,4 +1,4 @@
-"""TabularExplainer from the outside: what users do, and what they do wrong."""
+"""TabularExplainer from the outside: right use and wrong use."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_margin_of_boosting_is_exact_and_probability_sampled():
     ],
     ids=["pandas", "reordered", "polars", "pyarrow", "numpy", "lists"],
 )
-def test_rows_of_any_kind_give_the_same(diabetes, convert):
+def test_rows_of_every_type_have_the_same_explanation(diabetes, convert):
     X, _, model = diabetes
     explainer = limes.TabularExplainer(model, X)
     expected = explainer(X.iloc[:2])
@@ -152,7 +152,7 @@ def test_one_row_of_any_kind(diabetes):
 
 
 @pytest.mark.parametrize("kind", [pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_numpy])
-def test_backgrounds_of_any_kind_give_the_same(diabetes, kind):
+def test_backgrounds_of_every_type_give_the_same_explanation(diabetes, kind):
     X, y, _ = diabetes
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X.to_numpy(), y)
 

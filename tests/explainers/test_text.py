@@ -1,4 +1,4 @@
-"""Texts: exact against every deletion asked of the user's own model, words and places, and bad input."""
+"""Text explainers against every deletion of words, by calls of the model; words and their positions."""
 
 from __future__ import annotations
 
@@ -27,27 +27,11 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
-import words
 from effort import examples
 from internals import CHECK_CALLS
 from limes import Explanation, TextExplainer
-from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
-
-TRAINING = [
-    "The food was good, and the service was good too!",
-    "Good food; slow service. We waited and waited.",
-    "Bad food, bad service, never again...",
-    "The café was lovely: great coffee and great cake",
-    "Never again! The cake was bad and the coffee cold.",
-    "It was fine, the staff were slow but lovely",
-    "Great staff, great food, we loved it",
-    "Cold soup. Rude staff. We left and never went back",
-]
-LIKED = np.array([1, 1, 0, 1, 0, 1, 1, 0])
-STARS = np.array([5.0, 3.5, 1.0, 4.5, 1.5, 3.0, 5.0, 0.5])
-TEXT = (
-    "Good FOOD, bad food: the café (zyzzyva) was bad, bad & slow!"  # Good food bad the café zyzzyva was slow
-)
+from limes.exceptions import InputError, ModelError, NotReadableError
+from reviews import LIKED, STARS, TEXT, TRAINING, assert_exact, enumerated
 
 LINEAR = [
     CountVectorizer(),
@@ -66,30 +50,6 @@ LINEAR = [
 
 def _id(value):
     return str(value).replace("\n", " ") if hasattr(value, "get_params") else None
-
-
-def enumerated(explanation, ask, bandwidth=0.25, text=TEXT):
-    """Weighted least squares over all deletions of the text, each asked as a string."""
-    places = [explanation.provenance["spans"][c] for c in explanation.conditions[0]]
-    spans = sorted((start, end, j) for j, own in enumerate(places) for start, end in own)
-    texts = []
-    for z in words.subsets(len(places)):
-        left, at = "", 0
-        for start, end, j in spans:
-            left += text[at:start] + (text[start:end] if z[j] else "")
-            at = end
-        texts.append(left + text[at:])
-    return words.surrogate(words.law("words", len(places), bandwidth), ask(texts))
-
-
-def assert_exact(explanation, ask, **options):
-    assert explanation.method == "exact", explanation.reason
-    assert explanation.model_calls == 0
-    intercept, coef, _ = enumerated(explanation, ask, **options)
-    scale = np.abs(coef).max()
-    assert scale > 1e-3
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("vectorizer", LINEAR, ids=_id)
@@ -234,8 +194,8 @@ def test_ngrams_of_a_longer_text(longest):
     text = " ".join(texts[:2])
     exact = TextExplainer(model, output="margin")(text)
     assert exact.method == "exact"
-    asked = TextExplainer(lambda texts: model.decision_function(texts), max_calls=2048)(text.lower())
-    z = (asked.values - exact.values) / asked.standard_errors
+    sampled = TextExplainer(lambda texts: model.decision_function(texts), max_calls=2048)(text.lower())
+    z = (sampled.values - exact.values) / sampled.standard_errors
     assert np.abs(z).max() < 5
     assert (np.abs(z) < 2).mean() > 0.85
 
@@ -248,12 +208,12 @@ def test_trigrams_that_the_vocabulary_does_not_know_cost_nothing():
     assert explanation.method == "exact"
     alone = model.predict([TRAINING[0], text])
     np.testing.assert_allclose(alone[0], alone[1])
-    unknown, known = explanation.values[0, :400], explanation.values[0, 400:]
+    unknown, in_vocabulary = explanation.values[0, :400], explanation.values[0, 400:]
     np.testing.assert_allclose(unknown, unknown[0], rtol=1e-9)
-    assert np.abs(unknown).max() < 0.01 * np.abs(known).max()
+    assert np.abs(unknown).max() < 0.01 * np.abs(in_vocabulary).max()
 
 
-def test_ngrams_that_are_too_many_are_not_read():
+def test_too_many_ngrams_are_not_read():
     vectorizer = HashingVectorizer(ngram_range=(1, 3), norm=None, n_features=2**10)
     model = make_pipeline(vectorizer, Ridge()).fit(TRAINING, STARS)
     text = " ".join(f"word{i}" for i in range(400))
@@ -377,17 +337,17 @@ def test_a_tokenizer_with_offsets_and_the_reason_why_it_is_not_exact(model):
 def test_tokenizers_of_hugging_face():
     """Pieces of words, learnt here: offsets are those of the text, whatever the tokens look like."""
     tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
-    own = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="[UNK]"))  # noqa: S106
-    own.normalizer = tokenizers.normalizers.Lowercase()
-    own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="[UNK]"))  # noqa: S106
+    tokenizer.normalizer = tokenizers.normalizers.Lowercase()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = tokenizers.trainers.BpeTrainer(vocab_size=90, special_tokens=["[UNK]", "[CLS]"])
-    own.train_from_iterator(TRAINING, trainer)
-    own.post_processor = tokenizers.processors.TemplateProcessing(
+    tokenizer.train_from_iterator(TRAINING, trainer)
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A", special_tokens=[("[CLS]", 1)]
     )
     text = "Good food, slow café 👍🏽!"
-    explanation = TextExplainer(_letters, split=own, bag=False, max_calls=128)(text)
-    pieces = [text[start:end] for own in explanation.provenance["spans"].values() for start, end in own]
+    explanation = TextExplainer(_letters, split=tokenizer, bag=False, max_calls=128)(text)
+    pieces = [text[start:end] for spans in explanation.provenance["spans"].values() for start, end in spans]
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
     assert len(pieces) > len(text.split())
     np.testing.assert_allclose(explanation.values[0], [piece.count("o") for piece in pieces], atol=1e-9)
@@ -480,12 +440,12 @@ def test_a_text_of_one_word_is_explained_by_its_absence(model, text, bandwidth, 
         else TextExplainer(model, bandwidth=bandwidth, **margin, **options)
     )
     explanation = explainer(text)
-    left = re.sub("(?i)good", options.get("mask", ""), text)
-    expected = as_lime_fits(lambda z: np.where(z[:, 0] == 1, *ask([text, left])), 1, bandwidth)
+    without = re.sub("(?i)good", options.get("mask", ""), text)
+    expected = as_lime_fits(lambda z: np.where(z[:, 0] == 1, *ask([text, without])), 1, bandwidth)
     assert explanation.method == "exact"
     assert explanation.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
     assert explanation.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
-    whole, nothing = ask([text, left])
+    whole, nothing = ask([text, without])
     assert explanation.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
     assert any("one word" in warning for warning in explanation.warnings)
 
@@ -507,7 +467,7 @@ def test_one_word_has_one_coefficient_at_all_bandwidths(model):
 
 
 def test_scripts_without_spaces(exact):
-    """A sentence is one word for the default split: the user is told of split=."""
+    """A sentence is one word for the default split; a warning names ``split``."""
     text = "我喜欢吃苹果但是太贵了"
     assert any("split=" in warning for warning in exact(text).warnings)
     split = TextExplainer(
@@ -544,7 +504,7 @@ def fitted(number):
     st.booleans(),
     st.sampled_from([0.05, 0.25, float("inf")]),
 )
-def test_what_is_read_is_right_and_all_else_is_refused(mixture, number, split, bag, bandwidth):
+def test_read_texts_are_exact_and_the_others_are_refused(mixture, number, split, bag, bandwidth):
     text, model = "".join(piece + gap for piece, gap in mixture), fitted(number)
     assume(re.sub(split, "", text))
     options = {"split": split, "bag": bag, "bandwidth": bandwidth, "method": "exact", "max_calls": 1}
@@ -602,16 +562,16 @@ def _probability(model):
 
 def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
     ask = _probability(model)
-    asked = []
+    texts_seen = []
 
     def counted(texts):
-        asked.extend(texts)
+        texts_seen.extend(texts)
         return ask(texts)
 
     explanation = TextExplainer(counted)("good food bad, never again")
     assert (explanation.method, explanation.model_calls) == ("exact", 32 + CHECK_CALLS)
     # the text itself, for the prediction, and its words alone
-    assert len(asked) == 32 + CHECK_CALLS + 2
+    assert len(texts_seen) == 32 + CHECK_CALLS + 2
     intercept, coef, _ = enumerated(explanation, ask, text="good food bad, never again")
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
     np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)
@@ -678,13 +638,13 @@ def test_sampled_texts_depend_on_seed_and_text_alone(model):
 
 
 def test_calls_before_a_failure_are_kept(model):
-    ask, asked = _probability(model), []
+    ask, sizes = _probability(model), []
 
     def flaky(texts):
-        if len(asked) == 3:
-            asked.append(0)
+        if len(sizes) == 3:
+            sizes.append(0)
             raise ConnectionError("gone")
-        asked.append(len(texts))
+        sizes.append(len(texts))
         return ask(texts)
 
     explainer = TextExplainer(flaky, max_calls=256, batch_size=64, contributions=False)
@@ -695,7 +655,7 @@ def test_calls_before_a_failure_are_kept(model):
     np.testing.assert_array_equal(
         result.values, TextExplainer(ask, max_calls=256, batch_size=64)(LONG).values
     )
-    assert sum(asked) <= 256 + 4
+    assert sum(sizes) <= 256 + 4
 
 
 def test_masks_and_tokens_of_black_boxes():
@@ -711,6 +671,28 @@ def test_masks_and_tokens_of_black_boxes():
     letters = TextExplainer(count, split=Offsets(), bag=False)("ab a")
     assert letters.feature_names == ("a", "b", "a")
     np.testing.assert_allclose(letters.values, [[1.0, 0.0, 1.0]], atol=1e-12)
+
+
+def test_kernels_take_variance_away_from_a_black_box(model):
+    text = (
+        "the food was great but we waited and waited: slow service, cold coffee, bad cake, rude staff, good"
+    )
+
+    def sharp(texts):
+        return np.tanh(4 * model.decision_function(texts))
+
+    errors = {
+        control: TextExplainer(sharp, max_calls=1024, control=control)(text).standard_errors.mean()
+        for control in ("none", "kernel", "process", "logistic", "auto")
+    }
+    assert errors["kernel"] < 0.8 * errors["none"]
+    assert errors["process"] < errors["kernel"]
+    assert errors["auto"] == min(errors["kernel"], errors["logistic"])
+    additive = TextExplainer(_letters, max_calls=1024)(text)
+    assert additive.controls == ("none",)
+    np.testing.assert_allclose(
+        additive.values[0], [name.count("o") for name in additive.feature_names], atol=1e-9
+    )
 
 
 # -- what cannot be read, and why ----------------------------------------------------------------------------
@@ -752,136 +734,3 @@ def test_models_that_are_not_read_say_so():
     few = make_pipeline(HashingVectorizer(n_features=2), Ridge()).fit(TRAINING, STARS)
     with pytest.raises(NotReadableError, match="share a column"):
         TextExplainer(few, method="exact", max_calls=64)(TEXT)
-
-
-# -- bad input -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("", "empty"),
-        (" \n", "empty"),
-        (b"good food", "decode"),
-        ("!!! ...", "no words"),
-        (["good", b"food"], "text 1: the text is bytes"),
-        (["good", ""], "text 1: the text is empty"),
-        ([["good", "food"]], "not lists"),
-        ([1.0], "text 0: expected a text, got float"),
-        (3, "got int"),
-        (None, "got NoneType"),
-    ],
-)
-def test_bad_texts(exact, text, advice):
-    with pytest.raises(InputError, match=advice):
-        exact(text)
-
-
-@pytest.mark.parametrize(
-    ("options", "advice"),
-    [
-        ({"split": "("}, "regular expression"),
-        ({"split": 3}, "split=3"),
-        ({"split": b"x"}, "split"),
-        ({"bag": "yes"}, "bag"),
-        ({"mask": 3}, "mask"),
-        ({"bandwidth": 0}, "bandwidth"),
-        ({"method": "exactly"}, "exact"),
-        ({"ridge": -1}, "ridge"),
-        ({"output": "nothing"}, "is not a class"),
-        ({"vectorizer": "tfidf"}, "transform"),
-    ],
-)
-def test_bad_options(model, options, advice):
-    with pytest.raises(InputError, match=advice):
-        TextExplainer(model, **options)
-
-
-def test_unknown_options_are_refused(model):
-    with pytest.raises(UnknownOptionError, match="bandwidth"):
-        TextExplainer(model, bandwith=0.3)
-
-
-@pytest.mark.parametrize(
-    "spans",
-    [[(0, 0)], [(4, 8), (0, 3)], [(0, 5), (3, 8)], [(0, 99)], [(-3, 2)], [1, 2], [(0, 1, 2)], 7],
-)
-def test_bad_spans(model, spans):
-    with pytest.raises(InputError, match="split"):
-        TextExplainer(model, output="margin", split=lambda text: spans)("good food")
-
-
-def test_a_model_of_numbers_needs_a_vectorizer(model):
-    with pytest.raises(InputError, match="vectorizer=vectorizer"):
-        TextExplainer(model[-1])
-
-
-def test_models_of_tables_say_what_is_missing(model):
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    table = make_pipeline(MaxAbsScaler(), LogisticRegression()).fit(X, X[:, 0] > 0)
-    with pytest.raises(ModelError, match=r"vectorizer=vectorizer.*callable"):
-        TextExplainer(table)("good food")
-    with pytest.raises(InputError, match=r"leave vectorizer= out"):
-        TextExplainer(model, vectorizer=model[0])
-    with pytest.raises(InputError, match=r"must be fitted.*TfidfVectorizer"):
-        TextExplainer(model[-1], vectorizer=TfidfVectorizer)
-    with pytest.raises(ModelError, match=r"not fitted"):
-        TextExplainer(model[-1], vectorizer=TfidfVectorizer())("good food")
-
-
-def test_columns_of_tables_are_texts(exact):
-    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
-    texts = ["good food", "bad"]
-    for column in (
-        pandas.Series(texts),
-        polars.Series(texts),
-        arrow.array(texts),
-        np.array(texts),
-        tuple(texts),
-    ):
-        assert [e.provenance["text"] for e in exact(column)] == texts
-    with pytest.raises(InputError, match="one column"):
-        exact(pandas.DataFrame({"review": texts}))
-
-
-def test_kernels_take_variance_away_from_a_black_box(model):
-    text = (
-        "the food was great but we waited and waited: slow service, cold coffee, bad cake, rude staff, good"
-    )
-
-    def sharp(texts):
-        return np.tanh(4 * model.decision_function(texts))
-
-    errors = {
-        control: TextExplainer(sharp, max_calls=1024, control=control)(text).standard_errors.mean()
-        for control in ("none", "kernel", "process", "logistic", "auto")
-    }
-    assert errors["kernel"] < 0.8 * errors["none"]
-    assert errors["process"] < errors["kernel"]
-    assert errors["auto"] == min(errors["kernel"], errors["logistic"])
-    additive = TextExplainer(_letters, max_calls=1024)(text)
-    assert additive.controls == ("none",)
-    np.testing.assert_allclose(
-        additive.values[0], [name.count("o") for name in additive.feature_names], atol=1e-9
-    )
-
-
-def test_models_that_fail_say_so():
-    def broken(texts):
-        raise ValueError("no tokens")
-
-    with pytest.raises(ModelError, match="no tokens"):
-        TextExplainer(broken)("good food")
-    with pytest.raises(ModelError, match="returned shape"):
-        TextExplainer(lambda texts: np.zeros(3))("good food")
-    with pytest.raises(InputError, match="callable"):
-        TextExplainer("model")
-
-
-def test_unfitted_pipelines_say_so():
-    with pytest.raises((ModelError, InputError), match="fit"):
-        TextExplainer(make_pipeline(TfidfVectorizer(), Ridge()))("good food")
-
-
-def test_the_public_name():
-    assert limes.TextExplainer is TextExplainer

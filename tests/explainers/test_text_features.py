@@ -1,4 +1,4 @@
-"""Sentences, phrases and groups of words as features: right by enumeration, and shown where they stand."""
+"""Sentences, phrases and groups of words as features: right by enumeration, and shown at their positions."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_an_ignored_word_may_be_in_a_phrase():
 
 
 @pytest.mark.parametrize("ignore", ["the", [], [3], 3])
-def test_what_cannot_be_ignored(ignore):
+def test_words_that_cannot_be_ignored_are_refused(ignore):
     with pytest.raises(InputError, match="ignore="):
         TextExplainer(count, ignore=ignore)
 

@@ -1,4 +1,4 @@
-"""Words that a read model does not use are marked, and only those; their coefficients need not be 0."""
+"""Words that a readable model does not use are marked, and no others; their coefficients need not be 0."""
 
 from __future__ import annotations
 

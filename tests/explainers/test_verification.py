@@ -1,4 +1,4 @@
-"""What is called exact is held against the model where explanations come from: each case was wrong once."""
+"""Exact explanations against the model on rows of the law: each case was wrong once."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_categories_wider_than_every_set_of_a_split(fitted):
     explanation = limes.TabularExplainer(model, x, categorical=[0])([[0.0, 0.0]])
     assert explanation.method == "exact"
     grid = np.column_stack([np.arange(3.0), np.zeros(3)])
-    own = model.predict(grid).astype(np.float64)
-    np.testing.assert_allclose(explanation.values[0, 0], own[0] - own[1:].mean(), rtol=1e-6)
+    predictions = model.predict(grid).astype(np.float64)
+    np.testing.assert_allclose(explanation.values[0, 0], predictions[0] - predictions[1:].mean(), rtol=1e-6)
     form = limes.models.read(model)
     hostile = np.column_stack([[-1.0, 7.0, 0.5, np.nan, -np.inf, 2.0**60], np.zeros(6)])
     np.testing.assert_array_equal(form.reduce().predict(hostile), form.predict(hostile))
@@ -76,9 +76,9 @@ def test_a_negative_code_for_missing():
     levels = RNG.random((1 << 16, 3))
     rows, h = explainer.design(x[code == -1][0]).draw(levels)
     f = model.predict(rows)
-    own, other = f[h[:, 0] == 1], f[h[:, 0] == 0]
-    error = np.hypot(own.std() / np.sqrt(own.size), other.std() / np.sqrt(other.size))
-    assert abs(explanation.values[0, 0] - (own.mean() - other.mean())) < 5 * error
+    inside, other = f[h[:, 0] == 1], f[h[:, 0] == 0]
+    error = np.hypot(inside.std() / np.sqrt(inside.size), other.std() / np.sqrt(other.size))
+    assert abs(explanation.values[0, 0] - (inside.mean() - other.mean())) < 5 * error
 
 
 def test_the_margin_control_knows_every_category():
@@ -111,7 +111,7 @@ def test_a_predict_put_on_the_instance_is_not_read():
     np.testing.assert_allclose(explanation.values[0], [0.99, -1.01], atol=0.05)
 
 
-def test_what_predict_calls_is_held_against_rows_of_the_law():
+def test_the_functions_that_predict_calls_are_compared_on_rows_of_the_law():
     """The same clip below the public methods: only rows that the background does not hold show it."""
     first = RNG.normal(size=300)
     x = np.column_stack([first, first + 0.05 * RNG.normal(size=300)])
@@ -178,10 +178,10 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("made", MODELS)
-def test_a_model_that_was_fitted_again_is_read_again(made):
-    """It went on with the first fit, and showed its predictions."""
-    model = made().fit(ROWS, ROWS.sum(axis=1))
+@pytest.mark.parametrize("make_model", MODELS)
+def test_a_model_that_was_fitted_again_is_read_again(make_model):
+    """An explainer used to keep the first fit and show its predictions."""
+    model = make_model().fit(ROWS, ROWS.sum(axis=1))
     explainer = limes.TabularExplainer(model, ROWS)
     before = explainer(ROWS[:2])
     explainer.reproducible(ROWS[:2])
@@ -229,9 +229,9 @@ def test_a_booster_that_grew_in_place_is_read_again():
     np.testing.assert_array_equal(explanation.values, limes.TabularExplainer(model, ROWS)(ROWS[:1]).values)
 
 
-@pytest.mark.parametrize("made", MODELS)
-def test_asking_a_model_does_not_look_like_a_fit(made):
-    model = made().fit(ROWS, ROWS.sum(axis=1))
+@pytest.mark.parametrize("make_model", MODELS)
+def test_asking_a_model_does_not_look_like_a_fit(make_model):
+    model = make_model().fit(ROWS, ROWS.sum(axis=1))
     explainer = limes.TabularExplainer(model, ROWS)
     bound = explainer._model
     explainer(ROWS[:3])
@@ -263,8 +263,10 @@ def test_whole_numbers_that_an_encoder_takes_for_categories():
                 assert explanation.provenance["categories of the model"] == ["zone"]
                 assert explanation.conditions[0][1] == f"zone = {data.zone[0]}"
                 assert (explanation.method == "exact") == ("method" not in options)
-                told = limes.TabularExplainer(model, data, categorical=["zone"], **options)(data.iloc[[0]])
-                np.testing.assert_array_equal(explanation.values, told.values)
+                by_option = limes.TabularExplainer(model, data, categorical=["zone"], **options)(
+                    data.iloc[[0]]
+                )
+                np.testing.assert_array_equal(explanation.values, by_option.values)
 
 
 def test_bins_given_to_a_column_that_the_model_takes_for_categories():

@@ -1,4 +1,4 @@
-"""Warnings that every explanation of a table carries: where they fire, and where they do not."""
+"""Warnings of every explanation of a table: where they fire, and where they do not."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_only_the_row_on_an_edge_is_warned_about():
     assert third == ()
 
 
-def test_an_edge_of_a_column_that_does_not_matter_is_not_told():
+def test_an_edge_of_an_irrelevant_column_has_no_warning():
     edge = np.percentile(X[:, 1], 75)
     explanation = limes.TabularExplainer(linear([1.0, 0.0, 1.0]), X)([[1.5, edge, 1.5]])
     assert explanation.warnings == ()
 
 
-def test_a_prediction_beyond_the_reach_of_all_coefficients_is_told():
+def test_a_prediction_beyond_all_coefficients_has_a_warning():
     model, table = bump()
     row = table[model.predict(table) == 0][0]
     # a spike at the row itself, which no average over its bins knows of
@@ -37,7 +37,7 @@ def test_a_prediction_beyond_the_reach_of_all_coefficients_is_told():
     assert any("misses the prediction" in text for text in explanation.warnings)
 
 
-def test_a_surrogate_that_tells_nothing_says_so_without_an_alarm():
+def test_a_low_r_squared_is_stated_without_a_warning():
     explainer = limes.TabularExplainer(lambda x: np.sin(40 * x).sum(axis=1), X, max_calls=2048)
     explanation = explainer(X[:1])
     assert explanation.fidelity[0] < 0.1
@@ -57,7 +57,7 @@ def test_warnings_are_the_same_whatever_the_batch():
     assert together[8000] == explainer(rows[8000:8001]).row_warnings[0]
 
 
-def test_columns_in_one_cell_are_told_whether_they_vary_or_not():
+def test_columns_in_one_cell_have_a_warning_whether_they_vary_or_not():
     table = np.column_stack([X[:, :2], np.full(len(X), 2.0)])
     low, high = table.min(axis=0)[:2], table.max(axis=0)[:2]
     bins = [np.array([low[0], 0.0, high[0]]), np.array([low[1], high[1]]), np.array([1.0, 3.0])]

@@ -47,19 +47,19 @@ def test_lists_become_tuples_and_float64_arrays():
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_are_copies_that_nobody_can_write(name):
-    given = fields(2)
-    e = Explanation(**given)
+def test_arrays_are_read_only_copies(name):
+    arguments = fields(2)
+    e = Explanation(**arguments)
     with pytest.raises(ValueError, match="read-only"):
         getattr(e, name)[0] = 0
-    given["values"][:] = -7.0
+    arguments["values"][:] = -7.0
     assert not (e.values == -7.0).any()
 
 
-def test_fields_and_provenance_do_not_change_with_what_was_given():
-    given = fields(1)
-    e = Explanation(**given)
-    given["provenance"]["bandwidth"] = 0.0
+def test_fields_and_provenance_do_not_change_with_the_arguments():
+    arguments = fields(1)
+    e = Explanation(**arguments)
+    arguments["provenance"]["bandwidth"] = 0.0
     assert e.provenance["bandwidth"] == 2.37
     with pytest.raises(AttributeError):
         e.method = "sampled"
@@ -108,7 +108,7 @@ def test_pandas_missing_values_become_none():
         ({"provenance": [1]}, "pass a dictionary"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_advice(change, message):
+def test_fields_of_another_shape_are_refused_with_advice(change, message):
     with pytest.raises(InputError, match=message):
         explanation(**change)
 
@@ -213,7 +213,7 @@ def test_a_repeated_feature_name_picks_all_that_bear_it():
 
 
 @pytest.mark.parametrize("kind", [KeyError, InputError, UnknownNameError])
-def test_unknown_names_are_told_with_the_nearest(kind):
+def test_unknown_names_are_refused_with_the_nearest(kind):
     with pytest.raises(kind) as caught:
         explanation()[:, "cholestrol"]
     message = str(caught.value)
@@ -286,7 +286,7 @@ def test_top_puts_nan_last():
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5, "2"])
-def test_top_needs_a_count(k):
+def test_top_needs_a_positive_count(k):
     with pytest.raises(InputError, match="pass 1 or more"):
         explanation().top(k)
 
@@ -313,8 +313,8 @@ e[0, "bmi", "setosa"], e.top(2), e.warnings, repr(e), e.to_json()
 heavy = {"matplotlib", "pandas", "polars", "pyarrow", "jinja2", "rich", "narwhals", "shap"}
 print(sorted(heavy & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def changed(**changes):
         (changed(provenance=3), "pass a dictionary"),
     ],
 )
-def test_bad_input_is_told(text, message):
+def test_bad_input_is_refused_with_advice(text, message):
     with pytest.raises(InputError, match=message):
         Explanation.from_json(text)
 

@@ -78,7 +78,7 @@ def test_rules_have_their_largest_weights_first():
     assert rule_text(facts, "score", -0.25) == "-0.75 [debt > 35] + 0.5 [income > 70]  ->  score = -0.25"
 
 
-def test_what_a_rule_says_adds_up():
+def test_the_numbers_of_a_rule_add_up():
     facts = [("s5 > 5", 40.712), ("sex <= 1", 8.627), ("bmi > 23", -6.803), ("age > 40", 0.0123)]
     assert rule_text(facts, "output", 182.1, 139.6) == (
         "139.6 + 40.7 [s5 > 5] + 8.6 [sex <= 1] - 6.8 [bmi > 23] + 0.012 [age > 40]  ->  output = 182.1"

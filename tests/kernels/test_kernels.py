@@ -1,42 +1,14 @@
-"""Every compiled kernel against its definition, entry for entry, and against input that makes no sense."""
+"""Kernels of trees, forests and cells against their definitions, entry for entry."""
 
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 import pytest
 
 import plain_kernels as plain
-from effort import repeats
-
-# `make kernels` and `make sanitize` put a build of their own on the path
-kernels = import_module("_kernels" if find_spec("_kernels") else "limes._kernels")
-
-EXACT = 1e-12  # sums of at most a few thousand terms, in another order
-
-
-def close(actual, expected):
-    expected = np.asarray(expected)
-    np.testing.assert_allclose(
-        actual, expected, rtol=0, atol=EXACT * max(1.0, np.abs(expected).max(initial=0))
-    )
-
+from compiled import Routed, chain, close, edge_above, kernels, laid_out, leaves_of, nodes_of, preorder_of
 
 # -- trees -------------------------------------------------------------------------------------------------
-
-
-def nodes_of(trees):
-    """Arguments of `kernels.Trees`."""
-    columns = 1 + int(trees.feature.max(initial=0))
-    tests = (trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left)
-    return [columns, *tests, trees.set_of, trees.sets, trees.roots]
-
-
-def leaves_of(trees, x):
-    total = np.zeros((len(x), trees.value.shape[1]))
-    kernels.add_leaves(kernels.Trees(*nodes_of(trees)), x, trees.value, total)
-    return total
 
 
 @pytest.mark.parametrize("codes", [0, 6])
@@ -78,20 +50,20 @@ def test_walks_have_the_values_of_the_rows_on_their_way(walks, codes, outputs):
     values = [-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 3.0, 7.0, 1e300, np.inf, -np.inf, np.nan]
     starts, end = rng.choice(values, (walks, 4)), rng.choice(values, 4)
     orders = rng.permuted(np.tile(np.arange(4), (walks, 1)), axis=1)
-    found = np.zeros((walks, 5, outputs))
+    walked = np.zeros((walks, 5, outputs))
     nodes = kernels.Trees(4, *nodes_of(trees)[1:])
-    kernels.add_walks(nodes, trees.value, end, starts, orders, found)
-    for start, order, its in zip(starts, orders, found, strict=True):
+    kernels.add_walks(nodes, trees.value, end, starts, orders, walked)
+    for start, order, its in zip(starts, orders, walked, strict=True):
         row = start.copy()
         for step in range(5):
             close(its[step], trees.predict(row))
             if step < 4:
                 row[order[step]] = end[order[step]]
-    alone = np.zeros_like(found)
+    alone = np.zeros_like(walked)
     for i in range(walks):
         one = slice(i, i + 1)
         kernels.add_walks(nodes, trees.value, end, starts[one], orders[one], alone[one])
-    assert np.array_equal(found, alone)
+    assert np.array_equal(walked, alone)
 
 
 def test_walks_need_every_column_once():
@@ -102,26 +74,20 @@ def test_walks_need_every_column_once():
             kernels.add_walks(nodes, trees.value, row[0], row, np.array([order]), values)
 
 
-def preorder_of(trees):
-    edges, is_left = np.zeros((5, trees.feature.size), np.int64), np.zeros(trees.feature.size, np.bool_)
-    count = kernels.preorder(trees.feature, trees.left, trees.right, trees.roots, edges, is_left)
-    return edges[:, :count], is_left[:count]
-
-
 def test_nodes_come_depth_first_with_the_last_edge_on_their_column():
     trees = plain.Trees.random(np.random.default_rng(1), 5, 7, 3, 1)
     (node, parent, depth, column, same), is_left = preorder_of(trees)
     leaves = dict(trees.paths())
     assert [n for n in node if trees.feature[n] < 0] == list(leaves)
-    for at, (here, above) in enumerate(zip(node, parent, strict=True)):
+    for at, (split, above) in enumerate(zip(node, parent, strict=True)):
         path, edge = [], at
         while parent[edge] >= 0:
             path.append((node[parent[edge]], bool(is_left[edge])))
             edge = parent[edge]
         assert depth[at] == len(path)
         assert column[at] == (trees.feature[node[above]] if above >= 0 else -1)
-        if trees.feature[here] < 0:
-            assert path[::-1] == leaves[here]
+        if trees.feature[split] < 0:
+            assert path[::-1] == leaves[split]
         earlier, edge = -1, above
         while edge >= 0 and earlier < 0:
             earlier, edge = (edge if column[edge] == column[at] else -1), parent[edge]
@@ -155,24 +121,6 @@ def test_intervals_are_what_the_path_leaves_of_a_column():
 
 
 # -- forests -----------------------------------------------------------------------------------------------
-
-
-def laid_out(rng, trees, depth, columns, outputs, width):
-    """Arguments of `kernels.Splits` of random trees, and a random table; a lone root is left out."""
-    forest = plain.Trees.random(rng, trees, depth, columns, outputs, leaf=0.15)
-    (node, parent, level, _, _), is_left = preorder_of(forest)
-    is_split = forest.feature[node] >= 0
-    number = np.cumsum(is_split) - 1
-    split = np.flatnonzero(is_split)
-    above = np.where(parent >= 0, number[parent], 0)
-    leaves, has_leaf = np.zeros((split.size, 2, outputs)), np.zeros(split.size, np.bool_)
-    for at in np.flatnonzero(~is_split & (parent >= 0)):
-        leaves[above[at], 0 if is_left[at] else 1] = forest.value[node[at]]
-        has_leaf[above[at]] = True
-    own = np.where(parent[split] < 0, np.arange(split.size), above[split])
-    places = [a.astype(np.uint32) for a in (forest.feature[node[split]], own, ~is_left[split])]
-    table = rng.random((split.size, 4, width))
-    return [columns, level[split].astype(np.uint32), has_leaf, *places, leaves], table
 
 
 @pytest.mark.parametrize("width", [4, 8, 12, 16, 17, 40])
@@ -212,32 +160,22 @@ def test_a_rows_bits_do_not_depend_on_its_block():
         assert np.array_equal(moments(np.ascontiguousarray(cells[first:last])), whole[first:last])
 
 
-def edge_above(splits, s):
-    """Last edge (split, side) on the column of split s above it; None without one."""
-    column, parent, side = splits
-    at = s
-    while parent[at] != at:
-        edge = parent[at], side[at]
-        if column[edge[0]] == column[s]:
-            return edge
-        at = parent[at]
-    return None
-
-
 @pytest.mark.parametrize("width", [4, 8, 12, 16, 17])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_means_given_cells_leaf_by_leaf(width, outputs):
     rng = np.random.default_rng(width)
     arguments, table = laid_out(rng, 6, 7, 5, outputs, width)
     places, leaves = arguments[3:6], arguments[6]
-    reached, given = rng.uniform(0.1, 1.0, (2, len(leaves), 2, width))
-    given[rng.random(given.shape) < 0.5] = 0.0  # an interval reaches few cells
+    reached, conditional = rng.uniform(0.1, 1.0, (2, len(leaves), 2, width))
+    conditional[rng.random(conditional.shape) < 0.5] = 0.0  # an interval reaches few cells
     for s in range(len(leaves)):
         above = edge_above(places, s)
         table[s, :2] = reached[s] / (1.0 if above is None else reached[above])
-    shares = np.ascontiguousarray(np.concatenate([1.0 / reached, given], axis=1))
+    shares = np.ascontiguousarray(np.concatenate([1.0 / reached, conditional], axis=1))
     splits, cells = kernels.Splits(*arguments), rng.integers(0, width, (70, 5)).astype(np.uint32)
-    expected = {i: plain.means_given_cells(places, leaves, reached, given, cells[i]) for i in (0, 63, 64, 69)}
+    expected = {
+        i: plain.means_given_cells(places, leaves, reached, conditional, cells[i]) for i in (0, 63, 64, 69)
+    }
     for only in kernels.instructions():
         means = np.zeros((70, 5, width, outputs))
         kernels.effects_block(splits, table, shares, cells, means, only)
@@ -246,58 +184,6 @@ def test_means_given_cells_leaf_by_leaf(width, outputs):
         alone = np.zeros((3, 5, width, outputs))
         kernels.effects_block(splits, table, shares, np.ascontiguousarray(cells[60:63]), alone, only)
         assert np.array_equal(alone, means[60:63])
-
-
-class Routed:
-    """A random forest of numbers with missing values, in the layout of the pass for contributions."""
-
-    def __init__(self, rng, columns, outputs):
-        self.forest = forest = plain.Trees.random(rng, 6, 7, columns, outputs, leaf=0.15)
-        (node, parent, level, column, same), is_left = preorder_of(forest)
-        is_split = forest.feature[node] >= 0
-        number, split = np.cumsum(is_split) - 1, np.flatnonzero(is_split)
-        above = np.where(parent >= 0, number[parent], 0)
-        self.leaves, has_leaf = np.zeros((split.size, 2, outputs)), np.zeros(split.size, np.bool_)
-        for at in np.flatnonzero(~is_split & (parent >= 0)):
-            self.leaves[above[at], 0 if is_left[at] else 1] = forest.value[node[at]]
-            has_leaf[above[at]] = True
-        own = np.where(parent[split] < 0, np.arange(split.size), above[split])
-        self.node = node[split]
-        self.places = [a.astype(np.uint32) for a in (forest.feature[self.node], own, ~is_left[split])]
-        arguments = (columns, level[split].astype(np.uint32), has_leaf, *self.places, self.leaves)
-        self.splits, self.trees = kernels.Splits(*arguments), np.flatnonzero(level[split] == 0).size
-        self.cuts = [np.unique(forest.threshold[forest.feature == j]) for j in range(columns)]
-        ranks = np.array([cuts.size + 1 for cuts in self.cuts])
-        rank = np.zeros(forest.feature.size, np.int64)
-        for j, cuts in enumerate(self.cuts):
-            rank[forest.feature == j] = 1 + np.searchsorted(cuts, forest.threshold[forest.feature == j])
-        self.start = np.concatenate([[0], np.cumsum(ranks + 2)])
-        upper = np.where(parent >= 0, node[parent], 0)
-        bounds, missing = np.zeros((2, node.size), np.int64), np.zeros(node.size, np.bool_)
-        kernels.intervals(
-            *(column, same, is_left, rank[upper], forest.missing_left[upper], ranks, bounds, missing)
-        )
-        self.intervals = kernels.Intervals(
-            *(self.splits, column, same, *bounds, missing, above, is_left, self.start)
-        )
-
-    def places_of(self, x):
-        """Ranks of the first indicators that are 1 at rows."""
-        places = np.zeros(x.shape, np.uint32)
-        for j, cuts in enumerate(self.cuts):
-            at = np.where(np.isnan(x[:, j]), cuts.size + 2, 1 + np.searchsorted(cuts, x[:, j]))
-            places[:, j] = self.start[j] + at
-        return places
-
-    def inside(self, row):
-        """Whether a row is in the intervals of both edges below each split, (S, 2)."""
-        goes = np.array([self.forest.goes_left(n, row[self.forest.feature[n]]) for n in self.node])
-        inside = np.stack([goes, ~goes], axis=1)
-        for s in range(len(goes)):
-            edge = edge_above(self.places, s)
-            if edge is not None:  # parents come first
-                inside[s] &= inside[edge]
-        return inside
 
 
 @pytest.mark.parametrize("nodes", [4, 8])
@@ -430,8 +316,8 @@ def law_by_law(trees, node, parent, is_left, edges, functionals, start, mixing):
     leaves, has_leaf = np.zeros((split.size, 2, 1)), np.zeros(split.size, np.bool_)
     leaves[above[leaf], 1 - is_left[leaf]] = trees.value[node[leaf]]
     has_leaf[above[leaf]] = True
-    own = np.where(parent[split] < 0, np.arange(split.size), above[split])
-    places = [a.astype(np.uint32) for a in (trees.feature[node[split]], own, ~is_left[split])]
+    lowest = np.where(parent[split] < 0, np.arange(split.size), above[split])
+    places = [a.astype(np.uint32) for a in (trees.feature[node[split]], lowest, ~is_left[split])]
     splits = kernels.Splits(2, depth[split], has_leaf, *places, leaves)
     edges = [*map(np.ascontiguousarray, (*edges, is_left))]
     intervals = kernels.Intervals(splits, *edges, start)
@@ -522,693 +408,3 @@ def test_values_lie_between_edges_or_on_levels():
         assert cells[at, 0] == (5 if missing else sum(edge < value for edge in edges))
         assert cells[at, 1] == (equal[0] if equal else -1)
         assert cells[at, 2] == (-1 if missing else 0)
-
-
-# -- words and switches ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [0, 1, 2, 5, 9])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_texts_subset_by_subset(d, outputs):
-    rng = np.random.default_rng(d)
-    y, c, within = rng.random(d), rng.normal(size=(d, outputs)), rng.random(d + 1)
-    profile, loss = np.zeros((outputs, d + 1)), np.zeros((d, outputs))
-    start, rest = np.zeros((1 + outputs, 1)), np.zeros((1 + outputs, 1))
-    start[0] = 1.0
-    kernels.add_node(y, c, within, d + 1, 0.7, profile, loss, start, rest)
-    expected = plain.text_node(y, c, within, 0.7)
-    close(profile, expected[0])
-    close(loss, expected[1])
-
-
-def test_long_texts_that_are_computed_twice_add_up():
-    """Beyond 128 words states are computed again; E[(1 - z_j) g | r] summed over j is (d - r) E[g | r]."""
-    d, rng = 300, np.random.default_rng(4)
-    y, c = rng.uniform(0.9, 1.0, d), rng.normal(size=(d, 1))
-    start, rest = np.array([[1.0], [0.0]]), np.zeros((2, 1))
-    for r in (1, 130, 299):
-        within = np.zeros(d + 1)
-        within[r] = 1.0
-        profile, loss = np.zeros((1, d + 1)), np.zeros((d, 1))
-        kernels.add_node(y, c, within, d + 1, 1.0, profile, loss, start, rest)
-        np.testing.assert_allclose(loss.sum(), (d - r) * profile[0, r], rtol=1e-9)
-
-
-@pytest.mark.parametrize("d", [3, 8, 21])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_effects_of_words_set_by_set(d, outputs):
-    rng = np.random.default_rng(d)
-    a, c = rng.random(d), 4.0 * rng.normal(size=(outputs, d))
-    a[2], c[:, 2] = 0.0, 0.0  # a word without weight
-    b, base, weights = rng.normal(size=outputs), rng.random(outputs), rng.normal(size=(5, d + 1))
-    words, excess = np.array([0, 1]), np.array([0.0, 0.0, 0.0, 0.7])
-
-    def value(z):
-        norm = z @ a + excess[int(z[0] + 2 * z[1])]
-        margin = b + (c @ z / np.sqrt(norm) if norm > 0 else 0.0)
-        return 1.0 / (1.0 + np.exp(-margin))
-
-    sizes = rng.integers(d + 1, size=40)
-    sizes[:3] = 0, 1, d
-    sizes[21::2] = sizes[20::2]  # pairs of one size
-    effects, totals = np.zeros((outputs, d)), np.zeros((outputs, 3))
-    kernels.add_subsets(
-        c, a, b, base, words, np.array([0, 2]), excess, np.array([0, 4]), sizes, weights, 5, effects, totals
-    )
-    expected, sums = plain.word_effects(value, d, base, sizes.tolist(), weights, 5)
-    close(effects, expected)
-    close(totals, sums)
-
-
-@pytest.mark.parametrize("d", [0, 1, 4, 9])
-def test_products_switch_by_switch(d):
-    rng = np.random.default_rng(d)
-    on, off = rng.normal(size=(3, d)), rng.normal(size=(3, d))
-    law, every, within = rng.random((3, d + 1))
-    mean, coef = np.zeros(3), np.zeros((3, d))
-    kernels.add_products(on, off, law, every, within, mean, coef)
-    for i in range(3):
-        expected = plain.switch_product(on[i], off[i], law, every, within)
-        close(mean[i], expected[0])
-        close(coef[i], expected[1])
-
-
-def test_every_path_of_a_text_and_no_other():
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        trees = plain.Trees.random(rng, 3, 5, 4, 1)
-        word_of = np.array([0, 2, -1, 1])
-        value_of, fill = rng.normal(size=4), rng.normal(size=4)
-        nodes, no = kernels.Trees(4, *nodes_of(trees)[1:]), np.zeros(0, np.int64)
-        paths, factors = kernels.presence_paths(
-            word_of, value_of, fill, 3, nodes, no, no, no, np.zeros(0, np.bool_)
-        )
-        leaf = np.zeros(paths, np.int64)
-        of_path, word, present = (
-            np.zeros(factors, np.int64),
-            np.zeros(factors, np.int64),
-            np.zeros(factors, np.bool_),
-        )
-        again = kernels.presence_paths(word_of, value_of, fill, 3, nodes, leaf, of_path, word, present)
-        assert again == (paths, factors)
-        for z in product([False, True], repeat=3):
-            x = [value_of[j] if w >= 0 and z[w] else fill[j] for j, w in enumerate(word_of)]
-            met = np.ones(paths, np.bool_)
-            np.logical_and.at(met, of_path, np.array(z)[word] == present)
-            close(trees.value[leaf[met]].sum(axis=0), trees.predict(x))
-
-
-# -- the exact search --------------------------------------------------------------------------------------
-
-
-def search(p, seed=0):
-    rng = np.random.default_rng(seed)
-    signs = rng.choice([-1.0, 1.0], (400, p))
-    return signs.T @ signs / 400 + 1e-3, rng.normal(size=p), np.ones(p), np.array([0.3, 0.1, 0.2])
-
-
-@pytest.mark.parametrize("slots", [2, 3, 6])
-def test_shares_of_the_pairwise_bound(slots):
-    gram, moments, ones, swept = search(12)
-    q = np.zeros(12)
-    eta, floor = kernels.tighten(gram, moments, ones, swept, slots, 9.0, 0.5, 0.1, np.inf, 0, q)
-    assert eta == 0.1
-    close(floor, 9.0 + 2 * 0.1 * 0.5 - (swept[0] + 2 * 0.1 * swept[1] + 0.01 * swept[2]))
-    close(q, plain.pairwise_shares(gram, moments + 0.1 * ones, slots))
-    _, better = kernels.tighten(gram, moments, ones, swept, slots, 9.0, 0.5, 0.1, np.inf, 40, q)
-    least = np.sort(plain.pairwise_shares(gram, moments + 0.1, slots))[-slots:].sum()
-    assert better - np.sort(q)[-slots:].sum() >= floor - least - EXACT
-
-
-def test_the_best_pair_of_all():
-    gram, moments, ones, swept = search(14, seed=1)
-
-    def objective(i, j):
-        part = np.ix_([i, j], [i, j])
-        b, one = moments[[i, j]], ones[[i, j]]
-        alpha = swept[0] + b @ np.linalg.solve(gram[part], b)
-        beta = swept[1] + b @ np.linalg.solve(gram[part], one)
-        delta = swept[2] + one @ np.linalg.solve(gram[part], one)
-        return 9.0 - alpha + (beta - 0.5) ** 2 / delta
-
-    pairs = {(i, j): objective(i, j) for i in range(14) for j in range(i + 1, 14)}
-    value, first, second = kernels.best_pair(gram, moments, ones, swept, 9.0, 0.5, np.inf)
-    assert (first, second) == min(pairs, key=pairs.get)
-    close(value, min(pairs.values()))
-    assert kernels.best_pair(gram, moments, ones, swept, 9.0, 0.5, -1e9) == (-1e9, -1, -1)
-
-
-def test_sweeping_in_is_the_schur_complement():
-    gram, moments, ones, swept = search(7)
-    rest = np.zeros((4, 4)), np.zeros(4), np.zeros(4), np.zeros(3)
-    kernels.sweep_in(gram, moments, ones, swept, 2, *rest)
-    row = gram[2, 3:] / gram[2, 2]
-    close(rest[0], gram[3:, 3:] - np.outer(gram[3:, 2], row))
-    close(rest[1], moments[3:] - row * moments[2])
-    close(rest[2], ones[3:] - row * ones[2])
-    close(rest[3], swept + np.array([moments[2] ** 2, moments[2], 1.0]) / gram[2, 2])
-
-
-# -- input that makes no sense -----------------------------------------------------------------------------
-
-
-def refuses(kernel, arguments):
-    """Whether a kernel raises ValueError."""
-    try:
-        kernel(*arguments)
-    except ValueError:
-        return True
-    return False
-
-
-def test_nonsense_is_refused_and_nothing_is_read_beyond_an_array():
-    """Random numbers in every place of every array: a ValueError, or an answer."""
-    rng = np.random.default_rng(6)
-    refused = 0
-    for _ in range(300):
-        arguments, table = laid_out(rng, 3, 3, 3, 1, 4)
-        if len(table) == 0:
-            continue
-        cells, trees = rng.integers(0, 4, (5, 3)).astype(np.uint32), np.array([0, 1])
-        victim = [arguments[1], *arguments[3:6], cells, cells, trees][rng.integers(7)]
-        victim.flat[rng.integers(victim.size)] = rng.choice([0, 1, 5, 77, 2**31, 2**32 - 1])
-        mean, contrast = np.zeros((5, 1)), np.zeros((5, 3, 1))
-        try:
-            splits = kernels.Splits(*arguments)
-        except ValueError:
-            refused += 1
-            continue
-        row = (splits, table, cells[0], *trees.tolist(), mean[0], contrast[0])
-        block = (splits, table, cells, mean, contrast, "")
-        refused += refuses(kernels.explain_block, block) + refuses(kernels.explain_row, row)
-    assert refused > 100
-
-
-@pytest.mark.parametrize("child", ["itself", "its parent", "its root", "its sibling's"])
-def test_nodes_in_a_circle_are_refused(child):
-    """A walk down such a tree would never end, or would count a leaf twice."""
-    trees = plain.Trees.random(np.random.default_rng(1), 1, 3, 3, 1, leaf=0.0)
-    root, parent = 0, trees.left[0]
-    node, sibling = trees.left[parent], trees.right[parent]
-    kernels.Trees(*nodes_of(trees))
-    target = {"itself": node, "its parent": parent, "its root": root, "its sibling's": trees.left[sibling]}
-    trees.right[node] = target[child]
-    with pytest.raises(ValueError, match="ancestor"):
-        kernels.Trees(*nodes_of(trees))
-
-
-def test_trees_may_share_nodes_and_children_may_come_first():
-    trees = plain.Trees.random(np.random.default_rng(2), 2, 4, 3, 2)
-    trees.roots = np.array([0, 0, trees.roots[1], int(trees.left[0])])
-    x = np.random.default_rng(3).normal(size=(20, 3))
-    close(leaves_of(trees, x), [trees.predict(row) for row in x])
-    backwards = np.arange(trees.feature.size)[::-1]
-    for name in ("feature", "threshold", "missing_left", "set_of", "value"):
-        setattr(trees, name, np.ascontiguousarray(getattr(trees, name)[::-1]))
-    for name in ("left", "right"):
-        children = getattr(trees, name)[::-1]
-        setattr(trees, name, np.where(children >= 0, backwards[children], -1))
-    trees.roots = backwards[trees.roots]
-    close(leaves_of(trees, x), [trees.predict(row) for row in x])
-
-
-def test_wrong_shapes_and_types_are_refused():
-    trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
-    with pytest.raises(ValueError, match="total"):
-        kernels.add_leaves(kernels.Trees(*nodes_of(trees)), np.zeros((4, 3)), trees.value, np.zeros((5, 1)))
-    with pytest.raises(ValueError, match="column"):
-        leaves_of(trees, np.zeros((4, 1)))
-    with pytest.raises(TypeError):
-        leaves_of(trees, np.zeros((4, 3), dtype=np.float32))
-    arguments, table = laid_out(np.random.default_rng(0), 2, 3, 2, 1, 4)
-    cells, mean, contrast = np.zeros((1, 2), np.uint32), np.zeros((1, 1)), np.zeros((1, 2, 1))
-    with pytest.raises(ValueError, match="instructions"):
-        kernels.explain_block(kernels.Splits(*arguments), table, cells, mean, contrast, "mmx")
-
-
-@pytest.mark.parametrize("columns", [0, 1, 3])
-@pytest.mark.parametrize("rows", [0, 1, 65])
-def test_kernels_of_next_to_nothing(rows, columns):
-    """No rows, no columns, no nodes, one node: an answer of zeros, or a ValueError."""
-    no, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    leaf = (
-        one - 1,
-        np.zeros(1),
-        one - 1,
-        one - 1,
-        np.zeros(1, np.bool_),
-        one - 1,
-        np.zeros((0, 0), np.bool_),
-    )
-    total = np.zeros((rows, 1))
-    kernels.add_leaves(
-        kernels.Trees(columns, *leaf, one), np.zeros((rows, columns)), np.full((1, 1), 3.0), total
-    )
-    assert (total == 3.0).all()
-    edges, is_left = np.zeros((5, 1), np.int64), np.zeros(1, np.bool_)
-    assert kernels.preorder(one - 1, one - 1, one - 1, one, edges, is_left) == 1
-    assert kernels.preorder(no, no, no, no, edges[:, :0].copy(), is_left[:0]) == 0
-    places = np.zeros(0, np.uint32)
-    mean, contrast = np.zeros((rows, 1)), np.zeros((rows, columns, 1))
-    splits = kernels.Splits(
-        columns, places, np.zeros(0, np.bool_), places, places, places, np.zeros((0, 2, 1))
-    )
-    cells, table = np.zeros((rows, columns), np.uint32), np.zeros((0, 4, 4))
-    kernels.explain_block(splits, table, cells, mean, contrast, "")
-    assert not mean.any()
-    if rows:
-        kernels.explain_row(splits, table, cells[0], 0, 0, mean[0], contrast[0])
-        assert not mean.any()
-
-
-def chain(count):
-    """One tree of ``count`` nodes whose right child is always a leaf."""
-    node = np.arange(count)
-    inner = node % 2 == 0
-    inner[-1] = False
-    feature = np.where(inner, node % 3, -1)
-    left, right = np.where(inner, node + 2, -1), np.where(inner, node + 1, -1)
-    return feature, left, right
-
-
-def test_a_million_nodes():
-    """A path half a million splits deep, down to its end and back."""
-    count = 1_000_001
-    feature, left, right = chain(count)
-    edges, is_left = np.zeros((5, count), np.int64), np.zeros(count, np.bool_)
-    roots = np.zeros(1, np.int64)
-    assert kernels.preorder(feature, left, right, roots, edges, is_left) == count
-    assert edges[2].max() == count // 2
-    threshold = np.where(feature >= 0, -np.arange(count) / 2.0, 0.0)
-    no_sets = (np.full(count, -1), np.zeros((0, 0), np.bool_))
-    value = np.arange(count, dtype=float)[:, None]
-    x, total = np.array([[-np.inf] * 3, [1.0] * 3, [-1000.0] * 3]), np.zeros((3, 1))
-    trees = kernels.Trees(3, feature, threshold, left, right, np.zeros(count, np.bool_), *no_sets, roots)
-    kernels.add_leaves(trees, x, value, total)
-    assert total[:, 0].tolist() == [count - 1, 1, 2003]
-
-
-def pool(rng, d, kind, n=480, count=2):
-    """Cells, explained rows and weights."""
-    cells = rng.choice(4, p=[0.6, 0.2, 0.1, 0.1], size=(d, n)).astype(kind)
-    return cells, rng.integers(4, size=(count, d)).astype(kind), rng.random((count, d + 1))
-
-
-def errors_of(rng, cells, instances, weights, outputs=2, parts=2, sequences=4, separate=False):
-    """Arguments of `pool_errors`."""
-    (d, n), count = cells.shape, len(instances)
-    answers, differs = rng.normal(size=(n, outputs)), rng.integers(2, size=(n, outputs)).astype(np.uint8)
-    residuals = np.where(rng.random((n, outputs)) < 0.7, 0.25, rng.normal(size=(n, outputs)))
-    coef = rng.normal(size=(count, outputs, parts, d + 1, 5)) / d
-    coef[..., 0], coef[..., 3] = 0.0, 0.02  # most residuals stay alike
-    coef[..., 4] = coef[:, :1, :1, :, 4]
-    sums = [(outputs, d + 1, 7), (outputs, sequences, d + 2), (outputs, 10), (4,)]
-    return [
-        *(cells, instances, weights / n, answers, residuals, differs, np.array([[1e-9] * 2, [0.2] * 2])),
-        *(coef, rng.normal(size=(count, outputs)), *(np.full((count, *shape), np.nan) for shape in sums)),
-        separate,
-    ]
-
-
-def calls(rng):
-    """Every kernel beside those of forests' moments, with arguments that make sense."""
-    trees = plain.Trees.random(rng, 3, 5, 3, 1, codes=4)
-    count = trees.feature.size
-    (node, parent, _, column, same), is_left = preorder_of(trees)
-    flags, ends = np.zeros(count, np.bool_), np.zeros((2, count), np.int64)
-    rank, whole = rng.integers(1, 5, count), np.full(3, 6)
-    is_split = trees.feature[node] >= 0
-    above = np.where(parent >= 0, (np.cumsum(is_split) - 1)[parent], 0)
-    edges = (np.zeros((5, count), np.int64), np.zeros(count, np.bool_))
-    gram, moments, ones, swept = search(5)
-    y, c, within = rng.random(6), rng.normal(size=(6, 1)), rng.random(7)
-    some = np.zeros(4, np.int64)
-    routed = Routed(rng, 3, 1)
-    codes, weights = np.zeros((5, 3), np.uint32), rng.random((5, 6))
-    return {
-        "add_contributions": [
-            *(routed.splits, routed.intervals, rng.random((len(routed.leaves), 2, 4)), codes, codes.copy()),
-            *(np.zeros((0, 5), np.bool_), np.full(3, -1), np.arange(routed.trees, dtype=np.uint32)),
-            *(rng.random((4, 2)), rng.random((3, 4)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1)), ""),
-        ],
-        "add_joint_contributions": [
-            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
-            *(rng.normal(size=(3, 6)), weights, np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
-        ],
-        "preorder": [trees.feature, trees.left, trees.right, trees.roots, *edges],
-        "intervals": [column, same, is_left, rank, flags, whole, ends, flags.copy()],
-        "tabulate": [
-            *(column, same, ends[0], ends[1] + 1, flags, above, is_left, rng.random((24, 2, 2))),
-            *(np.arange(0, 25, 8), rng.random((3, 2, 2, 2)), np.zeros((int(is_split.sum()), 4, 4))),
-        ],
-        "add_leaves": [
-            *(kernels.Trees(*nodes_of(trees)), rng.normal(size=(5, 3)), trees.value, np.zeros((5, 1))),
-        ],
-        "add_walks": [
-            *(
-                kernels.Trees(3, *nodes_of(trees)[1:]),
-                trees.value,
-                rng.normal(size=3),
-                rng.normal(size=(2, 3)),
-            ),
-            *(np.array([[0, 1, 2], [2, 1, 0]]), np.zeros((2, 4, 1))),
-        ],
-        "Trees": nodes_of(trees),
-        "Splits": laid_out(rng, 3, 5, 3, 1, 4)[0],
-        "locate": [
-            *(rng.normal(size=(5, 3)), np.sort(rng.normal(size=6)), np.array([0, 2, 6, 6])),
-            *(np.array([False, True, False]), np.array([2, -1, 0]), np.zeros((5, 3), np.int64)),
-        ],
-        "presence_paths": [
-            *(
-                np.array([0, 1, -1]),
-                rng.normal(size=3),
-                rng.normal(size=3),
-                2,
-                kernels.Trees(*nodes_of(trees)),
-            ),
-            *(some, some.copy(), some.copy(), np.zeros(4, np.bool_)),
-        ],
-        "pool_sums": [*pool(rng, 4, np.uint8, 24), rng.normal(size=(24, 3)), np.zeros((2, 2, 5, 3))],
-        "pool_gram": [*pool(rng, 4, np.uint8, 24), np.zeros((2, 2, 5, 5)), *np.zeros((2, 2, 5))],
-        "pool_errors": errors_of(rng, *pool(rng, 4, np.uint8, 24)),
-        "add_node": [
-            *(y, c, within, 5, 0.7, np.zeros((1, 7)), np.zeros((6, 1)), np.ones((2, 1)), np.zeros((2, 1)))
-        ],
-        "add_products": [*rng.random((2, 3, 6)), *rng.random((3, 7)), np.zeros(3), np.zeros((3, 6))],
-        "tighten": [gram, moments, ones, swept, 3, 9.0, 0.5, 0.1, 1e9, 5, np.zeros(5)],
-        "best_pair": [gram, moments, ones, swept, 9.0, 0.5, 1e9],
-        "sweep_in": [gram, moments, ones, swept, 1, np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros(3)],
-    }
-
-
-def copy(argument):
-    """A copy that a kernel may write to."""
-    return argument.copy() if isinstance(argument, np.ndarray) else argument
-
-
-def spoiled(rng, argument):
-    """An entry that makes no sense, or an array that is too short."""
-    if isinstance(argument, kernels.Trees | kernels.Splits | kernels.Intervals):
-        return argument
-    if not isinstance(argument, np.ndarray):
-        return type(argument)(rng.choice([0, 1, 4, 60]))
-    argument = argument.copy()
-    if rng.random() < 0.4:
-        axis = int(rng.integers(argument.ndim))
-        return np.ascontiguousarray(argument.take(range(argument.shape[axis] // 2), axis=axis))
-    values = [0.0, 1e300, np.nan, np.inf, -np.inf] if argument.dtype.kind == "f" else [-1, 0, 1, 77, 2**40]
-    if argument.size:
-        argument.flat[rng.integers(argument.size)] = rng.choice(values)
-    return argument
-
-
-@pytest.mark.parametrize("name", calls(np.random.default_rng(0)))
-def test_spoiled_arguments_are_refused_or_answered(name):
-    """Under `make sanitize`, no read or write beyond an array."""
-    rng, kernel, refused = np.random.default_rng(7), getattr(kernels, name), 0
-    drawn = [calls(rng)[name] for _ in range(10)]  # all kernels' arguments, which takes longer than a call
-    kernel(*calls(rng)[name])
-    for i in range(repeats(200, 60)):
-        arguments = [copy(argument) for argument in drawn[i % len(drawn)]]
-        place = int(rng.integers(len(arguments)))
-        arguments[place] = spoiled(rng, arguments[place])
-        refused += refuses(kernel, arguments)
-    assert refused > repeats(20, 6)
-
-
-# -- pools ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 5, 6, 23, 64, 130])
-@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
-def test_sums_over_a_pool_are_those_of_its_matrix(d, kind):
-    rng = np.random.default_rng(d)
-    cells, instances, weights = pool(rng, d, kind)
-    for size, parts in ((7, 4), (1, 1)):
-        values, sums = rng.normal(size=(480, size)), np.full((2, parts, d + 1, size), np.nan)
-        kernels.pool_sums(cells, instances, weights, values, sums)
-        for i in range(2):
-            close(sums[i], plain.pool_sums(cells, instances[i], weights[i], values, parts))
-    gram, squares, numbers = np.full((2, 2, d + 1, d + 1), np.nan), *np.full((2, 2, d + 1), np.nan)
-    kernels.pool_gram(cells, instances, weights, gram, squares, numbers)
-    for i in range(2):
-        z, w = plain.around(cells, instances[i], weights[i])
-        close(gram[i], plain.pool_sums(cells, instances[i], weights[i], z, 2))
-        close(squares[i], w**2 @ z)
-        close(numbers[i], z.sum(axis=0))
-
-
-@pytest.mark.parametrize("d", [1, 23, 70])
-@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
-@pytest.mark.parametrize("separate", [False, True])
-def test_sums_of_errors_are_those_of_each_row(d, kind, separate):
-    rng = np.random.default_rng(d)
-    arguments = errors_of(rng, *pool(rng, d, kind), separate=separate)
-    kernels.pool_errors(*arguments)
-    cells, instances, weights, answers, residuals, differs, limits, coef, center, *result, _ = arguments
-    for i, k in product(range(2), range(2)):
-        columns = (answers[:, k], residuals[:, k], differs[:, k], limits[:, k], coef[i, k], center[i, k])
-        expected = plain.pool_errors(cells, instances[i], weights[i], *columns, separate, 4)
-        for actual, exact in zip([*(sums[i, k] for sums in result[:3]), result[3][i]], expected, strict=True):
-            np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12 * np.abs(exact).max())
-
-
-def test_explained_rows_have_the_same_bits_by_themselves():
-    rng = np.random.default_rng(0)
-    arguments = errors_of(rng, *pool(rng, 23, np.uint8, count=3))
-    kernels.pool_errors(*arguments)
-    for i in range(3):
-        alone = [a[i : i + 1].copy() if len(a) == 3 else a for a in arguments[:-1]]
-        kernels.pool_errors(*alone, False)
-        for whole, one in zip(arguments[-5:-1], alone[-4:], strict=True):
-            assert np.array_equal(whole[i : i + 1], one)
-
-
-def test_pools_refuse_what_does_not_belong_together():
-    rng = np.random.default_rng(0)
-    cells, instances, weights = pool(rng, 5, np.uint8)
-    values = np.ones((480, 2))
-    for wrong in ((2, 7, 6, 2), (2, 4, 5, 2), (2, 4, 6, 1), (1, 4, 6, 2)):
-        with pytest.raises(ValueError):
-            kernels.pool_sums(cells, instances, weights, values, np.zeros(wrong))
-    with pytest.raises(ValueError):
-        kernels.pool_sums(cells, instances[:, :4].copy(), weights, values, np.zeros((2, 4, 6, 2)))
-    with pytest.raises(ValueError):
-        kernels.pool_gram(cells, instances, weights, np.zeros((2, 1, 6, 5)), *np.zeros((2, 2, 6)))
-    arguments = errors_of(rng, cells, instances, weights)
-    for place in range(3, len(arguments) - 1):
-        wrong = [*arguments]
-        wrong[place] = np.ascontiguousarray(wrong[place][..., :-1])
-        with pytest.raises(ValueError):
-            kernels.pool_errors(*wrong)
-
-
-# -- exponentials of sums of words --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 2, 5, 9])
-def test_waves_are_means_over_subsets(d):
-    rng = np.random.default_rng(d)
-    nodes = 3
-    on = rng.normal(size=(nodes, d)) + 1j * rng.normal(size=(nodes, d))
-    off, weights = (
-        rng.uniform(0.2, 1.0, size=(nodes, d)),
-        rng.normal(size=nodes) + 1j * rng.normal(size=nodes),
-    )
-    within, width = rng.uniform(size=d + 1), np.array([d + 1, d, 1])
-    profile, loss = np.zeros(d + 1), np.zeros(d)
-    kernels.add_waves(
-        np.ascontiguousarray(on.real), np.ascontiguousarray(on.imag), off, width,
-        np.ascontiguousarray(weights.real), np.ascontiguousarray(weights.imag), within, profile, loss,
-    )  # fmt: skip
-    expected, without = np.zeros(d + 1), np.zeros(d)
-    subsets = np.array(list(product((0, 1), repeat=d)))
-    kept = subsets.sum(axis=1)
-    for n in range(nodes):
-        values = (weights[n] * np.prod(np.where(subsets == 1, on[n], off[n]), axis=1)).real
-        for r in range(width[n]):
-            expected[r] += values[kept == r].mean()
-            without += within[r] * ((1 - subsets) * values[:, None])[kept == r].mean(axis=0)
-    close(profile, expected)
-    close(loss, without)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_node_products_are_products(seed):
-    rng = np.random.default_rng(seed)
-    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
-    factors = rng.integers(1, 5)
-    widths, counts = rng.integers(1, 4, size=factors), rng.integers(1, 6, size=factors)
-
-    def numbers(*shape):
-        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-    def in_parts(values):
-        return np.concatenate([values.real, values.imag], axis=-1)
-
-    means = [numbers(count, nodes) for count in counts]
-    replaced = [numbers(count, width, nodes) for count, width in zip(counts, widths, strict=True)]
-    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
-    weights = numbers(outputs, nodes)
-    sums = rng.normal(size=(rows, outputs))
-    changes = rng.normal(size=(rows, widths.sum(), outputs))
-    expected_sums, expected_changes = sums.copy(), changes.copy()
-    kernels.add_node_products(
-        [in_parts(mean) for mean in means],
-        [in_parts(change) for change in replaced],
-        patterns,
-        in_parts(weights),
-        sums,
-        changes,
-    )
-    for i in range(rows):
-        chosen = np.array([mean[patterns[f, i]] for f, mean in enumerate(means)])
-        expected_sums[i] += (weights * chosen.prod(axis=0)).sum(axis=1).real
-        place = 0
-        for f in range(factors):
-            others = np.delete(chosen, f, axis=0).prod(axis=0)
-            for change in replaced[f][patterns[f, i]]:
-                expected_changes[i, place] += (weights * others * change).sum(axis=1).real
-                place += 1
-    close(sums, expected_sums)
-    close(changes, expected_changes)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_kept_products_are_products(seed):
-    rng = np.random.default_rng(seed)
-    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
-    counts, points = rng.integers(1, 6, size=rng.integers(1, 5)), rng.integers(1, 4)
-
-    def numbers(*shape):
-        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-    def in_parts(values):
-        return np.concatenate([values.real, values.imag], axis=-1)
-
-    means, kept = [numbers(count, nodes) for count in counts], [numbers(points, nodes) for _ in counts]
-    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
-    at, weights = rng.integers(points, size=(counts.size, rows)), numbers(outputs, nodes)
-    shares = rng.random((counts.size, rows, 2))
-    sums, changes = rng.normal(size=(rows, outputs)), rng.normal(size=(rows, counts.size, outputs))
-    expected_sums, expected_changes = sums.copy(), changes.copy()
-    arrays = [in_parts(mean) for mean in means], [in_parts(each) for each in kept]
-    kernels.add_kept_products(*arrays, patterns, at, shares, in_parts(weights), sums, changes)
-    for i in range(rows):
-        g = np.array([each[at[f, i]] for f, each in enumerate(kept)])
-        m = np.array([each[patterns[f, i]] for f, each in enumerate(means)])
-        mixed = shares[:, i, :1] * g + shares[:, i, 1:] * m
-        expected_sums[i] += (weights * mixed.prod(axis=0)).sum(axis=1).real
-        for f in range(counts.size):
-            others = np.delete(mixed, f, axis=0).prod(axis=0) * shares[f, i].sum()
-            expected_changes[i, f] += (weights * others * (g[f] - m[f])).sum(axis=1).real
-    close(sums, expected_sums)
-    close(changes, expected_changes)
-
-
-def test_kept_products_refuse_what_does_not_fit():
-    table, patterns = np.ones((1, 4)), np.zeros((1, 3), dtype=np.int64)
-    numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
-    fitting = [[table], [table], patterns, patterns, *numbers]
-    kernels.add_kept_products(*fitting)
-    wrong = [
-        (0, [np.ones((1, 6))]),
-        (1, [np.ones((1, 6))]),
-        (1, []),
-        (2, np.ones((1, 3), dtype=np.int64)),
-        (3, np.ones((1, 3), dtype=np.int64)),
-        (3, np.zeros((2, 3), dtype=np.int64)),
-        (4, np.ones((1, 3, 1))),
-        (5, np.ones((2, 4))),
-        (6, np.zeros((2, 1))),
-        (7, np.zeros((3, 2, 1))),
-    ]
-    for place, array in wrong:
-        with pytest.raises(ValueError, match=r"must|no such pattern"):
-            kernels.add_kept_products(*fitting[:place], array, *fitting[place + 1 :])
-
-
-def test_node_products_refuse_what_does_not_fit():
-    table, change, patterns = np.ones((1, 4)), np.ones((1, 1, 4)), np.zeros((1, 3), dtype=np.int64)
-    fitting = [[table], [change], patterns, np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
-    kernels.add_node_products(*fitting)
-    wrong = [
-        (0, [np.ones((1, 6))]),
-        (1, [np.ones((2, 1, 4))]),
-        (1, []),
-        (2, np.ones((1, 3), dtype=np.int64)),
-        (2, np.zeros((2, 3), dtype=np.int64)),
-        (3, np.ones((2, 4))),
-        (4, np.zeros((2, 1))),
-        (5, np.zeros((3, 2, 1))),
-    ]
-    for place, array in wrong:
-        with pytest.raises(ValueError, match=r"must|no such pattern"):
-            kernels.add_node_products(*fitting[:place], array, *fitting[place + 1 :])
-
-
-@pytest.mark.parametrize("seed", range(repeats(40, 12)))
-def test_exponentials_are_sums_over_points(seed):
-    rng = np.random.default_rng(seed)
-    counts = rng.choice([0, 1, 63, 64, 65, 200], size=rng.integers(1, 6))
-    start = np.concatenate([[0], np.cumsum(counts)])
-    value, weight = rng.normal(size=start[-1]), rng.normal(size=(2, start[-1]))
-    equidistant = rng.choice([0, 1, 2, 64, 65, 300])
-    poles = rng.normal(size=rng.integers(0 if equidistant else 1, 4))
-    contour = rng.normal() + 1j * (rng.normal() + rng.random() * np.arange(equidistant))
-    nodes = np.concatenate([contour, poles])
-    offsets = rng.normal(size=(counts.size, nodes.size))
-    offsets[:, :equidistant] = offsets[:, :1]
-    sums = rng.normal(size=(counts.size, 2, 2, nodes.size))
-    expected = sums[:, :, 0] + 1j * sums[:, :, 1]
-    for i in range(counts.size):
-        of_row = slice(start[i], start[i + 1])
-        waves = np.exp(np.multiply.outer(nodes, value[of_row]) - offsets[i, :, None])
-        expected[i] += weight[:, of_row] @ waves.T
-    kernels.add_exponentials(
-        value, weight, start, nodes.view(np.float64).reshape(-1, 2), int(equidistant), offsets, sums
-    )
-    close(sums[:, :, 0], expected.real)
-    close(sums[:, :, 1], expected.imag)
-
-
-def test_exponentials_refuse_what_does_not_fit():
-    value, start, nodes = np.ones(3), np.array([0, 1, 3]), np.ones((4, 2))
-    fitting = [value, np.ones((2, 3)), start, nodes, 4, np.ones((2, 4)), np.zeros((2, 2, 2, 4))]
-    kernels.add_exponentials(*fitting)
-    wrong = [
-        (0, np.ones(2)),
-        (1, np.ones((3, 2))),
-        (2, np.array([0, 1, 2])),
-        (2, np.array([1, 1, 3])),
-        (2, np.array([0, 4, 3])),
-        (2, np.array([0, 3])),
-        (3, np.ones((3, 2))),
-        (4, 5),
-        (4, -1),
-        (5, np.ones((2, 3))),
-        (6, np.zeros((2, 2, 2, 3))),
-        (6, np.zeros((1, 2, 2, 4))),
-    ]
-    for place, argument in wrong:
-        with pytest.raises(ValueError, match=r"must|fewer nodes"):
-            kernels.add_exponentials(*fitting[:place], argument, *fitting[place + 1 :])
-
-
-def test_waves_refuse_what_does_not_fit():
-    two, one = np.ones((1, 2)), np.ones(1)
-    fitting = [two, two, two, np.array([3]), one, one, np.ones(3), np.zeros(3), np.zeros(2)]
-    kernels.add_waves(*fitting)
-    wrong = {
-        1: np.ones((1, 3)),
-        3: np.array([4]),
-        4: np.ones(2),
-        6: np.ones(2),
-        7: np.zeros(2),
-        8: np.zeros(3),
-    }
-    for place, array in wrong.items():
-        with pytest.raises(ValueError, match="must be"):
-            kernels.add_waves(*fitting[:place], array, *fitting[place + 1 :])
-    kernels.add_waves(*(np.zeros((1, 0)),) * 3, np.array([1]), one, one, np.ones(1), np.zeros(1), np.zeros(0))

@@ -1,4 +1,4 @@
-"""Forms made of forms, and the bricks that came with them: values, and exact limits."""
+"""Combinations of forms, and their parts: values and exact limits."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_user_made_forms_can_be_added():
         (lambda: forms.GaussianKernels([[0.0, 1.0]], [1.0], 1e-200), "not below"),
     ],
 )
-def test_what_cannot_be_combined(build, reason):
+def test_forms_that_cannot_be_combined_are_refused(build, reason):
     with pytest.raises(InputError, match=reason):
         build()
 

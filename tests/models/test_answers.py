@@ -1,4 +1,4 @@
-"""Answers in the forms that libraries and services give them are explained as the numbers that they hold."""
+"""Answers in the types of libraries and services are explained as the numbers they contain."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_every_explainer_takes_them():
         (lambda t: None, "is a return missing"),
     ],
 )
-def test_what_is_no_answer_is_refused(model, message):
+def test_invalid_answers_are_refused(model, message):
     with pytest.raises(ModelError, match=message):
         limes.TabularExplainer(model, X)(ROW)
 

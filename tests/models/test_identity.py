@@ -1,4 +1,4 @@
-"""A model that was fitted again is seen without asking it."""
+"""A model that was fitted again is recognised without calling it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_booster_that_was_trained_again(library):
     assert not before.holds()
 
 
-def test_what_has_no_attributes_never_changes():
+def test_objects_without_attributes_never_change():
     assert state_of(None).contents == state_of(np.float64(1.0)).contents == []
     assert state_of(None).holds()
 

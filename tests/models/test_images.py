@@ -1,4 +1,4 @@
-"""Composition: every pixel is the image's or its fill's, whatever the numbers and the layout."""
+"""Composition: every pixel comes from the image or its fill, whatever the dtype and the layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster; a table with keys, an explainer of it, and its explanations, as engines should give them."""
+"""A cluster, a table with keys, an explainer, and its explanations, which every engine must reproduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells become what their column holds, or are the trouble of their row."""
+"""Cells are cast to the type of their column, or are an error of their row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cast(cells, kind, loose=()):
 
 
 @given(st.lists(st.sampled_from([b"1", b" 2.5 ", b"-1e3", b"x", b"1,5", b"\xff", None, b"nan"]), max_size=30))
-def test_each_cell_fares_as_it_would_alone(cells):
+def test_each_cell_is_cast_as_if_it_stood_alone(cells):
     together, reasons = cast(pa.array(cells, pa.binary()), pa.float64())
     alone = [cast(pa.array([cell], pa.binary()), pa.float64()) for cell in cells]
     assert together.type == pa.float64()
@@ -57,7 +57,7 @@ def test_files_may_differ_in_types_that_mean_the_same(cells, kind):
     assert reasons == {}
 
 
-def test_what_cannot_be_cast_at_all_is_the_trouble_of_every_row():
+def test_a_type_that_cannot_be_cast_is_an_error_of_every_row():
     result, reasons = cast(pa.array([[1], [2]]), pa.float64())
     assert result.to_pylist() == [None, None]
     assert reasons.keys() == {0, 1}

@@ -1,4 +1,4 @@
-"""Long tables have contributions that add up to the predictions, to the same bits however they are cut."""
+"""Contributions of long tables add up to the predictions, to the same bits wherever a table is cut."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from limes.exceptions import InputError
 from limes.scale import explain_frame
 
 COLUMNS = ("age", "sex", "bmi", "bp")
-SAID = [f"contribution_{name}" for name in COLUMNS]
+CONTRIBUTIONS = [f"contribution_{name}" for name in COLUMNS]
 ERRORS = [f"error_contribution_{name}" for name in COLUMNS]
 
 
@@ -72,7 +72,7 @@ MODELS = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
-def test_they_add_up_to_the_same_bits_however_a_table_is_cut(patients, name):
+def test_contributions_have_the_same_bits_however_a_table_is_cut(patients, name):
     X, y = patients
     classes = name in ("forest", "probabilities")
     explainer = limes.TabularExplainer(MODELS[name].fit(X, y > 140 if classes else y), X)
@@ -85,25 +85,27 @@ def test_they_add_up_to_the_same_bits_however_a_table_is_cut(patients, name):
 
 
 @pytest.mark.parametrize("options", [{}, {"law": "joint"}, {"weights": "euclidean"}])
-def test_sampled_ones_are_there_when_asked_for_with_errors(patients, options):
+def test_sampled_contributions_on_request_have_errors(patients, options):
     explainer = sampled(patients, **options)
     some = patients[0].iloc[:7].reset_index(drop=True)
     unasked = by_parts(some, explainer, [])
-    assert not {"base", *SAID} & {*unasked}
+    assert not {"base", *CONTRIBUTIONS} & {*unasked}
     whole = by_parts(some, explainer, [], contributions=True)
     assert (whole[ERRORS] >= 0).all(axis=None)
     assert (whole[ERRORS] > 0).any(axis=None)
     assert missed(whole) < 1e-9
-    rest = whole.drop(columns=["base", *SAID, *ERRORS])
+    rest = whole.drop(columns=["base", *CONTRIBUTIONS, *ERRORS])
     pd.testing.assert_frame_equal(rest, unasked, check_exact=True)
     cut = by_parts(some, explainer, [1, 5], contributions=True)
     pd.testing.assert_frame_equal(whole, cut, check_exact=True)
-    said = explainer(some).contributions
-    assert np.allclose(whole[SAID], said.values, rtol=1e-9, atol=1e-9 * np.abs(said.values).max())
-    assert np.allclose(whole[ERRORS], said.standard_errors, rtol=1e-6, atol=1e-9)
+    contributions = explainer(some).contributions
+    assert np.allclose(
+        whole[CONTRIBUTIONS], contributions.values, rtol=1e-9, atol=1e-9 * np.abs(contributions.values).max()
+    )
+    assert np.allclose(whole[ERRORS], contributions.standard_errors, rtol=1e-6, atol=1e-9)
 
 
-def test_they_are_those_of_all_coalitions():
+def test_contributions_are_those_of_all_coalitions():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X = X[[*COLUMNS]].round(1)  # few values, which the law enumerates
     tree = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X.to_numpy(), y)
@@ -120,17 +122,17 @@ def test_several_outputs_have_a_base_each(layout):
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = X.iloc[:, :3]
     explainer = limes.TabularExplainer(RandomForestClassifier(5, random_state=0).fit(X, y), X)
-    table, said = explain_frame(explainer, X, layout), explainer(X).contributions
+    table, contributions = explain_frame(explainer, X, layout), explainer(X).contributions
     assert missed(table, layout) < 1e-9
     bases = table["base"].to_numpy().reshape(178, 3, -1)[:, :, 0]
-    assert np.allclose(bases, said.base_values, rtol=1e-12)
+    assert np.allclose(bases, contributions.base_values, rtol=1e-12)
     values = table["contribution"] if layout == "long" else table.filter(regex="^contribution_")
     assert np.allclose(
-        values.to_numpy().reshape(178, 3, 3), said.values.swapaxes(1, 2), rtol=1e-9, atol=1e-14
+        values.to_numpy().reshape(178, 3, 3), contributions.values.swapaxes(1, 2), rtol=1e-9, atol=1e-14
     )
 
 
-def test_a_row_without_an_explanation_has_none(patients):
+def test_a_row_without_an_explanation_has_no_contributions(patients):
     X, y = patients
     explainer = limes.TabularExplainer(Ridge().fit(X, y), X)
     broken = X.iloc[:9].astype(object)
@@ -144,7 +146,7 @@ def test_a_row_without_an_explanation_has_none(patients):
         assert numbers[~bad].notna().all(axis=None)
 
 
-def test_rows_without_exact_ones_have_none_unless_they_are_asked_for(patients, monkeypatch):
+def test_rows_without_exact_contributions_are_sampled_only_on_request(patients, monkeypatch):
     X, y = patients
     explainer = limes.TabularExplainer(Ridge().fit(X, y), X)
     some, exact = X.iloc[:9], fits.exact_contributions
@@ -157,7 +159,7 @@ def test_rows_without_exact_ones_have_none_unless_they_are_asked_for(patients, m
     monkeypatch.setattr(fits, "exact_contributions", refusing)
     table = explain_frame(explainer, some)
     assert table["error"].isna().all()
-    assert np.flatnonzero(table[["base", *SAID]].isna().any(axis=1)).tolist() == [3]
+    assert np.flatnonzero(table[["base", *CONTRIBUTIONS]].isna().any(axis=1)).tolist() == [3]
     table = explain_frame(explainer, some, contributions=True)
     assert missed(table) < 1e-9
     assert np.flatnonzero((table[ERRORS] > 0).any(axis=1)).tolist() == [3]
@@ -171,7 +173,7 @@ def test_a_budget_that_is_too_small_is_the_error_of_every_row():
     assert explain_frame(explainer, X.iloc[:3])["error"].isna().all()
 
 
-def test_what_cannot_be_is_refused(patients):
+def test_impossible_options_are_refused(patients):
     literals = limes.Literals.fit(patients[0], bins=2)
     rules = limes.SparseExplainer(Ridge().fit(*patients), k=1, literals=literals)
     assert "base" not in explain_frame(rules, patients[0].iloc[:2])
@@ -181,7 +183,7 @@ def test_what_cannot_be_is_refused(patients):
         explain_frame(sampled(patients), patients[0].iloc[:2], contributions="yes")
 
 
-def test_names_cannot_meet():
+def test_column_names_never_collide():
     X = pd.DataFrame(
         {"x": [0.0, 1.0, 2.0, 3.0], "error_x": [1.0, 0.0, 1.0, 0.0], "contribution_x": 4 * [1.0]}
     )
@@ -190,7 +192,7 @@ def test_names_cannot_meet():
     assert len({*table}) == len([*table]) == 11 + 4 * 3
 
 
-def test_a_folder_has_one_choice(patients, tmp_path):
+def test_a_folder_has_contributions_in_all_parts_or_none(patients, tmp_path):
     X, y = patients
     X.to_parquet(tmp_path / "in.parquet", index=False)
     explainer = limes.TabularExplainer(Ridge().fit(X, y), X)
@@ -219,7 +221,7 @@ def test_a_folder_has_one_choice(patients, tmp_path):
             run(**options)
 
 
-def test_the_joint_law_has_exact_ones_of_what_was_read(patients):
+def test_the_joint_law_has_exact_contributions_of_read_models(patients):
     X, y = patients
     explainer = limes.TabularExplainer(DecisionTreeRegressor(max_depth=4).fit(X, y), X, law="joint")
     whole = by_parts(X.iloc[:40].reset_index(drop=True), explainer, [])
@@ -229,7 +231,7 @@ def test_the_joint_law_has_exact_ones_of_what_was_read(patients):
     pd.testing.assert_frame_equal(whole, cut, check_exact=True)
 
 
-@pytest.mark.parametrize(("option", "columns"), [(False, []), (True, ["base", *SAID, *ERRORS])])
+@pytest.mark.parametrize(("option", "columns"), [(False, []), (True, ["base", *CONTRIBUTIONS, *ERRORS])])
 def test_the_explainers_own_option_is_the_default(patients, option, columns):
     X, y = patients
     explainer = limes.TabularExplainer(Ridge().fit(X, y), X, contributions=option)

@@ -1,4 +1,4 @@
-"""Dask says what one process says, to the bit."""
+"""Dask writes the lines of one process, to the bit."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def source(tmp_path, table):
 
 
 def explain(source, explainer, out, scheduler, **options):
-    there = {"engine": "dask", "cluster": Cluster(scheduler=scheduler)}
-    options = {"run": {}, "keys": ["id"], "rows_per_part": 64, "progress": False, **there, **options}
+    engine_options = {"engine": "dask", "cluster": Cluster(scheduler=scheduler)}
+    options = {"run": {}, "keys": ["id"], "rows_per_part": 64, "progress": False, **engine_options, **options}
     return explain_files(source, explainer, out, **options)
 
 
 @pytest.mark.parametrize("rows", [442, 64, 30])
-def test_a_cluster_says_the_same_as_one_process(source, explainer, tmp_path, whole, cluster, rows):
-    said = explain(source, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=rows)
-    assert (said.rows, said.errors) == (442, 0)
+def test_a_cluster_gives_the_lines_of_one_process(source, explainer, tmp_path, whole, cluster, rows):
+    summary = explain(source, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=rows)
+    assert (summary.rows, summary.errors) == (442, 0)
     same(read(tmp_path / "out"), whole)
 
 
@@ -107,8 +107,8 @@ def test_a_worker_that_is_killed_from_outside_is_replaced(source, explainer, tmp
                 os.kill(killed[0], signal.SIGKILL)
 
         parts = SlowSource.of(source, kill_once)
-        said = explain(parts, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=20)
-        assert said.rows == 442
+        summary = explain(parts, explainer, tmp_path / "out", cluster.scheduler_address, rows_per_part=20)
+        assert summary.rows == 442
         client.wait_for_workers(2, timeout=30)
         assert killed[0] not in client.run(os.getpid).values()
     same(read(tmp_path / "out"), whole)
@@ -119,9 +119,9 @@ class SlowSource(Source):
 
     @classmethod
     def of(cls, source, happens):
-        made = cls(source.files)
-        object.__setattr__(made, "happens", happens)
-        return made
+        slow = cls(source.files)
+        object.__setattr__(slow, "happens", happens)
+        return slow
 
     def parts(self, rows, columns):
         for part in super().parts(rows, columns):
@@ -148,7 +148,7 @@ def test_workers_that_are_killed_every_time_are_given_up_on(table, tmp_path):
         explain(Source.of(tmp_path / "in.parquet"), explainer, tmp_path / "out", None, **options)
 
 
-def test_a_model_that_workers_cannot_load_is_said(source, explainer, tmp_path, cluster, monkeypatch):
+def test_a_model_that_workers_cannot_load_is_reported(source, explainer, tmp_path, cluster, monkeypatch):
     module = type(sys)("only_here")
     exec("class Model:\n    def predict(self, X):\n        return X['age']", module.__dict__)  # noqa: S102
     module.Model.__module__ = "only_here"
@@ -162,7 +162,7 @@ def test_a_model_that_workers_cannot_load_is_said(source, explainer, tmp_path, c
         explain(source, foreign, tmp_path / "out", cluster.scheduler_address)
 
 
-def test_a_scheduler_that_does_not_answer_is_said(source, explainer, tmp_path, monkeypatch):
+def test_a_scheduler_that_does_not_answer_is_reported(source, explainer, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_PATIENCE", 1)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -175,7 +175,7 @@ def test_a_scheduler_that_does_not_answer_is_said(source, explainer, tmp_path, m
             assert time.monotonic() - start < 10
 
 
-def test_a_scheduler_without_workers_is_said(source, explainer, tmp_path, monkeypatch):
+def test_a_scheduler_without_workers_is_reported(source, explainer, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_PATIENCE", 1)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address="localhost:0") as empty,
@@ -184,7 +184,7 @@ def test_a_scheduler_without_workers_is_said(source, explainer, tmp_path, monkey
         explain(source, explainer, tmp_path / "out", empty.scheduler_address)
 
 
-def test_without_dask_one_is_told_how_to_get_it(monkeypatch):
+def test_the_error_without_dask_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "limes.scale.dask")
     with pytest.raises(MissingLibraryError, match=r"pip install 'limes\[dask\]'"):
@@ -214,7 +214,7 @@ def test_a_dask_dataframe_goes_over_a_cluster(table, explainer, cluster):
     pd.testing.assert_frame_equal(result, expected, check_exact=True)
 
 
-def test_what_is_wrong_with_a_dask_dataframe_is_said_at_once(table, explainer):
+def test_a_bad_dask_dataframe_is_refused_before_it_is_computed(table, explainer):
     lazy = dd.from_pandas(table[0], npartitions=2)
     with pytest.raises(InputError, match="pass keys"):
         engine.explain(explainer, lazy, keys=[])
@@ -242,7 +242,7 @@ def test_a_dask_dataframe_joins_with_its_explanations(table, explainer, start):
     assert some["id"].tolist() == frame["id"].iloc[30:141].tolist()
 
 
-def test_long_explanations_of_a_dask_dataframe_keep_true_divisions(table, explainer):
+def test_long_explanations_of_a_dask_dataframe_have_known_divisions(table, explainer):
     frame = table[0].set_axis(pd.RangeIndex(1000, 1442))
     lazy = engine.explain(explainer, dd.from_pandas(frame, npartitions=4), "long", keys=["id"])
     some = lazy.loc[1030:1140].compute(scheduler="sync")
@@ -264,10 +264,10 @@ def test_rows_of_a_dask_dataframe_without_an_order_join_too(table, explainer):
 
 def test_workers_start_beside_another_cluster_of_this_machine(source, explainer, whole, tmp_path):
     """Its scheduler has Dask's usual port, about which Dask warns; warnings are errors here."""
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):  # another program has it
-            taken.bind(("0.0.0.0", 8787))  # noqa: S104 - all addresses, as Dask's own
-            taken.listen()
+            other.bind(("0.0.0.0", 8787))  # noqa: S104 - all addresses, as Dask's own
+            other.listen()
         explain(source, explainer, tmp_path / "out", None)
     same(read(tmp_path / "out"), whole)

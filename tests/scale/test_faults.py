@@ -1,4 +1,4 @@
-"""Faults, really done: in the end every row is there once, with its explanation or its error."""
+"""Injected faults: in the end every row is in the output once, with its explanation or its error."""
 
 from __future__ import annotations
 
@@ -58,29 +58,29 @@ def explain(source, explainer, out, **options):
 
 
 @pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES, DASK], [DASK]))
-def test_a_driver_that_is_killed_leaves_no_process_and_goes_on(tmp_path, engine, workers):
+def test_a_killed_driver_leaves_no_process_and_resumes(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     driver.kill()
-    said = driver.communicate(timeout=60)[1].decode()
-    assert engine == "dask" or "Traceback" not in said, said
-    goes_on(driver, tmp_path)
+    stderr = driver.communicate(timeout=60)[1].decode()
+    assert engine == "dask" or "Traceback" not in stderr, stderr
+    check_resumed(driver, tmp_path)
 
 
 @pytest.mark.parametrize(("engine", "workers"), repeats([PROCESSES, DASK], [PROCESSES]))
-def test_ctrl_c_leaves_no_process_and_goes_on(tmp_path, engine, workers):
+def test_ctrl_c_leaves_no_process_and_the_run_resumes(tmp_path, engine, workers):
     driver = started(tmp_path, engine, workers)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers
-    said = driver.communicate(timeout=60)[1].decode()
-    assert driver.returncode == -signal.SIGINT, said
-    assert said.count("KeyboardInterrupt") == 1, said  # the driver's own
-    goes_on(driver, tmp_path)
+    stderr = driver.communicate(timeout=60)[1].decode()
+    assert driver.returncode == -signal.SIGINT, stderr
+    assert stderr.count("KeyboardInterrupt") == 1, stderr  # the driver's own
+    check_resumed(driver, tmp_path)
 
 
-def goes_on(driver, folder):
+def check_resumed(driver, folder):
     wait_until(lambda: not members(driver.pid), seconds=20)
     assert len([*(folder / "out").glob("*.parquet")]) < ROWS / 2
-    said = resumed(folder)
-    assert 4 <= said.resumed < ROWS
+    summary = resumed(folder)
+    assert 4 <= summary.resumed < ROWS
     result = read(folder / "out")
     assert result["row"].tolist() == list(range(ROWS))
     shutil.rmtree(folder / "out")
@@ -107,13 +107,13 @@ def black_box(model, table):
 
 
 @pytest.mark.parametrize("engine", repeats(["local", "dask"], ["local"]))
-def test_parts_of_a_worker_that_is_killed_are_done_by_others(tmp_path, table, engine):
+def test_other_workers_finish_the_parts_of_a_killed_one(tmp_path, table, engine):
     flag, row = tmp_path / "flag", table[0]["age"].iloc[201]
     explainer, source = black_box(killing(row, flag), table[0]), some(table, tmp_path)
     options = {"rows_per_part": 10, "engine": engine, "cluster": Cluster(2)}
-    said = explain(source, explainer, tmp_path / "out", **options)
+    summary = explain(source, explainer, tmp_path / "out", **options)
     assert flag.exists()
-    assert (said.rows, said.errors) == (60, 0)
+    assert (summary.rows, summary.errors) == (60, 0)
     explain(source, explainer, tmp_path / "calm", rows_per_part=10)
     same(read(tmp_path / "out"), read(tmp_path / "calm"))
 
@@ -155,7 +155,7 @@ def small_disk(path, size):
     options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     mounted = os.geteuid() == 0 and not subprocess.run(["/bin/mount", *options], check=False).returncode
     if not mounted:
-        pytest.skip("mounting a small tmpfs needs a right that this process has not")
+        pytest.skip("mounting a small tmpfs needs a right that this process does not have")
     try:
         yield partial(remount, path)
     finally:
@@ -167,7 +167,7 @@ def remount(path, how):
 
 
 @pytest.mark.parametrize(("engine", "workers"), repeats([ALONE, PROCESSES], [ALONE]))
-def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole, engine, workers):
+def test_a_full_disk_is_reported_and_the_run_resumes(source, explainer, tmp_path, whole, engine, workers):
     out, options = tmp_path / "out", {"engine": engine, "cluster": Cluster(workers)}
     with small_disk(out, "60k") as disk:
         with pytest.raises(InputError, match=r"No space left on device.*run the same command again"):
@@ -177,7 +177,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on(source, explainer, tmp_path, wh
         same(read(out), whole)
 
 
-def test_a_folder_that_became_read_only_is_said_and_the_run_goes_on(source, explainer, tmp_path, whole):
+def test_a_read_only_folder_is_reported_and_the_run_resumes(source, explainer, tmp_path, whole):
     out = tmp_path / "out"
     with small_disk(out, "10m") as disk:
         explain(source, explainer, out)
@@ -197,13 +197,13 @@ def corrupt(path, group):
         file.write(b"\xff" * 2000)
 
 
-def test_rows_of_a_corrupt_row_group_are_there_with_the_reason(source, explainer, tmp_path, whole, carried):
+def test_rows_of_a_corrupt_row_group_have_the_reason(source, explainer, tmp_path, whole, carried):
     corrupt(source.files[0], 1)
     # the corrupt parts may be the first to end, and be most of the rows so far
-    said = explain(source, explainer, tmp_path / "out", **carried, max_errors=1.0)
+    summary = explain(source, explainer, tmp_path / "out", **carried, max_errors=1.0)
     result = read(tmp_path / "out")
-    assert said.errors == 100
-    assert "row group 1" in said.reason
+    assert summary.errors == 100
+    assert "row group 1" in summary.reason
     assert result["row"].tolist() == list(range(442))
     lost = result["error"].notna()
     assert np.flatnonzero(lost).tolist() == list(range(100, 200))
@@ -228,12 +228,12 @@ def test_cells_of_wrong_types_are_errors_of_their_rows(
     (tmp_path / "in.csv").write_text("\n".join(lines))
     source = Source.of(tmp_path / "in.csv")
     monkeypatch.setattr(_cells, "_HEAD", 2000)  # what columns hold is settled before the first wrong cell
-    said = explain(source, explainer, tmp_path / "out", **carried)
+    summary = explain(source, explainer, tmp_path / "out", **carried)
     result = read(tmp_path / "out")
     assert result["row"].tolist() == list(range(442))
     errors = result["error"].dropna()
     assert errors.index.tolist() == [40, 70, 71, 200, 441]
-    assert said.errors == 5
+    assert summary.errors == 5
     assert "column 'age': 'forty' is no number" in errors[40]
     assert result["id"][45] == "ten"  # a key is a text, whatever the others are
     result.loc[45, "id"] = "45"
@@ -254,16 +254,16 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carr
     young = X[X["age"] < 0.05]
     explainer = limes.TabularExplainer(refuses, young, law="joint")
     options = {"rows_per_part": 20, **carried}
-    said = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
+    summary = explain(some(table, tmp_path), explainer, tmp_path / "out", **options)
     result = read(tmp_path / "out")
     old = (X["age"] > 0.07).to_numpy()
     assert 1 <= old.sum() <= 5
     assert np.array_equal(result["error"].notna(), old)
     assert result["id"].tolist() == list(range(160, 220))
-    assert "too old" in said.reason
+    assert "too old" in summary.reason
 
 
-def test_too_many_errors_end_the_run_and_keep_what_was_done(tmp_path, source, table, explainer):
+def test_too_many_errors_end_the_run_and_keep_finished_parts(tmp_path, source, table, explainer):
     corrupt(source.files[0], 1)
     with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*are in"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
@@ -325,11 +325,11 @@ def test_an_input_that_changes_under_way_is_found(tmp_path, table, kind):
 def test_an_input_with_one_other_cell_in_the_middle_is_another_input(tmp_path, table, explainer):
     big = pd.concat([table[0]] * 100, ignore_index=True)
     big.to_csv(tmp_path / "in.csv", index=False)
-    said = Source.of(tmp_path / "in.csv").fingerprint
+    fingerprint = Source.of(tmp_path / "in.csv").fingerprint
     text = (tmp_path / "in.csv").read_text()
     middle = text.index(".", len(text) // 2) + 1
     (tmp_path / "in.csv").write_text(text[:middle] + str(9 - int(text[middle])) + text[middle + 1 :])
-    assert Source.of(tmp_path / "in.csv").fingerprint != said
+    assert Source.of(tmp_path / "in.csv").fingerprint != fingerprint
 
 
 def hanging(rows):
@@ -368,12 +368,12 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table, engine):
     assert not [one for one in active_children() if "loky" in one.name.lower()]
 
 
-def test_a_time_limit_is_a_time(tmp_path, source, explainer):
+def test_a_time_limit_is_a_positive_number(tmp_path, source, explainer):
     with pytest.raises(InputError, match="timeout must be a finite number > 0"):
         explain(source, explainer, tmp_path / "out", cluster=Cluster(1, timeout=0))
 
 
-def test_all_rows_failing_is_no_success(tmp_path, source, table):
+def test_the_run_fails_where_every_row_fails(tmp_path, source, table):
     flag = tmp_path / "flag"
 
     def fails(X):

@@ -1,4 +1,4 @@
-"""A frame of rows becomes a frame of explanations or errors, however it is cut."""
+"""A frame of rows becomes a frame of explanations or errors, wherever it is cut."""
 
 from __future__ import annotations
 
@@ -44,36 +44,36 @@ def refuses_old(X):
     return X["bmi"] + X["age"]
 
 
-def test_wide_holds_what_the_explainer_says(table, explainer):
-    result, said = explain_frame(explainer, table[0]), explainer(table[0])
-    assert np.array_equal(result[[f"value_{c}" for c in table[0]]], said.values)
-    assert np.array_equal(result[[f"se_{c}" for c in table[0]]], said.standard_errors)
-    assert np.array_equal(result["prediction"], said.predictions)
-    assert np.array_equal(result["intercept"], said.intercepts)
+def test_wide_has_the_explainers_numbers(table, explainer):
+    result, explanation = explain_frame(explainer, table[0]), explainer(table[0])
+    assert np.array_equal(result[[f"value_{c}" for c in table[0]]], explanation.values)
+    assert np.array_equal(result[[f"se_{c}" for c in table[0]]], explanation.standard_errors)
+    assert np.array_equal(result["prediction"], explanation.predictions)
+    assert np.array_equal(result["intercept"], explanation.intercepts)
     assert result["row"].tolist() == list(range(len(table[0])))
     assert set(result["method"]) == {"exact"}
     assert result["error"].isna().all()
 
 
-def test_long_holds_the_same_with_several_outputs():
+def test_long_has_the_explainers_numbers_of_several_outputs():
     X, y = load_iris(return_X_y=True, as_frame=True)
     explainer = limes.TabularExplainer(RandomForestClassifier(5, random_state=0).fit(X, y), X)
-    said = explainer(X)
+    explanation = explainer(X)
     wide, long = (explain_frame(explainer, X, layout) for layout in ("wide", "long"))
     assert len(wide) == 150 * 3
     assert len(long) == 150 * 3 * 4
     for i, k, j in [(0, 0, 0), (77, 1, 3), (149, 2, 2)]:
         line = long.iloc[(i * 3 + k) * 4 + j]
         assert line["row"] == i
-        assert line["output"] == said.output_names[k]
-        assert line["feature"] == said.feature_names[j]
-        assert line["condition"] == said.conditions[i][j]
-        assert line["value"] == said.values[i, j, k] == wide.iloc[i * 3 + k][f"value_{X.columns[j]}"]
-        assert line["prediction"] == said.predictions[i, k]
+        assert line["output"] == explanation.output_names[k]
+        assert line["feature"] == explanation.feature_names[j]
+        assert line["condition"] == explanation.conditions[i][j]
+        assert line["value"] == explanation.values[i, j, k] == wide.iloc[i * 3 + k][f"value_{X.columns[j]}"]
+        assert line["prediction"] == explanation.predictions[i, k]
 
 
 @pytest.mark.parametrize(("layout", "parts"), [("wide", 7), ("wide", repeats(150, 30)), ("long", 7)])
-def test_cut_anywhere_the_numbers_are_the_same_to_the_bit(table, explainer, layout, parts):
+def test_numbers_are_the_same_to_the_bit_wherever_a_table_is_cut(table, explainer, layout, parts):
     X = table[0].assign(id=[f"row {i}" for i in range(len(table[0]))])
     whole = explain_frame(explainer, X, layout, keys=["id"]).reset_index(drop=True)
     pd.testing.assert_frame_equal(
@@ -118,7 +118,7 @@ def test_a_row_that_cannot_be_explained_gets_its_error(table, explainer):
     pd.testing.assert_frame_equal(result[good], whole[good], check_exact=True)
 
 
-def test_bad_cells_are_found_at_once_and_said_the_same_however_cut(table, explainer, monkeypatch):
+def test_bad_cells_are_found_in_one_pass_however_a_table_is_cut(table, explainer, monkeypatch):
     broken = table[0].astype(object)
     for i in range(0, 400, 7):
         broken.iloc[i, 0] = f"forty-{i}"
@@ -161,13 +161,13 @@ def test_every_library_gets_its_own_frame(table, explainer, make):
     assert np.array_equal(result["value_bmi"].to_numpy(), whole["value_bmi"])
 
 
-def test_no_rows_are_no_lines(table, explainer):
+def test_a_table_without_rows_gives_no_lines(table, explainer):
     result = explain_frame(explainer, table[0].iloc[:0])
     assert len(result) == 0
     assert result["value_bmi"].dtype == np.float64
 
 
-def test_what_is_wrong_with_the_frame_is_said(table, explainer):
+def test_a_bad_frame_is_refused(table, explainer):
     with pytest.raises(InputError, match=r"no column 'bmi' \(did you mean 'BMI'"):
         explain_frame(explainer, table[0].rename(columns={"bmi": "BMI"}))
     with pytest.raises(InputError, match="'id'"):
@@ -249,13 +249,13 @@ def test_two_classes_have_a_line_of_the_second_and_fits_and_warnings():
     pd.testing.assert_frame_equal(
         one.reset_index(drop=True), both[both["output"] == "1"].reset_index(drop=True), check_exact=True
     )
-    said = explainer(rows)
-    np.testing.assert_array_equal(one["surrogate"], said.surrogate_predictions[:, 1])
-    np.testing.assert_allclose(one["fidelity"], said.fidelity[:, 1], rtol=1e-12)
-    np.testing.assert_allclose(one["additive_fidelity"], said.additive_fidelity[:, 1], rtol=1e-12)
+    explanation = explainer(rows)
+    np.testing.assert_array_equal(one["surrogate"], explanation.surrogate_predictions[:, 1])
+    np.testing.assert_allclose(one["fidelity"], explanation.fidelity[:, 1], rtol=1e-12)
+    np.testing.assert_allclose(one["additive_fidelity"], explanation.additive_fidelity[:, 1], rtol=1e-12)
     assert "outside" in one["warnings"][3].split(", ")
     assert one["warnings"].tolist() == [
-        ", ".join(dict.fromkeys(w.code for w in row)) for row in said[..., [1]].row_warnings
+        ", ".join(dict.fromkeys(w.code for w in row)) for row in explanation[..., [1]].row_warnings
     ]
     long = explain_frame(explainer, rows, "long")
     np.testing.assert_array_equal(long["surrogate"], np.repeat(one["surrogate"], X.shape[1]))

@@ -253,7 +253,7 @@ CELLS = ["00003", "12345678901234567893", "3e5", "NA", "A1", "2020-01-05", "True
 
 
 @pytest.mark.parametrize("cells", [CELLS, *([cell] * 3 for cell in CELLS)], ids=lambda cells: cells[0])
-def test_keys_of_csv_are_the_text_that_stands_there(tmp_path, explainer, cells):
+def test_keys_of_csv_are_the_text_of_the_file(tmp_path, explainer, cells):
     names = explainer.feature_names
     lines = [",".join([cell, *["0.01"] * len(names)]) for cell in cells]
     (tmp_path / "t.csv").write_text("\n".join([",".join(["id", *names]), *lines]))

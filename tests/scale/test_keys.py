@@ -1,4 +1,4 @@
-"""Keys that repeat are named, whatever they hold and wherever they are."""
+"""Repeated keys are named, whatever their type and position."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_a_key_that_is_not_unique_is_named_with_its_rows(tmp_path, monkeypatch, 
         (tmp_path / "_keys").mkdir()
         for number in parts:
             folder.write_keys(number, key_hashes(pq.read_table(folder.part(number)), ["id"])[1])
-    said = repeated_keys(folder, parts, ["id"], 20)
-    assert said == "keys are not unique (2 repeated): id='patient 4' in rows 4 and 17"
+    message = repeated_keys(folder, parts, ["id"], 20)
+    assert message == "keys are not unique (2 repeated): id='patient 4' in rows 4 and 17"
 
 
-def test_keys_count_together(tmp_path):
+def test_several_keys_identify_a_row_together(tmp_path):
     folder, parts = folder_of(tmp_path, {"shop": [1, 1, 2, 2], "day": [1, 2, 1, 2]}, 2)
     assert repeated_keys(folder, parts, ["shop", "day"], 4) == ""
     assert "shop=1 in rows 0 and 1" in repeated_keys(folder, parts, ["shop"], 4)

@@ -1,4 +1,4 @@
-"""A folder of parts: whole or not there, and of one run only."""
+"""A folder of parts: each part is whole or absent, and belongs to one run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def folder(tmp_path):
     with folder.opened(RUN):
         for n in range(3):
             write_whole(folder.part(n), b"part %d" % n)
-            folder.append(done(folder, n))
+            folder.append(record(folder, n))
     return folder
 
 
-def done(folder, n):
+def record(folder, n):
     return PartRecord(n, checksum(folder.part(n)), replace(NOTHING, rows=10, errors=n))
 
 
@@ -34,7 +34,7 @@ def opened(folder, run=RUN):
         pass
 
 
-def test_the_same_run_goes_on(folder):
+def test_the_same_run_resumes(folder):
     opened(Folder(folder.path))
     assert Folder(folder.path).finished().keys() == {0, 1, 2}
     assert folder.finished()[2].errors == 2
@@ -47,24 +47,24 @@ def test_another_run_is_refused_and_the_difference_named(folder):
         opened(folder, {**RUN, "model": "abd"})
 
 
-def test_of_many_differences_some_are_named(folder):
+def test_an_error_names_the_first_of_many_differences(folder):
     with pytest.raises(InputError, match=r"options 0 was None, is 'x'; .*; and 91 differences more"):
         opened(folder, {**RUN, "options": {**RUN["options"], **{str(i): "x" for i in range(101)}}})
 
 
 @pytest.mark.parametrize("harm", ["truncate", "change", "delete"])
-def test_a_part_that_is_not_what_was_written_is_to_be_done_again(folder, harm):
+def test_a_changed_part_is_computed_again(folder, harm):
     path = folder.part(1)
     harms = {"truncate": lambda: os.truncate(path, 3), "change": lambda: path.write_bytes(b"part X")}
     harms.get(harm, path.unlink)()
     assert folder.finished().keys() == {0, 2}
 
 
-def test_a_line_that_was_cut_short_tells_of_no_part(folder):
+def test_a_truncated_line_of_the_journal_is_ignored(folder):
     journal = folder.path / "_parts.jsonl"
     os.truncate(journal, journal.stat().st_size - 20)
     assert folder.finished().keys() == {0, 1}
-    folder.append(done(folder, 2))
+    folder.append(record(folder, 2))
     assert folder.finished().keys() == {0, 1, 2}
 
 
@@ -75,7 +75,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+def test_an_unfinished_file_is_deleted(tmp_path, monkeypatch):
     def full(fd):
         raise OSError(28, "No space left on device")
 
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
         opened(Folder(tmp_path / "out"))
 
 
-def test_what_a_killed_run_left_half_written_is_cleared(folder):
+def test_unfinished_files_of_a_killed_run_are_deleted(folder):
     (folder.path / ".unfinished-part-00003.parquet.17").write_bytes(b"PAR")
     opened(folder)
     assert not [*folder.path.glob(".*")]
@@ -99,7 +99,7 @@ def part_of(run, rows=10, first=0):
     return sink.getvalue().to_pybytes()
 
 
-def test_parts_that_no_line_of_the_journal_knows_are_deleted(folder):
+def test_parts_that_are_not_in_the_journal_are_deleted(folder):
     write_whole(folder.part(99_999), part_of(RUN))
     (folder.path / "_parts.jsonl").unlink()
     opened(folder)
@@ -115,7 +115,7 @@ def test_parts_of_another_run_are_refused(folder):
         opened(folder)
 
 
-def test_a_folder_whose_journal_is_lost_is_still_of_its_run(folder):
+def test_a_folder_without_its_journal_belongs_to_its_run(folder):
     (folder.path / "_parts.jsonl").unlink()
     with pytest.raises(InputError, match="model was 'abc', is 'abd'"):
         opened(folder, {**RUN, "model": "abd"})

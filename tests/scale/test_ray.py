@@ -21,7 +21,7 @@ def ray():
     ray.shutdown()
 
 
-def test_batches_of_a_dataset_say_what_the_whole_frame_says(ray):
+def test_batches_of_a_dataset_give_the_lines_of_the_whole_frame(ray):
     ray, pa = ray
     rng = np.random.default_rng(0)
     background = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])

@@ -1,4 +1,4 @@
-"""The search for rows that end their worker: exactly these, in a bounded number of trials."""
+"""The search for rows that end their worker finds exactly these, in a bounded number of trials."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_search_ends_with_the_rows_that_end_workers(rows, killing):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         (0, "exit code 0"),
         (7, "exit code 7"),
@@ -41,5 +41,5 @@ def test_a_search_ends_with_the_rows_that_end_workers(rows, killing):
         (-6, "signal 6, SIGABRT"),
     ],
 )
-def test_an_end_is_described(code, said):
-    assert exit_text(code) == said
+def test_an_exit_code_is_described(code, message):
+    assert exit_text(code) == message

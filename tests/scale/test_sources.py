@@ -1,4 +1,4 @@
-"""Files are one table, cut into parts that know their place."""
+"""Several files are one table, cut into parts with known positions."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def rows_of(source, columns, size):
 
 
 @pytest.mark.parametrize("size", [1, 4, 7, 100])
-def test_lines_that_are_none_keep_their_place(tmp_path, size):
+def test_malformed_lines_keep_their_position(tmp_path, size):
     lines = ["a,b", "0,x", "1", '"2\n2",x', "", "3,x,y,z", "4,x", "5", "6", "7,x", "8,x,y"]
     (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
     cells, firsts = rows_of(Source.of(tmp_path / "in.csv"), ["a"], size)
-    said = [cell if isinstance(cell, str) else cell.decode() for cell in cells]
-    assert said[0::2] == ["0", "2\n2", "4", said[6], said[8]]
-    assert [i for i, cell in enumerate(said) if "in place of 2" in cell] == [1, 3, 5, 6, 8]
-    assert said[3].startswith("4 cells in place of 2: '3,x,y,z'")
+    texts = [cell if isinstance(cell, str) else cell.decode() for cell in cells]
+    assert texts[0::2] == ["0", "2\n2", "4", texts[6], texts[8]]
+    assert [i for i, cell in enumerate(texts) if "in place of 2" in cell] == [1, 3, 5, 6, 8]
+    assert texts[3].startswith("4 cells in place of 2: '3,x,y,z'")
     assert firsts == list(range(0, 9, size))
 
 
-def test_lines_that_are_none_keep_their_place_in_long_files(tmp_path):
+def test_malformed_lines_keep_their_position_in_long_files(tmp_path):
     broken = {3, 20_000, 20_001, 70_000, 99_999}
     lines = [f"{i}" if i in broken else f"{i},{'x' * 20}" for i in range(100_000)]
     (tmp_path / "in.csv").write_text("a,b\n" + "\n".join(lines))
@@ -70,7 +70,7 @@ def test_a_column_of_numbers_is_one_in_spite_of_a_cell_in_a_hundred(tmp_path, wr
     assert Source.of(tmp_path / "in.csv").schema.types == [kind]
 
 
-def test_rows_are_known_beforehand_or_nearly(tmp_path):
+def test_the_number_of_rows_is_counted_or_estimated(tmp_path):
     table = pd.DataFrame({"a": np.arange(5000) + 10_000, "b": 0.5})
     table.to_parquet(tmp_path / "in.parquet", row_group_size=700)
     assert Source.of(tmp_path / "in.parquet").likely_rows == 5000
@@ -130,7 +130,7 @@ def test_a_background_skips_what_cannot_be_read(tmp_path, monkeypatch):
     assert result["b"].to_pylist() == [i + 0.5 for i in range(100) if i not in (40, 60)]
 
 
-def test_what_is_wrong_with_files_is_said(tmp_path):
+def test_bad_files_are_refused(tmp_path):
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no end")
     with pytest.raises(InputError, match=r"cut\.parquet could not be read"):
         assert Source.of(tmp_path / "cut.parquet").schema
@@ -229,7 +229,7 @@ class BrokenFile(io.BytesIO):
         (lambda: BrokenFile(b"PAR1" * 30_000), InputError, "the store is away"),
     ],
 )
-def test_a_damaged_file_is_told_from_a_store_that_fails(monkeypatch, file, error, message):
+def test_a_damaged_file_differs_from_a_store_that_fails(monkeypatch, file, error, message):
     monkeypatch.setattr(_stores, "opened", lambda place: file())
     with pytest.raises(error, match=message):
         _stores.parsed(_stores.StorePath("bucket/name", "s3://bucket"), pq.read_metadata)

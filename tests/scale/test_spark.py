@@ -1,4 +1,4 @@
-"""Spark says what one process says, to the bit, whatever dies on the way."""
+"""Spark writes the lines of one process, to the bit, whatever process dies."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_files_are_the_same_to_the_bit_as_one_process_makes_them(
     options = {"run": {}, "keys": ["id"], "rows_per_part": rows, "layout": layout, "progress": False}
     for engine in ("local", "spark"):
         source = Source.of(tmp_path / "in.parquet")
-        said = explain_files(source, explainer, tmp_path / engine, engine=engine, cluster=TWO, **options)
-        assert (said.rows, said.errors) == (442, 0)
+        summary = explain_files(source, explainer, tmp_path / engine, engine=engine, cluster=TWO, **options)
+        assert (summary.rows, summary.errors) == (442, 0)
     names = [path.name for path in sorted((tmp_path / "local").glob("*.parquet"))]
     assert len(names) == -(-442 // rows)
     for name in names:
@@ -140,7 +140,7 @@ def test_keys_keep_their_type_and_rows_their_errors(spark, table, explainer):
     assert lines["value_bmi"][2] is None
 
 
-def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer):
+def test_a_bad_data_frame_is_refused_before_it_is_computed(spark, table, explainer):
     df = spark.createDataFrame(pa.Table.from_pandas(table[0], preserve_index=False))
     for keys, advice in (([], "identify rows"), ("id", "pass a list of columns")):
         with pytest.raises(InputError, match=advice):
@@ -153,7 +153,7 @@ def test_what_is_wrong_with_a_data_frame_is_said_at_once(spark, table, explainer
         explain(explainer, df, "tall", keys=["id"])
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_part_done_again(spark, tmp_path):
+def test_a_killed_worker_is_replaced_and_its_part_computed_again(spark, tmp_path):
     assert spark
     mark = tmp_path / "killed"
 
@@ -179,7 +179,7 @@ def test_a_part_that_kills_every_worker_is_given_up_with_advice(spark):
         [*run(Answering(answer), PARTS, TWO)]
 
 
-def test_the_work_is_loaded_once_a_worker_and_its_errors_are_told_once(spark, tmp_path):
+def test_a_worker_loads_the_work_once_and_errors_are_reported_once(spark, tmp_path):
     assert spark
     loads = tmp_path / "loads"
 
@@ -200,24 +200,24 @@ def test_the_work_is_loaded_once_a_worker_and_its_errors_are_told_once(spark, tm
 
     with pytest.raises(InputError, match="part 5 cannot be written: make room"):
         [*run(Answering(Loading()), PARTS * 4, TWO)]
-    told = loads.read_text().split()
+    events = loads.read_text().split()
     # Spark does not use a worker again whose task raised: another one takes its place
-    assert 1 <= told.count("loaded") <= 2 + told.count("tried")
-    assert 1 <= told.count("tried") <= 4  # once each time it was asked for
+    assert 1 <= events.count("loaded") <= 2 + events.count("tried")
+    assert 1 <= events.count("tried") <= 4  # once each time it was asked for
 
 
-def test_parts_are_taken_as_they_are_needed(spark):
+def test_parts_are_read_as_they_are_needed(spark):
     assert spark
-    taken = []
+    numbers = []
 
     def parts():
         for n in range(100):
-            taken.append(n)
+            numbers.append(n)
             yield Part(n, n, ())
 
     result = run(Answering(lambda part: part.number), parts(), TWO)
     next(result)
-    assert len(taken) < 20
+    assert len(numbers) < 20
     result.close()
 
 
@@ -227,7 +227,7 @@ def journal(out):
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
-def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
+def test_a_driver_that_was_stopped_resumes(tmp_path, stop):
     job, out = tmp_path / "job.py", tmp_path / "out"
     job.write_text(JOB)
     runpy.run_path(str(job))["TABLE"].to_parquet(tmp_path / "in.parquet")
@@ -242,8 +242,8 @@ def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
     assert driver.returncode != 0
     time.sleep(1)  # workers may be finishing what they were at
     assert len([*out.glob("*.parquet")]) < 20
-    said = subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True, text=True)
-    assert 3 <= int(said.stdout.split()[1]) < 40
+    local = subprocess.run([sys.executable, job, "local", "0"], check=True, capture_output=True, text=True)
+    assert 3 <= int(local.stdout.split()[1]) < 40
     result = read(out)
     assert result["row"].tolist() == list(range(40))
     shutil.rmtree(out)
@@ -251,7 +251,7 @@ def test_a_driver_that_was_stopped_goes_on(tmp_path, stop):
     pd.testing.assert_frame_equal(result, read(out), check_exact=True)
 
 
-def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
+def test_a_scheduler_that_does_not_answer_is_reported_before_java_starts():
     where = [
         sys.executable,
         "-c",
@@ -259,10 +259,10 @@ def test_a_scheduler_that_does_not_answer_is_said_before_java_starts():
         "import Cluster; spark_context(Cluster(scheduler='spark://127.0.0.1:9')).__enter__()",
     ]
     started = time.monotonic()
-    said = subprocess.run(where, check=False, capture_output=True, text=True)
+    result = subprocess.run(where, check=False, capture_output=True, text=True)
     assert time.monotonic() - started < 30
-    assert "the scheduler spark://127.0.0.1:9 does not answer" in said.stderr
-    assert "start-master.sh" in said.stderr
+    assert "the scheduler spark://127.0.0.1:9 does not answer" in result.stderr
+    assert "start-master.sh" in result.stderr
 
 
 def test_a_session_elsewhere_and_spark_connect_are_refused(spark):
@@ -333,9 +333,9 @@ spark.stop()
 
 @pytest.mark.skipif(not DEEP, reason="starts a server of Spark Connect: make test-deep")
 @pytest.mark.parametrize("size", [0, 155_000_000])
-def test_spark_connect_says_the_same_also_of_a_large_explainer(tmp_path, size):
+def test_spark_connect_explains_with_a_large_explainer(tmp_path, size):
     pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
     (tmp_path / "job.py").write_text(CONNECT)
     command = [sys.executable, tmp_path / "job.py", str(size)]
-    said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-    assert said.stdout.endswith("the same\n"), said.stderr[-3000:]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert result.stdout.endswith("the same\n"), result.stderr[-3000:]

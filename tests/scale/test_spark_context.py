@@ -1,4 +1,4 @@
-"""What is said where there is no Spark to work with: no need of Spark to hear it."""
+"""The errors where Spark or Java is missing or too old; these tests need no Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def spark(monkeypatch):
 
 @pytest.fixture
 def java(tmp_path, monkeypatch):
-    """Makes the only Java that there is, of a version."""
+    """Return a function that puts a Java of a given version on an otherwise empty PATH."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -41,19 +41,19 @@ def java(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21.0.1", "25"])
-def test_a_java_that_is_new_enough_is_taken(java, spark, version):
+def test_a_java_that_is_new_enough_is_accepted(java, spark, version):
     java(version)
     spark.check_java()
 
 
-@pytest.mark.parametrize(("version", "said"), [("1.8.0_392", "is Java 8"), ("11.0.2", "is Java 11")])
-def test_a_java_that_is_too_old_is_refused(java, spark, version, said):
+@pytest.mark.parametrize(("version", "message"), [("1.8.0_392", "is Java 8"), ("11.0.2", "is Java 11")])
+def test_a_java_that_is_too_old_is_refused(java, spark, version, message):
     java(version)
-    with pytest.raises(InputError, match=rf"needs Java 17.*{said}.*openjdk-17-jre-headless.*JAVA_HOME"):
+    with pytest.raises(InputError, match=rf"needs Java 17.*{message}.*openjdk-17-jre-headless.*JAVA_HOME"):
         spark.check_java()
 
 
-def test_no_java_is_said_with_how_to_get_it(java, spark, monkeypatch, tmp_path):
+def test_the_error_without_java_tells_how_to_install_it(java, spark, monkeypatch, tmp_path):
     assert java
     with pytest.raises(InputError, match=r"missing on this machine.*Install Java 17"):
         spark.check_java()
@@ -62,14 +62,14 @@ def test_no_java_is_said_with_how_to_get_it(java, spark, monkeypatch, tmp_path):
         spark.check_java()
 
 
-def test_no_pyspark_is_said_with_how_to_get_it(monkeypatch):
+def test_the_error_without_pyspark_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.delitem(sys.modules, "limes.scale.spark", raising=False)
     with pytest.raises(MissingLibraryError, match=r"pip install 'limes\[spark\]'"):
         __import__("limes.scale.spark")
 
 
-def test_a_part_is_computed_in_a_process_of_its_own_only_with_a_timeout(spark, monkeypatch):
+def test_a_part_has_a_separate_process_only_with_a_timeout(spark, monkeypatch):
     monkeypatch.setattr(_processes, "use_threads", lambda count: None)
     monkeypatch.setattr(_processes, "unpickled", lambda content: lambda part: (content, part))
     monkeypatch.setattr(

@@ -123,7 +123,7 @@ def test_other_files_and_other_runs_are_refused(bucket, table, explainer):
     assert parts(bucket("out")) == ["part-00000.parquet", "part-00001.parquet"]
 
 
-def test_harmed_parts_are_noticed_and_done_again(bucket, table, explainer):
+def test_damaged_parts_are_noticed_and_computed_again(bucket, table, explainer):
     source = Source.of(put(bucket("in.parquet"), table[0]))
     explain(source, explainer, bucket("out"))
     before, place = read(bucket("out")), place_of(bucket("out"))
@@ -131,12 +131,12 @@ def test_harmed_parts_are_noticed_and_done_again(bucket, table, explainer):
     (place / "part-00003.parquet").unlink()
     (place / "_parts" / "part-00005.json").unlink()
     problems = "; ".join(verify(bucket("out")).problems)
-    for said in (
+    for message in (
         "part-00002.parquet was changed",
         "part-00003.parquet is missing",
         "part 5 is not in the journal",
     ):
-        assert said in problems
+        assert message in problems
     assert explain(source, explainer, bucket("out")).resumed == 442 - 3 * 64
     same(read(bucket("out")), before)
 
@@ -145,7 +145,7 @@ FAULTS = {"refused": "500", "cut off": "cut"}
 
 
 @pytest.mark.parametrize("fault", repeats([*FAULTS], ["cut off"]))
-def test_a_store_that_fails_under_way_is_said_and_the_run_goes_on(
+def test_a_store_that_fails_during_the_run_is_reported_and_the_run_resumes(
     bucket, server, table, explainer, whole, fault
 ):
     source, puts = Source.of(put(bucket("in.parquet"), table[0])), []

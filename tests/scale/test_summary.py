@@ -1,4 +1,4 @@
-"""Means over long tables, against pandas' own."""
+"""Means over long tables against pandas' means."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_means_of_rows_and_outputs(rows, layout, wanted):
         assert its["mean_abs_contribution"].is_monotonic_decreasing
 
 
-def test_without_contributions_coefficients_sort():
+def test_coefficients_sort_where_there_are_no_contributions():
     result = summarize(explain_frame(EXPLAINER, WINES, contributions=False))
     assert "mean_contribution" not in result
     for _, its in result.groupby("output", sort=False):
@@ -100,13 +100,13 @@ def test_a_folder_is_one_table(folder):
 
 
 def test_the_command_shows_the_largest_first(folder):
-    done = CliRunner().invoke(app, ["summary", str(folder), "--output", "0", "--top", "2"])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["summary", str(folder), "--output", "0", "--top", "2"])
+    assert result.exit_code == 0, result.output
     names = summarize(str(folder)).to_pandas().query("output == '0'")["feature"].tolist()
-    assert done.output.index(names[0]) < done.output.index(names[1])
-    assert names[2] not in done.output
-    assert "means of 178 rows" in done.output
-    assert "2 smaller columns: --top 4" in done.output
+    assert result.output.index(names[0]) < result.output.index(names[1])
+    assert names[2] not in result.output
+    assert "means of 178 rows" in result.output
+    assert "2 smaller columns: --top 4" in result.output
     every = CliRunner().invoke(app, ["summary", str(folder)])
     assert [every.output.count(f"output {k}: means") for k in range(3)] == [1, 1, 1]
     other = CliRunner().invoke(app, ["summary", str(folder), "--output", "9"])

@@ -1,4 +1,4 @@
-"""From files to files: every row once, the same however it was cut, interrupted or harmed."""
+"""From files to files: every row once, the same wherever a table is cut, interrupted or damaged."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def explain(source, explainer, out, **options):
 
 @pytest.mark.parametrize("rows", [10_000, 64, 7])
 def test_the_numbers_are_the_same_to_the_bit_for_any_parts(source, explainer, tmp_path, whole, rows):
-    said = explain(source, explainer, tmp_path / "out", rows_per_part=rows)
-    assert (said.rows, said.errors, said.resumed) == (442, 0, 0)
+    summary = explain(source, explainer, tmp_path / "out", rows_per_part=rows)
+    assert (summary.rows, summary.errors, summary.resumed) == (442, 0, 0)
     same(read(tmp_path / "out"), whole)
-    assert said.mean_sizes["bmi"] == pytest.approx(whole["value_bmi"].abs().mean(), rel=1e-12)
+    assert summary.mean_sizes["bmi"] == pytest.approx(whole["value_bmi"].abs().mean(), rel=1e-12)
     assert len([*(tmp_path / "out").glob("*.parquet")]) == -(-442 // rows)
 
 
 @pytest.mark.engines
 @pytest.mark.parametrize("processes", repeats([Cluster(2)], [Cluster(1, timeout=600)]))
-def test_other_processes_say_the_same(source, explainer, tmp_path, whole, processes):
+def test_other_processes_give_the_same_lines(source, explainer, tmp_path, whole, processes):
     explain(source, explainer, tmp_path / "out", cluster=processes)
     same(read(tmp_path / "out"), whole)
 
@@ -60,11 +60,11 @@ def test_csv_and_folders_of_files_are_one_table(explainer, tmp_path, table, whol
 
 
 def test_long_has_a_line_a_column(source, explainer, tmp_path, whole):
-    said = explain(source, explainer, tmp_path / "out", layout="long")
+    summary = explain(source, explainer, tmp_path / "out", layout="long")
     result = read(tmp_path / "out")
     assert len(result) == 442 * 5
     assert np.array_equal(result.loc[result["feature"] == "bp", "value"], whole["value_bp"])
-    assert said.mean_sizes["bp"] == pytest.approx(whole["value_bp"].abs().mean(), rel=1e-12)
+    assert summary.mean_sizes["bp"] == pytest.approx(whole["value_bp"].abs().mean(), rel=1e-12)
 
 
 NUMBER = {"pandas": "float64", "polars": pl.Float64, "duckdb": "DOUBLE"}
@@ -108,38 +108,38 @@ def test_parts_have_one_schema_whatever_is_in_them(tmp_path, explainer, table):
         assert read(tmp_path / layout)["row"].nunique() == 442
 
 
-def test_a_key_that_is_not_unique_is_told(source, explainer, tmp_path, table):
+def test_a_key_that_is_not_unique_is_reported(source, explainer, tmp_path, table):
     twice = table[0].assign(id=table[0]["id"].where(table[0].index != 300, "patient 7"))
     twice.to_parquet(tmp_path / "twice.parquet", index=False)
     assert explain(source, explainer, tmp_path / "a").repeated == ""
-    said = explain(Source.of(tmp_path / "twice.parquet"), explainer, tmp_path / "b").repeated
-    assert said == "keys are not unique (1 repeated): id='patient 7' in rows 7 and 300"
+    message = explain(Source.of(tmp_path / "twice.parquet"), explainer, tmp_path / "b").repeated
+    assert message == "keys are not unique (1 repeated): id='patient 7' in rows 7 and 300"
 
 
 def test_distinct_explanations_are_counted(source, explainer, tmp_path, whole):
-    said = explain(source, explainer, tmp_path / "out")
+    summary = explain(source, explainer, tmp_path / "out")
     values = whole[[name for name in whole if name.startswith("value_")]]
-    assert said.distinct == (len(values.drop_duplicates()), True)
+    assert summary.distinct == (len(values.drop_duplicates()), True)
 
 
-def test_what_is_whole_is_not_done_again_and_what_is_harmed_is(source, explainer, tmp_path, whole):
+def test_only_damaged_parts_are_computed_again(source, explainer, tmp_path, whole):
     out = tmp_path / "out"
     explain(source, explainer, out)
     os.truncate(out / "part-00002.parquet", 500)
     times = {path.name: path.stat().st_mtime_ns for path in out.glob("*.parquet")}
-    said = explain(source, explainer, out)
-    assert said.resumed == 442 - 64
+    summary = explain(source, explainer, out)
+    assert summary.resumed == 442 - 64
     again = {path.name for path in out.glob("*.parquet") if path.stat().st_mtime_ns != times[path.name]}
     assert again == {"part-00002.parquet"}
     same(read(out), whole)
 
 
-def test_a_background_is_taken_evenly(source):
+def test_a_background_is_drawn_at_even_distances(source):
     result = decimated(source, ["id"], 50)["id"].to_pylist()
     assert result == [f"patient {i}" for i in range(0, 442, 8)]
 
 
-def test_bad_input_is_said(source, explainer, tmp_path, table):
+def test_bad_input_is_refused(source, explainer, tmp_path, table):
     def refused(match, source=source, **options):
         with pytest.raises(InputError, match=match):
             explain(source, explainer, tmp_path / "out", **options)
@@ -160,7 +160,7 @@ def test_bad_input_is_said(source, explainer, tmp_path, table):
             Source.of(Path(tmp_path / where))
 
 
-def test_a_file_in_the_folder_s_place_is_named(tmp_path, source, explainer):
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, source, explainer):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(InputError, match="out is a file: pass a folder"):
         explain_files(source, explainer, tmp_path / "out", run={}, progress=False)
@@ -172,16 +172,16 @@ def test_a_log_has_whole_lines_with_the_time(monkeypatch, capsys):
     with Heartbeat(2000, 500, show=True) as heartbeat:
         [*heartbeat.begun(parts)]
         heartbeat.add(SimpleNamespace(part=0, rows=500, errors=3))
-        said, patience = "", iter(range(1000))
-        while "1,000 of" not in said:
-            assert next(patience, None) is not None, said
+        stderr, patience = "", iter(range(1000))
+        while "1,000 of" not in stderr:
+            assert next(patience, None) is not None, stderr
             sleep(0.01)
-            said = capsys.readouterr().err
+            stderr = capsys.readouterr().err
         heartbeat.add(SimpleNamespace(part=1, rows=1000, errors=0))
     stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ limes: "
     going = r"1,000 of 2,000 rows \(50%\), [\d,]+ rows/s, [\d,]+ s left"
     at_work = r"part 1 queued or running for \d+ s, 3 errors"
-    assert re.fullmatch(f"{stamp}{going}, {at_work}", said.splitlines()[-1])
+    assert re.fullmatch(f"{stamp}{going}, {at_work}", stderr.splitlines()[-1])
     last = capsys.readouterr().err.splitlines()[-1]
     assert re.fullmatch(stamp + r"2,000 of 2,000 rows \(100%\), [\d,]+ rows/s, 3 errors", last)
 
@@ -190,7 +190,7 @@ def test_a_terminal_has_a_bar(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with Heartbeat(2000, 0, show=True) as heartbeat:
         heartbeat.add(SimpleNamespace(part=0, rows=2000, errors=3))
-    said = capsys.readouterr().err
-    assert "\r" in said
-    assert "2.00k/2.00k" in said
-    assert "limes: " not in said
+    stderr = capsys.readouterr().err
+    assert "\r" in stderr
+    assert "2.00k/2.00k" in stderr
+    assert "limes: " not in stderr

@@ -1,4 +1,4 @@
-"""Counts of parts add up to those of the table."""
+"""Counts of parts add up to the counts of the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_few_distinct_explanations_are_counted_one_by_one(n):
 
 
 @pytest.mark.parametrize("n", [1024, 5_000, 300_000])
-def test_many_are_known_to_a_few_per_cent(n):
+def test_many_distinct_explanations_are_counted_to_a_few_per_cent(n):
     values = np.random.default_rng(n).normal(size=(n, 2))
     parts = map(tally, np.array_split(np.concatenate([values, values]), 5))
     result, counted = reduce(add, parts, NOTHING).distinct
@@ -60,5 +60,5 @@ def test_rows_of_several_outputs_are_one_explanation():
 
 
 def test_a_tally_survives_the_journal():
-    done = PartRecord(3, "abc", tally(np.ones((2, 2))))
-    assert PartRecord.from_json(done.to_json()) == done
+    record = PartRecord(3, "abc", tally(np.ones((2, 2))))
+    assert PartRecord.from_json(record.to_json()) == record

@@ -1,4 +1,4 @@
-"""`limes verify`: what a folder holds, against what it should hold."""
+"""`limes verify`: the contents of a folder against its journal and input."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ HARMS = {
 
 
 @pytest.mark.parametrize("problem", HARMS)
-def test_what_is_wrong_is_found(out, problem):
+def test_damage_is_found(out, problem):
     HARMS[problem](out)
     assert any(problem in result for result in verify(out).problems), verify(out).problems
 
@@ -77,14 +77,14 @@ def test_another_input_is_found(out, tmp_path, table):
     assert "file 0 in.parquet of the input was" in problem
 
 
-def test_what_is_no_folder_of_explanations_is_said(tmp_path):
+def test_a_folder_without_explanations_is_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         verify(tmp_path / "none")
     with pytest.raises(InputError, match="cannot be read"):
         verify(tmp_path)
 
 
-def test_a_lost_journal_doubles_no_row(source, explainer, tmp_path, out):
+def test_no_row_is_repeated_after_a_lost_journal(source, explainer, tmp_path, out):
     before = pd.read_parquet(out)
     (out / "_parts.jsonl").unlink()
     with pytest.raises(InputError, match="rows_per_part was 64, is 200"):

@@ -53,7 +53,7 @@ def test_it_has_all_parts(tmp_path):
     assert "no promise" in page
 
 
-def test_log_odds_are_said_as_a_probability():
+def test_log_odds_are_stated_as_a_probability():
     model = LogisticRegression(max_iter=10_000).fit(X, Y)
     explanation = limes.TabularExplainer(model, X, output="margin")(X.iloc[:1])
     probability = model.predict_proba(X.iloc[:1])[0, 1]

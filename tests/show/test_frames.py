@@ -71,7 +71,7 @@ def of_a_model(model, **options):
 OF_ACCOUNT = ("contribution", "contribution_error", "alone", "last", "base")
 
 
-def test_the_account_of_the_prediction_is_there_where_it_is_exact():
+def test_contributions_are_in_the_frame_where_they_are_exact():
     e = of_a_model(RandomForestClassifier(5, random_state=0))
     frame, account = e.to_frame(), e.contributions
     assert [*frame][6:15] == ["value", "standard_error", *OF_ACCOUNT, "prediction", "fidelity"]
@@ -90,7 +90,7 @@ def test_the_account_of_the_prediction_is_there_where_it_is_exact():
     assert not {*OF_ACCOUNT} & {*e.to_frame(contributions=False)}
 
 
-def test_one_that_takes_calls_is_there_where_it_is_known_or_asked_for():
+def test_contributions_that_need_calls_are_in_the_frame_on_request():
     e = of_a_model(lambda rows: rows["alcohol"] * rows["ash"], max_calls=512, contributions=False)
     assert not {*OF_ACCOUNT} & {*e.to_frame()}
     frame = e.to_frame(contributions=True)
@@ -100,10 +100,10 @@ def test_one_that_takes_calls_is_there_where_it_is_known_or_asked_for():
     assert saved.to_frame()["contribution"].tolist() == frame["contribution"].tolist()
 
 
-def test_what_has_no_account():
-    made = explanation(2)
-    assert "base" not in made.to_frame()
+def test_explanations_without_contributions():
+    e = explanation(2)
+    assert "base" not in e.to_frame()
     with pytest.raises(InputError, match="contributions needs the explainer"):
-        made.to_frame(contributions=True)
+        e.to_frame(contributions=True)
     with pytest.raises(InputError, match="contributions='all'"):
-        made.to_frame(contributions="all")
+        e.to_frame(contributions="all")

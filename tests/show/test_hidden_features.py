@@ -1,4 +1,4 @@
-"""The account of a text, an image or a series: the base is what the model has with all of it hidden."""
+"""Contributions of a text, an image or a series: the base is the model's answer with all of it hidden."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_headline_says_what_is_hidden(text):
     assert "with every segment hidden" in str(series)
 
 
-def test_lines_are_what_is_shown(text):
+def test_lines_are_the_features_that_are_shown(text):
     lines = {line.split()[0]: line.split()[1] for line in str(text).splitlines() if line.startswith(' "')}
     assert {word: float(share) for word, share in lines.items()} == {'"not"': 1.5, '"good"': 1.5, '"food"': 0}
     steps = [label.get_text() for label in text.plot.waterfall().get_yticklabels()]

@@ -35,13 +35,13 @@ class Reader(HTMLParser):
         return [a for t, a in self.tags if t == tag and attributes.items() <= a.items()]
 
 
-@pytest.mark.parametrize("made", [explanation().to_html(), explanation(1, 3, sampled=True).to_html()])
-def test_the_page_needs_nothing_else(made):
-    reader = Reader(made)
-    assert made.startswith("<!doctype html>")
+@pytest.mark.parametrize("page", [explanation().to_html(), explanation(1, 3, sampled=True).to_html()])
+def test_the_page_needs_nothing_else(page):
+    reader = Reader(page)
+    assert page.startswith("<!doctype html>")
     assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in reader.tags}
-    assert not re.search(r"https?:|//|@import|url\(", made)
-    assert "default-src 'none'" in made
+    assert not re.search(r"https?:|//|@import|url\(", page)
+    assert "default-src 'none'" in page
 
 
 @pytest.mark.parametrize("n", [1, 200])
@@ -65,14 +65,14 @@ def test_every_text_is_escaped_and_visible():
         row_warnings=[[EVIL], []],
         provenance={EVIL: EVIL, "meaning": EVIL},
     )
-    for made in (e.to_html(), e._repr_html_(), e[0].to_html(), e[..., 0].to_html()):
-        reader = Reader(made)
-        assert "<script" not in made
+    for page in (e.to_html(), e._repr_html_(), e[0].to_html(), e[..., 0].to_html()):
+        reader = Reader(page)
+        assert "<script" not in page
         assert EVIL in reader.text
         assert not any("onload" in name for _, attrs in reader.tags for name in attrs)
 
 
-def test_numbers_conditions_and_method_are_there():
+def test_the_page_has_numbers_conditions_and_method():
     e = explanation(d=3, values=[[2.5, -1.25, 0.0]], fidelity=[0.875], predictions=[7.5])
     text = Reader(e.to_html()).text
     for words in ("prediction 7.5", "R² 0.875", "+2.500", "-1.250", "age <= 0.5"):
@@ -95,8 +95,8 @@ def test_bars_are_as_long_as_the_coefficients():
 
 
 def test_sampled_bars_have_error_bars_and_say_so():
-    made = explanation(sampled=True, d=2, values=[[3.0, -1.0]], standard_errors=[[0.5, 0.0]]).to_html()
-    reader = Reader(made)
+    page = explanation(sampled=True, d=2, values=[[3.0, -1.0]], standard_errors=[[0.5, 0.0]]).to_html()
+    reader = Reader(page)
     (whisker,) = reader.having("rect", **{"class": "e"})
     assert float(whisker["width"].rstrip("%")) == pytest.approx(99 * 2 * 0.98 / 4.98, abs=0.11)
     for words in ("+3.0 ± 0.5", "-1.0 ± 0", "sampled with 64 model calls, because the model is a function"):
@@ -146,7 +146,7 @@ def test_errors_that_are_too_large_are_gathered_once():
     assert Reader(e.to_html()).text.count("1 of 3 rows: standard errors did not reach") == 1
 
 
-def test_warnings_stand_at_the_row_and_are_gathered_above_many():
+def test_warnings_are_at_the_row_and_summarised_above_many_rows():
     warnings = [["odd"], ["odd"], []]
     e = explanation(3, sampled=True, row_warnings=warnings, row_converged=[True, False, True])
     text = Reader(e.to_html()).text
@@ -157,18 +157,18 @@ def test_warnings_stand_at_the_row_and_are_gathered_above_many():
 
 
 def test_the_style_stays_inside():
-    made = explanation()._repr_html_()
-    style = made[made.index("<style>") + 7 : made.index("</style>")]
+    page = explanation()._repr_html_()
+    style = page[page.index("<style>") + 7 : page.index("</style>")]
     inner = re.sub(r"@(media|container)[^{]*{", "", style)
     # under JupyterLab's dark theme, too, only what is inside
     inner = inner.replace('[data-jp-theme-light="false"] .', ".")
     for selectors in re.findall(r"([^{}]+){", inner):
         for selector in selectors.split(", ."):
             assert selector.strip().lstrip(".").startswith("limes-explanation")
-    assert "<html" not in made
+    assert "<html" not in page
 
 
-def test_nothing_breaks_on_what_is_not_finite_or_not_there():
+def test_infinite_numbers_and_empty_explanations_are_drawn():
     values = [[np.nan, np.inf, -np.inf, 1.7e308, -1.7e308]]
     reader = Reader(explanation(d=5, values=values, predictions=[np.nan]).to_html())
     assert all(word in reader.text for word in ("nan", "+inf", "-inf"))

@@ -132,7 +132,7 @@ def test_many_superpixels_and_large_photographs_survive():
     assert np.abs(from_data_url(to_data_url(large, lossless=False)).astype(int) - 90).max() <= 2
 
 
-def test_what_is_no_image_is_refused(explanation):
+def test_explanations_without_an_image_are_refused(explanation):
     table = of_a_table()
     for draw in (table.mask, table.plot.image, table.plot.images):
         with pytest.raises(InputError, match="no image here"):

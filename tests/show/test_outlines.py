@@ -1,4 +1,4 @@
-"""Outlines of superpixels, filled again: each pixel is inside of its own label's path alone."""
+"""Outlines of superpixels: filled, the path of a label covers that label's pixels and no others."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_page_of_a_noisy_photograph_is_small():
     assert len(explained(image, preprocess=limes.Preprocess(size=224)).to_html()) < 150_000
 
 
-def test_a_page_shows_what_is_outside():
+def test_a_page_shows_the_photograph_outside_of_the_frame():
     image = RNG.integers(0, 256, (40, 60, 3)).astype(np.uint8)
     page = explained(image, preprocess=limes.Preprocess(size=20)).to_html()
     assert 'viewBox="0 0 60 40"' in page

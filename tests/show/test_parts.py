@@ -1,4 +1,4 @@
-"""Pictures of several inputs: every text, image and series is drawn, with its name and its own numbers."""
+"""Pictures of several inputs: every text, image and series is drawn with its name and its numbers."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_max_features_is_a_count(max_features):
         explanation().plot.beeswarm(max_features=max_features)
 
 
-def test_wrong_rows_and_outputs_are_told():
+def test_wrong_rows_and_outputs_are_refused():
     with pytest.raises(IndexError, match="no row 5"):
         explanation().plot.bar(row=5)
     with pytest.raises(KeyError, match="no output 'x'"):
@@ -183,8 +183,8 @@ explanation(5).plot.bar(ax=Figure().subplots())
 explanation(5).plot.beeswarm(ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
 
 
 def test_a_picture_of_a_rule_has_room_for_its_facts_alone():

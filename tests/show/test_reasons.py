@@ -53,7 +53,7 @@ def test_reasons_of_contributions_are_the_account():
     assert first.startswith(f"{X.columns[j]} = ")
 
 
-def test_reasons_say_the_numbers_that_the_account_prints():
+def test_reasons_have_the_printed_contributions():
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     explainer = limes.TabularExplainer(RandomForestRegressor(10, random_state=0).fit(X, y), X)
     rounded = 0

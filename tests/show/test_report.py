@@ -1,4 +1,4 @@
-"""What a report holds: numbers within what is stated, texts that cannot become markup, sizes."""
+"""The contents of a report: numbers within the stated precision, texts that cannot become markup, sizes."""
 
 from __future__ import annotations
 
@@ -94,22 +94,22 @@ def report(of, **options):
     return of.to_report(progress=False, **options)
 
 
-@pytest.mark.parametrize("made", [explanation(7), explanation(5, 3, sampled=True), explanation(1)])
-def test_numbers_have_seven_digits(made):
-    data, n, d = Data(report(made)), *made.values.shape[:2]
-    k = made.values.shape[2] if made.values.ndim == 3 else 1
-    values = made.values.reshape(n, d, k).transpose(2, 1, 0)
+@pytest.mark.parametrize("e", [explanation(7), explanation(5, 3, sampled=True), explanation(1)])
+def test_numbers_have_seven_digits(e):
+    data, n, d = Data(report(e)), *e.values.shape[:2]
+    k = e.values.shape[2] if e.values.ndim == 3 else 1
+    values = e.values.reshape(n, d, k).transpose(2, 1, 0)
     np.testing.assert_allclose(data.of("values", k, d, n), values, rtol=6e-8)
     for name, array in (
-        ("predictions", made.predictions),
-        ("surrogates", made.surrogate_predictions),
-        ("intercepts", made.intercepts),
-        ("fidelity", made.fidelity),
+        ("predictions", e.predictions),
+        ("surrogates", e.surrogate_predictions),
+        ("intercepts", e.intercepts),
+        ("fidelity", e.fidelity),
     ):
         np.testing.assert_allclose(data.of(name, k, n), array.reshape(n, k).T, rtol=6e-8)
-    if made.method == "sampled":
+    if e.method == "sampled":
         np.testing.assert_allclose(
-            data.of("errors", k, d, n), made.standard_errors.reshape(n, d, k).transpose(2, 1, 0), rtol=6e-8
+            data.of("errors", k, d, n), e.standard_errors.reshape(n, d, k).transpose(2, 1, 0), rtol=6e-8
         )
     else:
         assert data.content["explanations"][0]["errors"] is None
@@ -126,21 +126,21 @@ def test_conditions_values_names_and_warnings_come_back():
     cells = np.array(
         [[1, "a", None], [2**40, "b", 0.5], [2**70, True, -3.25], [-7, "1", float("nan")]], object
     )
-    made = explanation(
+    e = explanation(
         4,
         d=3,
         data=cells,
         ids=["x", "y", 17, "z"],
         row_warnings=[["one", "two"], [], ["two"], []],
     )
-    data = Data(report(made))
+    data = Data(report(e))
     content = data.content["explanations"][0]
 
     def coded(column):
         return [column["entries"][code] for code in data.array(column["codes"])]
 
     assert [coded(column) for column in content["conditions"]] == [
-        list(c) for c in zip(*made.conditions, strict=True)
+        list(c) for c in zip(*e.conditions, strict=True)
     ]
     assert coded(content["data"][0]) == ["1", str(2**40), str(2**70), "-7"]
     assert coded(content["data"][1]) == ["a", "b", "True", "1"]
@@ -185,14 +185,14 @@ def test_effects_are_within_half_a_step(of_iris):
 def test_the_slider_has_what_limes_computes_at_each_bandwidth(iris, bins):
     model, X = iris
     rows = X.iloc[:: repeats(30, 75)]
-    made = limes.TabularExplainer(model, X, bins=bins)(rows)
-    bandwidths, values = Data(report(made)).curves(len(rows), 4, 3)
-    units = np.ones(4) if bins else np.array([made.provenance["slopes"][name]["deviation"] for name in X])
+    e = limes.TabularExplainer(model, X, bins=bins)(rows)
+    bandwidths, values = Data(report(e)).curves(len(rows), 4, 3)
+    units = np.ones(4) if bins else np.array([e.provenance["slopes"][name]["deviation"] for name in X])
     assert len(bandwidths) == 25
     whole = np.abs(values).max(axis=(0, 2))[:, None]
     for g in repeats((0, 5, 12, 18, 24), (0, 5, 24)):
-        there = limes.TabularExplainer(model, X, bins=bins, bandwidth=bandwidths[g])(rows)
-        bars = there.values.transpose(2, 1, 0) * units[:, None]
+        at_bandwidth = limes.TabularExplainer(model, X, bins=bins, bandwidth=bandwidths[g])(rows)
+        bars = at_bandwidth.values.transpose(2, 1, 0) * units[:, None]
         largest = np.abs(bars).max(axis=1, keepdims=True)
         room = 5.01e-4 * np.where(largest > 1e-3 * whole, largest, whole)
         assert (np.abs(values[g] - bars) <= room).all()
@@ -206,17 +206,17 @@ def test_of_two_classes_the_second_is_shown(iris):
 
 
 class TestWithoutASlider:
-    def missing(self, made, **options):
-        return Data(report(made, **options)).content["explanations"][0]["curves"]["missing"]
+    def missing(self, e, **options):
+        return Data(report(e, **options)).content["explanations"][0]["curves"]["missing"]
 
     def test_a_sampled_model(self, iris):
         X = iris[1]
-        made = limes.TabularExplainer(
-            lambda rows: rows.iloc[:, 0].to_numpy(), X, max_calls=64, control="none"
-        )(X.iloc[:2])
-        assert "sampled, not read" in self.missing(made)
+        e = limes.TabularExplainer(lambda rows: rows.iloc[:, 0].to_numpy(), X, max_calls=64, control="none")(
+            X.iloc[:2]
+        )
+        assert "sampled, not read" in self.missing(e)
         with pytest.raises(InputError, match=r"bandwidths=True: .* sampled, not read"):
-            report(made, bandwidths=True)
+            report(e, bandwidths=True)
 
     def test_a_file(self, of_iris):
         assert "comes from a file" in self.missing(limes.Explanation.from_json(of_iris[:2].to_json()))
@@ -228,17 +228,17 @@ class TestWithoutASlider:
     def test_some_of_the_features(self, of_iris):
         assert "all its features" in self.missing(of_iris[:2, :2])
 
-    def test_nobody_wants_it(self, of_iris):
+    def test_curves_are_left_out_on_request(self, of_iris):
         assert "without other bandwidths" in self.missing(of_iris[:2], bandwidths=False)
 
     def test_many_rows_behind_a_link(self):
         X, y = load_iris(return_X_y=True, as_frame=True)
         model = LogisticRegression(max_iter=1000).fit(X, y > 0)
-        made = limes.TabularExplainer(model, X, output="probability")(X.iloc[:51])
-        content = Data(report(made)).content["explanations"][0]
+        e = limes.TabularExplainer(model, X, output="probability")(X.iloc[:51])
+        content = Data(report(e)).content["explanations"][0]
         assert "without other bandwidths" in content["curves"]["missing"]
         assert "without the whole effects" in content["effects"]["missing"]
-        assert "rank" in Data(report(made[:2])).content["explanations"][0]["curves"]
+        assert "rank" in Data(report(e[:2])).content["explanations"][0]["curves"]
 
 
 def test_a_diagnosis_comes_along(of_iris):
@@ -355,8 +355,8 @@ def test_ten_thousand_rows_of_twenty_columns_stay_below_five_megabytes_beside_th
     X = rng.normal(size=(10_000, 20))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] * (X[:, 4] > 0) + 0.1 * rng.normal(size=10_000)
     model = RandomForestRegressor(8, max_depth=6, random_state=0).fit(X[:2000], y[:2000])
-    made = limes.TabularExplainer(model, X, contributions=contributions)(X[:n], progress=False)
-    text = report(made)
+    e = limes.TabularExplainer(model, X, contributions=contributions)(X[:n], progress=False)
+    text = report(e)
     content = Data(text).content["explanations"][0]
     assert "rank" in content["curves"]
     assert "counts" in content["effects"]

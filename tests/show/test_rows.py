@@ -1,4 +1,4 @@
-"""Pictures of many rows, waterfalls and effects: what they draw, and that every word can be the user's."""
+"""Pictures of many rows, waterfalls and effects: their contents, and that users can replace every word."""
 
 from __future__ import annotations
 
@@ -186,9 +186,9 @@ def test_effects_share_a_scale_and_the_largest_comes_first():
 )
 def test_colours_areranks_between_0_and_1(cells):
     numbers = np.array(cells)
-    there = ~np.isnan(numbers)
+    finite = ~np.isnan(numbers)
     expected = np.full(numbers.size, np.nan)
-    expected[there] = (rankdata(numbers[there]) - 1) / max(there.sum() - 1, 1)
+    expected[finite] = (rankdata(numbers[finite]) - 1) / max(finite.sum() - 1, 1)
     np.testing.assert_allclose(ranks(numbers), expected, rtol=1e-12)
 
 

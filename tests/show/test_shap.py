@@ -32,7 +32,7 @@ def saved(e):
     return replace(limes.Explanation.from_json(e.to_json()), account=None)
 
 
-def test_the_output_says_what_it_is():
+def test_outputs_are_named_as_surrogates():
     assert to_shap(explanation(2)).output_names == "surrogate of progression"
     assert to_shap(explanation(2, 3)).output_names[1] == "surrogate of versicolor"
 

@@ -128,7 +128,7 @@ def test_print_survives_narrow_encodings(encoding, monkeypatch):
     assert "+- " in printed(e, encoding="ascii")
 
 
-def test_nothing_breaks_on_what_is_not_finite_or_not_there():
+def test_infinite_numbers_and_empty_explanations_are_drawn():
     text = printed(explanation(d=4, values=[[np.nan, np.inf, -np.inf, 1.0]], predictions=[np.nan]))
     assert all(word in text for word in ("nan", "+inf", "-inf", "+1.000"))
     assert "0 rows" in printed(explanation(0))

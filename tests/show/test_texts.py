@@ -1,4 +1,4 @@
-"""Pictures of texts: words in their places, coloured by sign and size, escaped."""
+"""Pictures of texts: words at their positions, coloured by sign and size, escaped."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_other_explanations_have_no_text():
 
 
 def test_html_escapes_and_colours_the_text():
-    made = of_text().to_html()
-    assert "<b>food" not in made
-    assert "\x1b" not in made
-    spans = Reader(made).having("span", **{"class": "m"})
+    page = of_text().to_html()
+    assert "<b>food" not in page
+    assert "\x1b" not in page
+    spans = Reader(page).having("span", **{"class": "m"})
     assert [span["style"] for span in spans] == ["--lx-at: 100%"] * 2
-    assert [s["title"] for s in Reader(made).having("span", **{"class": "p"})] == ["+1"]
-    assert "</span> &lt;b&gt;<span" in made
-    assert "spans" not in Reader(made).text
+    assert [s["title"] for s in Reader(page).having("span", **{"class": "p"})] == ["+1"]
+    assert "</span> &lt;b&gt;<span" in page
+    assert "spans" not in Reader(page).text
 
 
 def test_html_colours_each_output_by_itself():
@@ -93,14 +93,14 @@ def test_html_colours_each_output_by_itself():
     assert [span["style"] for span in spans] == ["--lx-at: 100%"] * 2 + ["--lx-at: 50%"]
 
 
-@pytest.mark.parametrize(("k", "told"), [(None, False), (2, True)])
-def test_the_terminal_colours_the_text(k, told):
-    made = of_text(k=k, predictions=[[2.0, 1.0]] if k else [2.0])
+@pytest.mark.parametrize(("k", "colours"), [(None, False), (2, True)])
+def test_the_terminal_colours_the_text(k, colours):
+    e = of_text(k=k, predictions=[[2.0, 1.0]] if k else [2.0])
     styled, plain = StringIO(), StringIO()
-    Console(file=styled, width=80, force_terminal=True, color_system="truecolor").print(made)
-    Console(file=plain, width=80).print(made)
+    Console(file=styled, width=80, force_terminal=True, color_system="truecolor").print(e)
+    Console(file=plain, width=80).print(e)
     assert "Bad <b>food</b>,\nbad 👍🏽 service [31m!" in plain.getvalue()
-    assert ("coloured for setosa" in plain.getvalue()) is told
+    assert ("coloured for setosa" in plain.getvalue()) is colours
     assert "\x1b[31m!" not in styled.getvalue()
     assert "\x1b[1;38;2;0;0;0;48;2;76;143;214mBad\x1b[0m" in styled.getvalue()  # blue: lowers
 
@@ -120,9 +120,9 @@ def test_plots_colour_words_where_they_stand():
 
 
 def test_plots_wrap_long_texts_and_take_axes():
-    given = plt.figure().add_subplot()
-    ax = of_text("bad food " * 40 + "x" * 200).plot.text(ax=given)
-    assert ax is given
+    axes = plt.figure().add_subplot()
+    ax = of_text("bad food " * 40 + "x" * 200).plot.text(ax=axes)
+    assert ax is axes
     patches = [p for p in ax.patches if isinstance(p, PathPatch)]
     assert max(p.get_path().get_extents().x1 for p in patches) <= 84.5
     assert max(p.get_path().get_extents().y1 for p in patches) > 5
@@ -134,6 +134,6 @@ def test_texts_survive_json():
 
 
 def test_a_long_text_is_cut():
-    made = of_text("bad food " * 5000).to_html()
-    assert "…" in made
-    assert len(made) < 1_000_000
+    page = of_text("bad food " * 5000).to_html()
+    assert "…" in page
+    assert len(page) < 1_000_000

@@ -1,4 +1,4 @@
-"""Explanations that come from anyone's file: their images, names and depth."""
+"""Explanations from untrusted files: their images, names and depth."""
 
 from __future__ import annotations
 

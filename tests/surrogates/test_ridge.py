@@ -1,4 +1,4 @@
-"""The ridge fit that ``lime`` makes of a finite sample, against such fits made again and again."""
+"""The ridge fit of ``lime`` to a finite sample, against many such fits."""
 
 from __future__ import annotations
 
@@ -137,10 +137,10 @@ def test_a_column_that_cannot_vary_has_no_coefficient():
 
 def test_standard_errors_shrink_as_the_coefficients_do():
     product = design(1.0)
-    known = moments(product)
+    exact = moments(product)
     import dataclasses
 
-    unsure = dataclasses.replace(known, coef_errors=np.full(D, 0.01))
+    unsure = dataclasses.replace(exact, coef_errors=np.full(D, 0.01))
     full, explanation = least_squares(product, unsure), ridge(product, unsure, np.array(0.5), penalty=1000.0)
     assert (explanation.standard_errors < full.standard_errors).all()
     assert (explanation.standard_errors > 0).all()

@@ -657,14 +657,14 @@ def problem_for(needs):
 
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("k", [0, -1, 7, 1.5, True])
-def test_a_size_that_cannot_be_had_is_refused(name, k):
+def test_an_impossible_size_is_refused(name, k):
     solver = SOLVERS[name]
     with pytest.raises(InputError, match="k"):
         solver.solve(problem_for(solver.needs), k)
 
 
 @pytest.mark.parametrize("name", ["projection", "hard_thresholding", "branch_and_bound"])
-def test_a_constant_model_needs_nothing_but_its_value(name):
+def test_a_constant_model_needs_only_its_value(name):
     solver, law = SOLVERS[name], FlipLaw(6, 1.0)
     signs = np.where(law.flips(np.random.default_rng(0), 300), -1.0, 1.0)
     whole = SampleProblem(np.ones(6), 0.0, signs, np.zeros(300))

@@ -1,4 +1,4 @@
-"""Standard errors of a rule's coefficients are those of the mean of the rows' influences."""
+"""Standard errors of a rule's coefficients equal those of the mean of the rows' influences."""
 
 from __future__ import annotations
 

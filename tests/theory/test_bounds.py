@@ -1,4 +1,4 @@
-"""Robustness against the worst models there are; sample sizes against repeated fits."""
+"""Robustness against the worst possible models; sample sizes against repeated fits."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def every_row():
 @settings(max_examples=examples(50))
 @given(st.integers(1, 30), st.integers(2, 20), st.floats(0.3, 100.0))
 def test_the_theorem_asks_for_more_where_it_is_harder(size, bins, bandwidth):
-    here = theorem_samples(0.1, size=size, bins=bins, bandwidth=bandwidth, bound=1.0)
+    n_samples = theorem_samples(0.1, size=size, bins=bins, bandwidth=bandwidth, bound=1.0)
     for change in ({"size": size + 1}, {"bins": bins + 1}, {"bandwidth": 0.9 * bandwidth}):
         harder = {"size": size, "bins": bins, "bandwidth": bandwidth} | change
-        assert theorem_samples(0.1, bound=1.0, **harder) >= here * (1 - 1e-9)
+        assert theorem_samples(0.1, bound=1.0, **harder) >= n_samples * (1 - 1e-9)
     half = theorem_samples(0.05, size=size, bins=bins, bandwidth=bandwidth, bound=1.0)
-    assert half == pytest.approx(4 * here, rel=1e-6)
+    assert half == pytest.approx(4 * n_samples, rel=1e-6)
 
 
 def test_a_bandwidth_without_weight_needs_infinitely_many():
@@ -118,7 +118,7 @@ def test_a_bandwidth_without_weight_needs_infinitely_many():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"tolerance": 2.0}, "between 0 and bound"),
         ({"risk": 1.0}, "risk"),
@@ -126,9 +126,9 @@ def test_a_bandwidth_without_weight_needs_infinitely_many():
         ({"bandwidth": 0.0}, "bandwidth"),
     ],
 )
-def test_theorem_refuses(change, said):
+def test_theorem_refuses(change, message):
     options = {"tolerance": 0.1, "size": 2, "bins": 4, "bandwidth": 1.0, "bound": 1.0} | change
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         theorem_samples(options.pop("tolerance"), **options)
 
 

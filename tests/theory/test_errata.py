@@ -1,4 +1,4 @@
-"""Formulas that are wrong as printed: the printed one fails, the mended one holds."""
+"""Formulas that are wrong as printed: the printed one fails, the corrected one holds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_sigma_tilde_of_the_2020_paper_is_a_root():
     truth = case.truth(lambda x: x.sum(axis=1))[1:]
     middle = (nu**2 * case.means[:, 0] + sigma**2 * case.instance) / (nu**2 + sigma**2)
     row = np.arange(2)
-    ends = case.edges[row, case.own], case.edges[row, np.add(case.own, 1)]
+    ends = case.edges[row, case.cells], case.edges[row, np.add(case.cells, 1)]
     printed = nu**2 * sigma**2 / (nu**2 + sigma**2)
     assert close(theorem_3_1(np.sqrt(printed), middle, *ends), truth)
     assert oracle.error(theorem_3_1(printed, middle, *ends), truth) > 0.01
@@ -57,7 +57,7 @@ def test_example_11_of_2022_has_theta_with_the_wrong_prefactor():
     s = nu * sigma / np.hypot(nu, sigma)
     for j in range(2):
         m = (nu**2 * case.means[j, 0] + sigma**2 * case.instance[j]) / (nu**2 + sigma**2)
-        b, pc = case.own[j], case.p * case.c(j)
+        b, pc = case.cells[j], case.p * case.c(j)
         lower, upper = (case.edges[j][b] - m) / s, (case.edges[j][b + 1] - m) / s
         steps = (np.exp(-0.5 * upper**2) - np.exp(-0.5 * lower**2)) / np.sqrt(2 * np.pi)
         alpha, moment = case.e(j)[b] / pc, case.e(j, IDENTITY)[b] / pc
@@ -75,7 +75,7 @@ def test_gamma_of_sums_lacks_the_normalisation(weights):
     means = [case.e(k, f).sum() / (case.p * case.c(k)) for k, f in enumerate(parts)]
     printed = [sum(means)]
     for j, f in enumerate(parts):
-        b, pc, e, ef = case.own[j], case.p * case.c(j), case.e(j), case.e(j, f)
+        b, pc, e, ef = case.cells[j], case.p * case.c(j), case.e(j), case.e(j, f)
         printed.append(e[b] / pc * sum(means) + (ef[b] - e[b] / pc * ef.sum()) / pc)
     assert close(case.C * np.array(printed), truth)
     assert oracle.error(printed, truth) > 0.1
@@ -87,7 +87,7 @@ def test_gamma_of_lines_lacks_the_normalisation():
     gamma = np.array([case.e(j, IDENTITY).sum() / (case.p * case.c(j)) for j in range(2)])
     printed = [slopes @ gamma]
     for j, slope in enumerate(slopes):
-        b, pc = case.own[j], case.p * case.c(j)
+        b, pc = case.cells[j], case.p * case.c(j)
         e, moment = case.e(j)[b], case.e(j, IDENTITY)[b]
         printed.append(e / pc * (slopes @ gamma) + slope / pc * (moment - gamma[j] * e))
     assert close(case.C * np.array(printed), truth)

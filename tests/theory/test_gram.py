@@ -56,9 +56,9 @@ def test_of_bins(bandwidth, frequencies):
 def test_of_smooth_weights(seed):
     """Lemmas 8.1 and 8.2 of 2020, by quadrature: E[π], E[π z_j] and E[π z_j z_k]."""
     setting = paper(seed, weights="euclidean")
-    own = [setting.e(j)[setting.own[j]] / setting.p for j in range(setting.d)]
+    shares = [setting.e(j)[setting.cells[j]] / setting.p for j in range(setting.d)]
     whole = [setting.c(j) for j in range(setting.d)]
-    means = np.array([1.0, *(a / c for a, c in zip(own, whole, strict=True))])
+    means = np.array([1.0, *(a / c for a, c in zip(shares, whole, strict=True))])
     expected = np.outer(means, means)
     expected[np.diag_indices(setting.d + 1)] = means
     assert_both(setting.design(), expected * setting.C)
@@ -102,7 +102,7 @@ def test_of_a_model_it_gives_the_coefficients():
     assert beta == pytest.approx([float(surrogate.intercept), *surrogate.coef], rel=EXACT, abs=EXACT)
 
 
-def test_what_has_no_inverse_is_refused():
+def test_a_singular_gram_is_refused():
     design = ProductDesign.from_bins(
         [[0, 1], [0, 1, 2]], [[0.5], [0.5, 1.5]], [[0.3], [0.3, 0.3]], [0.2, 0.2], 1.0
     )
@@ -142,6 +142,6 @@ def test_the_factor_is_that_of_a_long_text(bandwidth):
     assert slope == pytest.approx(tfidf_factor(bandwidth), rel=2e-3)
 
 
-def test_a_bandwidth_that_is_none_is_refused():
+def test_an_invalid_bandwidth_is_refused():
     with pytest.raises(InputError, match="bandwidth"):
         tfidf_factor(0.0)

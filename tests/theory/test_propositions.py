@@ -44,7 +44,7 @@ def both(case, form, f, formula):
 def test_propositions_10_and_11_the_gram_and_its_inverse(seed, weights):
     case = paper(seed, weights=weights)
     d = case.d
-    alpha = np.array([case.e(j)[case.own[j]] / (case.p * case.c(j)) for j in range(d)])
+    alpha = np.array([case.e(j)[case.cells[j]] / (case.p * case.c(j)) for j in range(d)])
     gram = np.array([case.moments(lambda x, k=k: with_one(case, x)[:, k]) for k in range(d + 1)])
     expected = np.outer(np.append(1, alpha), np.append(1, alpha))
     expected[np.arange(1, d + 1), np.arange(1, d + 1)] = alpha
@@ -58,7 +58,7 @@ def test_propositions_10_and_11_the_gram_and_its_inverse(seed, weights):
 
 def with_one(case, x):
     """Z = (1, z)."""
-    edges = zip(case.edges, case.own, x.T, strict=True)
+    edges = zip(case.edges, case.cells, x.T, strict=True)
     z = [(e[b] < column) & (column <= e[b + 1]) for e, b, column in edges]
     return np.column_stack([np.ones(len(x)), *z]).astype(float)
 
@@ -120,7 +120,7 @@ def test_theorem_1_and_proposition_15_any_model(seed, weights):
     mean, *with_z = case.moments(wavy)
     coef, intercept = [], mean
     for j, gamma in enumerate(with_z):
-        pc, e = case.p * case.c(j), case.e(j)[case.own[j]]
+        pc, e = case.p * case.c(j), case.e(j)[case.cells[j]]
         coef.append(-pc / (pc - e) * mean + pc**2 / (e * (pc - e)) * gamma)
         intercept += e / (pc - e) * mean - pc / (pc - e) * gamma
     close(np.append(intercept, coef) / case.C, case.truth(wavy))
@@ -164,7 +164,7 @@ def test_propositions_3_and_17_sums(seed, weights):
     case = paper(seed, weights=weights)
     intercept, coef = 0.0, []
     for j, f in enumerate(SUM):
-        b, pc, e, ef = case.own[j], case.p * case.c(j), case.e(j), case.e(j, f)
+        b, pc, e, ef = case.cells[j], case.p * case.c(j), case.e(j), case.e(j, f)
         coef.append(pc / (e[b] * (pc - e[b])) * (ef[b] - e[b] / pc * ef.sum()))
         intercept += (ef.sum() - ef[b]) / (pc - e[b])
     both(case, forms.Additive(list(SUM)), total, np.append(intercept, coef))
@@ -184,7 +184,7 @@ def test_corollaries_4_and_18_lines(seed, weights):
     gamma = np.array([case.e(j, IDENTITY).sum() / (case.p * case.c(j)) for j in range(2)])
     intercept, coef = line(gamma), []
     for j, slope in enumerate(SLOPES):
-        b, pc = case.own[j], case.p * case.c(j)
+        b, pc = case.cells[j], case.p * case.c(j)
         e, moment = case.e(j)[b], case.e(j, IDENTITY)[b]
         coef.append(pc / (e * (pc - e)) * (moment - gamma[j] * e) * slope)
         intercept -= (moment - gamma[j] * e) * slope / (pc - e)
@@ -201,11 +201,11 @@ def test_corollary_4_means_of_bins(seed):
             for m, s, e in zip(case.means, case.stds, case.edges, strict=True)
         ]
     )
-    own = mean[np.arange(2), case.own]
+    row_means = mean[np.arange(2), case.cells]
     for bandwidth in (0.05, 1.0, np.inf):
         again = Paper(case.edges, case.means, case.stds, case.instance, bandwidth)
         result = limes.limit(again.design(), forms.Linear(SLOPES, 0.7)).coef
-        close(result, SLOPES * (own[:, None] - mean).sum(axis=1) / (case.p - 1))
+        close(result, SLOPES * (row_means[:, None] - mean).sum(axis=1) / (case.p - 1))
 
 
 # -- products ---------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def product_formula(case, parts):
     height = np.prod([case.c(j, f) for j, f in enumerate(parts)]) / case.C
     intercept, coef = height, []
     for j, f in enumerate(parts):
-        b, pc, e, ef = case.own[j], case.p * case.c(j), case.e(j), case.e(j, f)
+        b, pc, e, ef = case.cells[j], case.p * case.c(j), case.e(j), case.e(j, f)
         ratio = ef[b] / e[b] * case.c(j) / case.c(j, f)
         coef.append(height * pc / (pc - e[b]) * (ratio - 1))
         intercept += height * e[b] / (pc - e[b]) * (1 - ratio)
@@ -246,7 +246,7 @@ def test_proposition_8_gaussian_kernels(seed):
         mass = ndtr((q[1:] - m) / s) - ndtr((q[:-1] - m) / s)
         own_mass = ndtr((q[1:] - mu) / sigma) - ndtr((q[:-1] - mu) / sigma)
         formula = s / sigma * mass / own_mass * np.exp(-((mu - center[j]) ** 2) / (2 * (width**2 + sigma**2)))
-        factor = np.where(np.arange(case.p) == case.own[j], 1.0, np.exp(-0.5 / case.bandwidth**2))
+        factor = np.where(np.arange(case.p) == case.cells[j], 1.0, np.exp(-0.5 / case.bandwidth**2))
         close(case.e(j, bump(center[j], width)), factor * formula)
     parts = [bump(c, width) for c in center]
     form = forms.GaussianKernels(center[None], [1.0], width)
@@ -283,7 +283,7 @@ def proposition_6(case, lower, upper, cells):
         return ndtr((b - mu) / sigma) - ndtr((a - mu) / sigma)
 
     importance = np.prod(mass(lower, upper) / mass(first, last))
-    aligned = np.array(cells) == case.own
+    aligned = np.array(cells) == case.cells
     away = np.exp(-(~aligned).sum() / (2 * case.bandwidth**2))
     t = np.exp(-0.5 / case.bandwidth**2)
     p, d, c = case.p, case.d, 1 / case.p + (1 - 1 / case.p) * t
@@ -295,7 +295,7 @@ def proposition_6(case, lower, upper, cells):
 @pytest.mark.parametrize("aligned", [0, 1, 3])
 def test_proposition_6_indicators_of_boxes(seed, aligned):
     case, rng = paper(seed, d=3), np.random.default_rng(seed)
-    cells = [b if j < aligned else (b + 1) % case.p for j, b in enumerate(case.own)]
+    cells = [b if j < aligned else (b + 1) % case.p for j, b in enumerate(case.cells)]
     lower, upper = box_in(case, cells, rng)
     formula = proposition_6(case, lower, upper, cells)
     close(formula, stepped(case, [(lower, upper, 1.0)]))
@@ -309,20 +309,20 @@ def stepped(case, boxes):
     columns = [
         oracle.bin_weighted(
             oracle.binned_column(case.edges[j], case.means[j], case.stds[j], breaks=places[j]),
-            case.own[j],
+            case.cells[j],
             case.bandwidth,
         ).collapsed(places[j])
         for j in range(case.d)
     ]
     surrogate = oracle.truth(
-        columns, lambda x: sum(v * ((lo < x) & (x <= up)).all(axis=1) for lo, up, v in boxes), case.own
+        columns, lambda x: sum(v * ((lo < x) & (x <= up)).all(axis=1) for lo, up, v in boxes), case.cells
     )
     return np.append(surrogate.intercept, surrogate.coef)
 
 
 def test_proposition_6_needs_the_box_inside_one_cell():
     case = paper(0)
-    cells = list(case.own)
+    cells = list(case.cells)
     lower, upper = box_in(case, cells, np.random.default_rng(0))
     upper[0] = case.edges[0][-1]  # now over several cells
     assert oracle.error(proposition_6(case, lower, upper, cells), stepped(case, [(lower, upper, 1.0)])) > 0.01

@@ -1,6 +1,6 @@
 """Packages that wrap ``lime``, each with one call through ``install()``: the form of lime's own result.
 
-``make test-wrappers`` installs them in an environment of their own; a package that is absent is skipped.
+``make test-wrappers`` installs them in a separate environment; a package that is absent is skipped.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SCRIPT = Path(__file__).with_name("calls.py")
 
 def result(name, package):
     command = [sys.executable, str(SCRIPT), name, package]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert process.returncode == 0, process.stderr[-2000:]
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def form(value):

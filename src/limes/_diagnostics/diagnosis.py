@@ -105,7 +105,7 @@ def diagnose(
     """
     if not isinstance(explanation, Explanation):
         raise InputError(
-            f"diagnose needs an explanation, got {type(explanation).__name__}: first make one, "
+            f"diagnose needs an explanation, got {type(explanation).__name__}: pass "
             "limes.TabularExplainer(model, background)(rows)"
         )
     explainer = explainer if explainer is not None else explanation.explainer
@@ -113,8 +113,8 @@ def diagnose(
         if explanation.certificates:
             raise InputError("diagnose has no diagnostics of rules: explanation.certificate has their errors")
         raise InputError(
-            "diagnose needs the explainer that made the explanation, which a saved explanation does not "
-            "contain: of tables and texts pass it, limes.diagnose(explanation, explainer); else explain again"
+            "diagnose needs the explainer that made the explanation, and a saved explanation has none: for "
+            "tables and texts pass it, limes.diagnose(explanation, explainer); else explain again"
         )
     positions, rows = output_positions(explanation, output), []
     with progress_bar(len(explanation), "diagnosing", unit="rows", shown=progress) as bar:

@@ -62,7 +62,7 @@ def check_labels(labels: tuple[str, ...], answers: int) -> None:
         first = f", the first of them {labels[0]!r}" if labels else ""
         raise InputError(
             f"there are {len(labels)} labels{first}, and the model gives {answers} answers: pass one name "
-            "per answer, in their order; a first name of no class, such as background, may have to go "
+            "per answer, in their order; leave out a first name that is no class, such as background "
             "(labels[1:], or --skip-labels 1 on the command line)"
         )
 
@@ -73,7 +73,7 @@ def positions_of(output: Any, names: Sequence[str], answers: Floats, top: int) -
         return [int(k) for k in np.argsort(-answers, kind="stable")[:top]]
     if isinstance(output, list | tuple | np.ndarray):
         if not len(output):
-            raise InputError("output=[] asks for no class at all")
+            raise InputError("output=[] is empty: pass one class or more")
         return [_position(one, names) for one in output]
     return _position(output, names)
 

@@ -50,7 +50,9 @@ def check_hide(hide: Any, background: Any, fill: Any, *, usual: Any, also: Any =
     if background is not None and hide != "background" and not uses:
         raise InputError("background= is not used: pass hide='background', which draws from it")
     if hide == "background" and not (isinstance(fill, str) and fill == usual):
-        raise InputError("fill= is not used with hide='background': what is hidden comes from background=")
+        raise InputError(
+            "fill= has no effect with hide='background', which fills from background=: leave it out"
+        )
 
 
 def check_items(draws: int) -> int:

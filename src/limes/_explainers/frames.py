@@ -142,7 +142,7 @@ def check_columns(model: Any, batch: Mapping[str, Any]) -> None:
             f"text by its column, and leave other columns out of the background; it takes {[*names]}"
         )
     if missing := [name for name in _used(model) if name not in columns]:
-        raise InputError(f"{kind} takes the columns {missing}, too, which no part has")
+        raise InputError(f"{kind} also takes the columns {missing}, which no part has: add them to a part")
 
 
 def as_table(batch: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -245,8 +245,8 @@ class MaskedModel(Reading):
             return WordEffects(self.words, options.with_controls({"none": no_control}))
         if options.method == "exact" and self.spread > 0.0:
             raise NotReadableError(
-                f"method='exact' needs a model that answers alike: {repetition_warnings(self.spread)[0]}; or "
-                "use method='auto', with error bars"
+                f"method='exact' needs a model that repeats its answers: "
+                f"{repetition_warnings(self.spread)[0]}; or use method='auto', with error bars"
             )
         if options.method == "exact" and (self.drawn or design.states(options.sampling.max_calls) is None):
             each = " with each item of the background" if self.drawn else ""
@@ -758,7 +758,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     ) -> SubsetContext:
         finite = np.isfinite(explanation.values[0]).reshape(len(explanation.feature_names), -1).any(axis=1)
         if not finite.any():
-            raise InputError("there is nothing to diagnose: hiding a feature never changes the input")
+            raise InputError("hiding a feature never changes this input: there is nothing to diagnose")
         _, design, model = self._bound(item, finite)
         explanation, d = explanation[:, finite], int(finite.sum())
         return SubsetContext(

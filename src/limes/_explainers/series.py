@@ -249,7 +249,7 @@ class SeriesPart:
             isinstance(self.fill, str) and self.fill == "mean" and self.hide == "fill"
         ):
             raise InputError(
-                "fill and hide go with segments of time: a band of frequencies that is hidden is left out"
+                "fill= and hide= have no effect on bands of frequencies, which are removed: leave them out"
             )
         if not self._uses_mean:
             filler(self.fill)
@@ -323,9 +323,7 @@ class Series:
     def parse(cls, raw: Any, layout: str | None = None) -> Series:
         """Take an array (T,) or (T, C), a pandas Series or a frame with a column a channel."""
         if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
-            raise InputError(
-                "the series has masked steps: pass series.filled(...) with what is to stand there"
-            )
+            raise InputError("the series has masked steps: pass series.filled(...) with values for them")
         values = np.asarray(raw)
         if values.dtype.kind not in "biuf":
             raise InputError(

@@ -479,8 +479,8 @@ def check_mask(mask: Any, model: Any) -> str:
             raise InputError("mask=True needs a model of transformers whose tokenizer has a mask token")
     if mask is not None and not isinstance(mask, str):
         raise InputError(
-            f"mask must be None, to delete words, a text to put in their places, or True for the tokenizer's "
-            f"own; got {mask!r}"
+            f"mask must be None (deletes words), a text to replace words by, or True (the tokenizer's mask "
+            f"token); got {mask!r}"
         )
     return mask or ""
 

@@ -289,7 +289,9 @@ class SparseExplainer(Described):
                 raise InputError("threshold= goes with objective='class'")
             return config
         if threshold is None and method not in _THRESHOLDS:
-            raise InputError("objective='class' needs threshold=: these answers have no usual one")
+            raise InputError(
+                "objective='class' needs threshold=: only probabilities and margins have a default"
+            )
         between = as_number(_THRESHOLDS[method] if threshold is None else threshold)
         if not np.isfinite(between):
             raise InputError(f"threshold must be a finite number, got {threshold!r}")

@@ -275,7 +275,7 @@ class LiteralColumn:
             literals = [text for text, yes in zip(self.names, holds[row], strict=True) if yes]
             raise InputError(
                 f"row {row}: no value of column {self.name!r} has exactly the literals {literals}; "
-                "rows in which literals flip on their own cannot always be turned back"
+                "literals that flip independently need not form a row; use neighbourhood='columns'"
             )
         return np.asarray(same.argmax(axis=1))
 
@@ -540,7 +540,7 @@ def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, valu
     if neighbourhood == "flips":
         return LiteralRows(literals, law, numbers)
     if numbers != SIGNS:
-        raise InputError("values= are those of literals that flip: pass neighbourhood='flips'")
+        raise InputError("values= has an effect where literals flip: pass neighbourhood='flips', too")
     return TableRows(literals, law)
 
 
@@ -562,8 +562,8 @@ def check_columns(model: Any, rows: SignRows) -> None:
         fits = [pair for pair in _VALUES if np.isin(numbers, pair).all()]
         if fits and rows.values not in fits:
             raise InputError(
-                f"the model was fitted on literals {fits[0]}, and is asked {rows.values}: pass values="
-                f"{tuple(int(number) for number in fits[0])}"
+                f"the model was fitted on literals {fits[0]}, and these rows have {rows.values}: pass "
+                f"values={tuple(int(number) for number in fits[0])}"
             )
 
 

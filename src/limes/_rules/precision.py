@@ -164,7 +164,7 @@ class Precision:
 def zero_sum_sets(u: Floats) -> Bools:
     """Return sets of positions whose coefficients add up to 0, (sets, n); the empty one first."""
     if u.size > _LARGEST_SUPPORT:
-        raise InputError(f"sets of at most {_LARGEST_SUPPORT} literals are listed, these are {u.size}")
+        raise InputError(f"all sets of at most {_LARGEST_SUPPORT} literals can be listed, got {u.size}")
     sets = _subsets(u.size)
     return np.asarray(sets[np.abs(sets @ u) <= _ZERO * np.abs(u).sum()])
 

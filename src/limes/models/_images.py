@@ -543,7 +543,7 @@ def _check_shape(expected: Any, shape: tuple[int, ...]) -> None:
     if len(expected) == len(shape) + 1 and all(fits):
         return
     raise InputError(
-        f"the network takes images of shape {tuple(expected[1:])}, and gets {shape}: pass its height and "
+        f"the network takes images of shape {tuple(expected[1:])}, got {shape}: pass its height and "
         "width as Preprocess(size=...), and the axis of channels as Preprocess(channels=...)"
     )
 

@@ -1,4 +1,4 @@
-"""A control where it pays, and none where a linear fit does as well; one decision for all folds."""
+"""A control is used where it lowers the error, not where a linear fit does as well; folds decide together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def z():
     return DESIGN.sample(400, np.random.SeedSequence(0))[0]
 
 
-def test_linear_functions_need_none(z):
+def test_linear_functions_need_no_control(z):
     f = (z @ np.arange(12.0))[:, None] + 1.0
     assert isinstance(if_better_than_linear(switch_kernels)(DESIGN, z, f), ZeroControl)
 
@@ -36,7 +36,7 @@ def test_the_choice_does_not_depend_on_the_unit_of_the_answers(z, unit):
     assert isinstance(if_better_than_linear(switch_kernels)(DESIGN, z, unit * linear), ZeroControl)
 
 
-def test_what_is_decided_holds_for_as_many_rows(z):
+def test_a_control_needs_as_many_rows_as_the_decision(z):
     control = if_better_than_linear(switch_kernels)
     linear, curved = z[:, :1] * 2.0, np.sin(5 * z[:, :1] * z[:, 1:2] + z[:, 2:3] * z[:, 3:4])
     assert isinstance(control(DESIGN, z[:300], linear[:300]), ZeroControl)
@@ -53,7 +53,7 @@ def test_boosted_trees_of_two_probabilities_are_one_forest():
     np.testing.assert_allclose(fitted.predict(rows).sum(axis=1), 1.0, atol=oracle.EXACT)
 
 
-def test_trees_of_many_outputs_leave_what_is_outside_their_directions():
+def test_trees_of_many_outputs_leave_the_variance_outside_their_directions():
     rng = np.random.default_rng(1)
     rows = rng.random((300, 20))
     # outputs of a column each: no eight of their mixtures have all of it

@@ -1,4 +1,4 @@
-"""Controls: their exact part is right, they take variance away, and error bars with each are true."""
+"""Controls: exact parts are right, variance falls, and error bars with each control cover."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def odd_row(d=4):
 
 def answers(x):
     """Two outputs, neither additive."""
-    known = np.nan_to_num(x, nan=0.3)
+    filled = np.nan_to_num(x, nan=0.3)
     return np.stack(
-        [np.sin(known[:, 2]) * known[:, 3] + (known[:, 0] == 1), np.tanh(known.sum(axis=1))], axis=1
+        [np.sin(filled[:, 2]) * filled[:, 3] + (filled[:, 0] == 1), np.tanh(filled.sum(axis=1))], axis=1
     )
 
 
@@ -99,11 +99,11 @@ def test_moments_of_a_control_are_those_of_its_predictions(name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("name", "left"), [("additive", 0.75), ("tree", 0.75), ("kernel", 0.6)])
-def test_controls_take_variance_away_from_rows_they_have_not_seen(name, left, kind):
+@pytest.mark.parametrize(("name", "share"), [("additive", 0.75), ("tree", 0.75), ("kernel", 0.6)])
+def test_controls_take_variance_away_from_rows_they_have_not_seen(name, share, kind):
     x, _ = odd_design(kind).draw(np.random.default_rng(3).random((2000, 4)))
     y = answers(x)
-    assert ((y - fitted(name, kind).predict(x)).var(axis=0) < left * y.var(axis=0)).all()
+    assert ((y - fitted(name, kind).predict(x)).var(axis=0) < share * y.var(axis=0)).all()
 
 
 @pytest.mark.parametrize("name", CONTROLS)
@@ -157,9 +157,9 @@ def test_the_margin_behind_a_probability():
     x, _ = design.draw(np.random.default_rng(1).random((2000, 4)))
     probability = 1 / (1 + np.exp(-0.3 * form.predict(x)))
     result = control(design, x[:1000], probability[:1000, None])
-    left = (probability - result.predict(x)[:, 0])[1000:].var()
+    remaining = (probability - result.predict(x)[:, 0])[1000:].var()
     plain = CONTROLS["additive"](design, x[:1000], probability[:1000, None])
-    assert left < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
+    assert remaining < 0.3 * (probability - plain.predict(x)[:, 0])[1000:].var()
     # its exact part is the margin's, scaled, and what an additive model adds
     linear = MarginControl(form.predict, ForestExpectation(form))(
         design, x, 2.0 * form.predict(x)[:, None] + 1.0

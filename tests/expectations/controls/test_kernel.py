@@ -1,4 +1,4 @@
-"""Kernels of switches: their coefficients are exact, and they leave less of a model than a line does."""
+"""Kernels of switches: their coefficients are exact, and they explain more of a model than a line does."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_its_coefficients_are_exact():
 @pytest.mark.parametrize("n", [60, 225, 900])
 def test_it_leaves_less_than_a_line(n):
     z, fresh = rows(n), rows(1000, seed=1)
-    left = ((sigmoid(fresh) - switch_kernels(DESIGN, z, sigmoid(z)).predict(fresh))[:, 0] ** 2).mean()
+    remaining = ((sigmoid(fresh) - switch_kernels(DESIGN, z, sigmoid(z)).predict(fresh))[:, 0] ** 2).mean()
     line = np.column_stack([np.ones(n), z])
     beta = np.linalg.lstsq(line, sigmoid(z)[:, 0])[0]
     linear = ((sigmoid(fresh)[:, 0] - np.column_stack([np.ones(1000), fresh]) @ beta) ** 2).mean()
-    assert left < 0.3 * linear
+    assert remaining < 0.3 * linear
 
 
 def test_few_rows_and_constant_answers():

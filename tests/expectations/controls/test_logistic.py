@@ -1,4 +1,4 @@
-"""The logistic control of switches: its moments, what it leaves of probabilities, and what it refuses."""
+"""The logistic control of switches: its moments, its residuals of probabilities, and what it refuses."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_other_probabilities_are_followed_closer_than_by_a_line(answers):
     f = answers(states)
     lines = np.column_stack([np.ones(len(states)), states])
     linear = f - lines @ np.linalg.lstsq(lines, f, rcond=None)[0]
-    left = f - logistic_control(design, z, answers(z)).predict(states)
-    assert left.var() < 0.5 * linear.var()
+    remaining = f - logistic_control(design, z, answers(z)).predict(states)
+    assert remaining.var() < 0.5 * linear.var()
 
 
 def test_answers_of_0_and_1_have_finite_log_odds():

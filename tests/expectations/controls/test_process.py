@@ -1,4 +1,4 @@
-"""The Gaussian process of switches: its likelihood, what it leaves of a model, and what it says of itself."""
+"""The Gaussian process of switches: its likelihood, its residuals, and its predictive variance."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_the_likelihood_is_the_normal_density():
     gram = result.between(z, z) + result.noise * np.eye(12)
 
     def expected(parameters):
-        own = Covariance.from_parameters(parameters)
-        law = multivariate_normal(np.zeros(12), own.between(z, z) + own.noise * np.eye(12))
+        covariance = Covariance.from_parameters(parameters)
+        law = multivariate_normal(np.zeros(12), covariance.between(z, z) + covariance.noise * np.eye(12))
         prior = norm(parameters[-1], 1.0).logpdf(parameters[:-4]).sum() + norm(-2.5, 1.5).logpdf(
             parameters[-1]
         )
         return -law.logpdf(t.T).mean() - prior
 
     other = PARAMETERS + 0.1 * np.random.default_rng(1).normal(size=PARAMETERS.size)
-    mine = [switches._negative_log_posterior(p, z, t)[0] for p in (PARAMETERS, other)]
-    assert mine[1] - mine[0] == pytest.approx(expected(other) - expected(PARAMETERS), rel=1e-9)
+    values = [switches._negative_log_posterior(p, z, t)[0] for p in (PARAMETERS, other)]
+    assert values[1] - values[0] == pytest.approx(expected(other) - expected(PARAMETERS), rel=1e-9)
     assert np.linalg.cond(gram) < 1e6
 
 
@@ -93,15 +93,15 @@ def test_it_finds_the_switches_that_matter():
 @pytest.mark.parametrize("n", [60, 225, 1500])
 def test_it_leaves_less_than_a_line(n, answers):
     z, fresh = rows(n), rows(1000, seed=1)
-    left = ((answers(fresh) - gaussian_process(DESIGN, z, answers(z)).predict(fresh))[:, 0] ** 2).mean()
+    remaining = ((answers(fresh) - gaussian_process(DESIGN, z, answers(z)).predict(fresh))[:, 0] ** 2).mean()
     line = np.column_stack([np.ones(n), z])
     beta = np.linalg.lstsq(line, answers(z)[:, 0])[0]
     linear = ((answers(fresh)[:, 0] - np.column_stack([np.ones(1000), fresh]) @ beta) ** 2).mean()
-    assert left < 0.1 * linear
+    assert remaining < 0.1 * linear
 
 
 @pytest.mark.parametrize("answers", [probabilities, margins])
-def test_what_it_says_of_itself_is_true_within_its_errors(answers):
+def test_the_process_predicts_within_its_stated_errors(answers):
     """Against all 2^d rows; errors are not too large either."""
     scores = []
     for seed in range(12):
@@ -133,7 +133,7 @@ def test_few_rows_constant_answers_and_a_constant_output():
     np.testing.assert_allclose(control.expectation(DESIGN).coef[:, 1], 0.0, atol=1e-6)
 
 
-def test_the_same_rows_the_same_control():
+def test_the_same_rows_give_the_same_control():
     z = rows(64)
     one, other = (gaussian_process(DESIGN, z, margins(z)).expectation(DESIGN) for _ in range(2))
     np.testing.assert_array_equal(one.coef, other.coef)

@@ -18,8 +18,8 @@ def test_leave_one_out_errors_are_those_of_refits():
         errors = []
         for i in range(len(x)):
             others = np.arange(len(x)) != i
-            own = gram[np.ix_(others, others)] + penalty * np.eye(len(x) - 1)
-            errors.append(f[i] - gram[i, others] @ np.linalg.solve(own, f[others]))
+            regularised = gram[np.ix_(others, others)] + penalty * np.eye(len(x) - 1)
+            errors.append(f[i] - gram[i, others] @ np.linalg.solve(regularised, f[others]))
         expected.append((np.array(errors) ** 2).mean())
     result = leave_one_out_errors(gram, f)
     assert (

@@ -1,4 +1,4 @@
-"""Every number beside a coefficient, at all bandwidths, against enumeration of the model's answers."""
+"""Every number that is shown with a coefficient, at all bandwidths, against enumeration of the model."""
 
 import numpy as np
 import pytest

@@ -81,7 +81,7 @@ def test_contributions_have_the_same_bits_in_every_batch(name):
     np.testing.assert_allclose(total, predictions, atol=EXACT * np.abs(predictions).max(), rtol=0)
 
 
-def test_three_classes_of_which_no_column_tells_anything_have_contributions_of_0():
+def test_three_constant_classes_have_contributions_0():
     model = LogisticRegression().fit(X, np.arange(len(X)) % 3)
     model.coef_[:] = 0.0
     account = limes.TabularExplainer(model, X, method="exact")(X[:2], progress=False).contributions

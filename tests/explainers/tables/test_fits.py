@@ -1,4 +1,4 @@
-"""R², effects and interactions of tables: against enumeration and draws, lazily, and the same everywhere."""
+"""R², effects and interactions of tables against enumeration and draws; lazy, and equal in every batch."""
 
 import itertools
 import pickle
@@ -87,7 +87,7 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
     coef = explanation.values[0].reshape(4, -1)
     g = (cells == current).astype(float) @ coef
     # of coefficients that are not least squares too: what is left beside any constant
-    left = f - g - w @ (f - g)
+    remaining = f - g - w @ (f - g)
     additive = np.tile(mean, (len(f), 1))
     for effect in explanation.effects:
         j, k = (
@@ -104,7 +104,7 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
         assert not effect.standard_errors.any()
         additive[:, k] += effect.values[cells[:, j]]
     for result, errors, rest in (
-        (explanation.fidelity, explanation.fidelity_errors, left),
+        (explanation.fidelity, explanation.fidelity_errors, remaining),
         (explanation.additive_fidelity, explanation.additive_fidelity_errors, f - additive),
     ):
         gap = np.abs(result[0] - (1 - (w @ rest**2) / variance))
@@ -211,8 +211,8 @@ def test_fidelity_is_that_of_many_draws(name, options):
     coef = explanation.values[0].reshape(5, -1)
     x, h = design.draw(np.random.default_rng(0).random((DRAWS, 5)))
     f = form.predict(x).reshape(DRAWS, -1)
-    left = f - h @ coef
-    sums = np.stack([f, f**2, left, left**2, f**2 * left**2, left**4, f**4]).mean(axis=1)
+    remaining = f - h @ coef
+    sums = np.stack([f, f**2, remaining, remaining**2, f**2 * remaining**2, remaining**4, f**4]).mean(axis=1)
     f1, f2, l1, l2 = sums[:4]
     variance, rest = f2 - f1**2, l2 - l1**2
     ratio = rest / variance
@@ -246,7 +246,7 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
     explainer = limes.TabularExplainer(model, X)
 
     def refuse(*arguments):
-        raise AssertionError("computed although nobody looked")
+        raise AssertionError("computed although no attribute was read")
 
     with monkeypatch.context() as patched:
         patched.setattr(fits.TableFits, "_rows_at", refuse)
@@ -419,14 +419,14 @@ def test_effects_by_name_are_those_on_the_positive_class_of_two():
 def test_effects_of_a_batch_make_objects_of_the_rows_that_are_indexed_alone(monkeypatch):
     model = RandomForestRegressor(5, random_state=0).fit(X, Y)
     explanation = limes.TabularExplainer(model, X)(X, progress=False)
-    made, effects = [], fits.RowEffects
-    monkeypatch.setattr(fits, "RowEffects", lambda *parts: made.append(1) or effects(*parts))
+    indexed, effects = [], fits.RowEffects
+    monkeypatch.setattr(fits, "RowEffects", lambda *parts: indexed.append(1) or effects(*parts))
     _ = explanation.additive_fidelity, explanation.effects
-    assert not made
+    assert not indexed
     seventh = explanation.effects[5 * 7 : 5 * 8]
     for _ in range(2):
         assert [effect.row for effect in seventh] == [7] * 5
-    assert len(made) == 1
+    assert len(indexed) == 1
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,7 @@ def test_slices_of_a_plane_and_of_samples():
     assert gap <= oracle.Z_LIMIT * errors
 
 
-def test_r_squared_is_unknown_where_draws_miss_what_the_coefficients_know():
+def test_r_squared_is_unknown_where_draws_miss_rows_of_exact_coefficients():
     """Rare leaves beyond a narrow bandwidth carry all the variance: without them R² was 0.5 ± 0.006."""
     table, y = load_diabetes(return_X_y=True, scaled=False)
     table = table[:, [2, 3, 8]]

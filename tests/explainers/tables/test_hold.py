@@ -55,10 +55,10 @@ def enumerated(predict, row, bandwidth=None):
     fitted = np.linalg.lstsq(np.sqrt(w)[:, None] * h, np.sqrt(w)[:, None] * f, rcond=None)[0]
     coef = np.zeros((4, f.shape[1]))
     coef[free] = fitted[1:]
-    left, away = f - h @ fitted, f - w @ f
+    remaining, away = f - h @ fitted, f - w @ f
     variance = w @ away**2
     varies = variance > 1e-20
-    return fitted[0], coef, np.where(varies, 1 - (w @ left**2) / np.where(varies, variance, 1.0), 1.0)
+    return fitted[0], coef, np.where(varies, 1 - (w @ remaining**2) / np.where(varies, variance, 1.0), 1.0)
 
 
 @pytest.mark.parametrize("options", [{}, {"bandwidth": 0.5}])
@@ -151,9 +151,9 @@ def test_held_columns_go_by_name_and_are_stated():
     [
         ({"hold": ["age"]}, "hold='age' is not a column"),
         ({"hold": EVERY}, "hold= names every column"),
-        ({"hold": [0], "law": "joint"}, "law='joint' explains by rows that occur"),
+        ({"hold": [0], "law": "joint"}, "law='joint' explains with the background's rows"),
     ],
 )
-def test_what_cannot_be_held(options, words):
+def test_columns_that_cannot_be_held_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         limes.TabularExplainer(lambda x: x[:, 0], LEVELS, **options)

@@ -65,8 +65,8 @@ def leaves_of(model):
     start = limes.models.read(model, "margin").intercept
 
     def ask(x):
-        found = np.asarray(booster.predict(xgboost.DMatrix(x), pred_leaf=True)).astype(int)
-        return start + sum(leaf[at] for leaf, at in zip(values, found.T, strict=True)).reshape(-1, 1)
+        leaves = np.asarray(booster.predict(xgboost.DMatrix(x), pred_leaf=True)).astype(int)
+        return start + sum(leaf[at] for leaf, at in zip(values, leaves.T, strict=True)).reshape(-1, 1)
 
     return ask
 
@@ -160,8 +160,8 @@ def test_missing_values_and_categories():
     y = np.nan_to_num(x[:, 1]) * (x[:, 0] == 2) + np.isnan(x[:, 2])
     model = HistGradientBoostingRegressor(max_iter=20, categorical_features=[0], min_samples_leaf=5).fit(x, y)
     rows = np.array([[2.0, np.nan, 0.5], [np.nan, 1.0, np.nan], [4.0, 0.1, -1.0]])
-    found = account_of(model, x[:50], rows, bandwidth=0.8, categorical=[0])
-    check(*found, lambda x: model.predict(x).reshape(len(x), -1), rows, x[:50])
+    account = account_of(model, x[:50], rows, bandwidth=0.8, categorical=[0])
+    check(*account, lambda x: model.predict(x).reshape(len(x), -1), rows, x[:50])
 
 
 def test_a_row_has_the_same_bits_alone_and_in_a_batch():
@@ -174,15 +174,15 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch():
                 np.testing.assert_array_equal(getattr(both, numbers)[1:2], getattr(alone, numbers))
 
 
-def test_too_many_coalitions_are_walked_and_functions_are_asked():
+def test_too_many_coalitions_are_sampled_by_walks_and_functions_are_called():
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 20))
     model = LogisticRegression().fit(wide, wide[:, 0] > 0)
     account = account_of(model, wide, wide[:1])[1].contributions
     assert (account.standard_errors > 0).any()
     assert (account.calls == 0).all()
-    asked = account_of(lambda x: x[:, 0] * x[:, 1], X[:60])[1].contributions
-    assert (asked.calls > 0).all()
+    contributions = account_of(lambda x: x[:, 0] * x[:, 1], X[:60])[1].contributions
+    assert (contributions.calls > 0).all()
 
 
 def test_a_row_that_differs_where_the_background_does_not_is_walked():

@@ -1,4 +1,4 @@
-"""Laws that are given instead of learnt, and the design at a row."""
+"""Laws passed by the user instead of learnt ones, and the design at a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oracle import EXACT
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 2))
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 0])
-GIVEN = (
+STATISTICS = (
     BinStatistics([-3, -1, 0.5, 3], [-1.5, 0.0, 1.0], [0.4, 0.3, 0.5], [0.2, 0.5, 0.3]),
     BinStatistics([-3, 0, 3], [-1, 1], [0.5, 0.0]),
 )
@@ -27,46 +27,46 @@ GIVEN = (
 def test_statistics_of_bins_give_the_design_of_these_statistics():
     row = [0.2, 1.3]
     design = ProductDesign.from_bins(
-        [s.edges for s in GIVEN],
-        [s.means for s in GIVEN],
-        [s.stds for s in GIVEN],
+        [s.edges for s in STATISTICS],
+        [s.means for s in STATISTICS],
+        [s.stds for s in STATISTICS],
         row,
         0.7,
-        frequencies=[GIVEN[0].frequencies, [0.5, 0.5]],
+        frequencies=[STATISTICS[0].frequencies, [0.5, 0.5]],
     )
-    told = limes.limit(design, limes.models.read(TREE))
-    explanation = limes.TabularExplainer(TREE, X, bins=list(GIVEN), bandwidth=0.7)(row)
-    np.testing.assert_allclose(explanation.values[0], told.coef, rtol=EXACT)
-    np.testing.assert_allclose(explanation.intercepts[0], told.intercept, rtol=EXACT)
+    expected = limes.limit(design, limes.models.read(TREE))
+    explanation = limes.TabularExplainer(TREE, X, bins=list(STATISTICS), bandwidth=0.7)(row)
+    np.testing.assert_allclose(explanation.values[0], expected.coef, rtol=EXACT)
+    np.testing.assert_allclose(explanation.intercepts[0], expected.intercept, rtol=EXACT)
     assert explanation.conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
 
 
 def test_given_and_learnt_columns_side_by_side():
-    mixed = limes.TabularExplainer(TREE, X, bins=[GIVEN[0], [-9, 0, 9]])
+    mixed = limes.TabularExplainer(TREE, X, bins=[STATISTICS[0], [-9, 0, 9]])
     assert mixed([0.2, 1.3]).conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
 
 
 @pytest.mark.parametrize(
-    ("given", "background", "says"),
+    ("statistics", "background", "says"),
     [
         (BinStatistics([0, 1], [0.5, 0.5], [1]), X, "column 'x0' 2 edges make 1 bins"),
         (BinStatistics([1, 0], [0.5], [1]), X, "column 'x0' edges must ascend"),
         (BinStatistics([0, 1], [0.5], [-1]), X, "column 'x0' means must be finite"),
-        (GIVEN[0], np.array([[1.0, 1.0], [np.nan, 2.0]]), "column 'x0' has missing values"),
-        (GIVEN[0], pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "column 'a' is categorical"),
+        (STATISTICS[0], np.array([[1.0, 1.0], [np.nan, 2.0]]), "column 'x0' has missing values"),
+        (STATISTICS[0], pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "column 'a' is categorical"),
     ],
 )
-def test_statistics_that_do_not_fit(given, background, says):
+def test_statistics_that_do_not_fit(statistics, background, says):
     with pytest.raises(InputError, match=says):
-        limes.TabularExplainer(lambda x: np.zeros(len(x)), background, bins=[given, None])
+        limes.TabularExplainer(lambda x: np.zeros(len(x)), background, bins=[statistics, None])
 
 
 @pytest.mark.parametrize("bins", ["quartile", None])
 def test_the_design_at_a_row_explains_it(bins):
     explainer = limes.TabularExplainer(TREE, X, bins=bins)
     explanation, design = explainer(X[3]), explainer.design(X[3])
-    told = limes.limit(design, limes.models.read(TREE))
-    np.testing.assert_allclose(explanation.values[0], told.coef, rtol=EXACT)
+    expected = limes.limit(design, limes.models.read(TREE))
+    np.testing.assert_allclose(explanation.values[0], expected.coef, rtol=EXACT)
     mean = explanation.intercepts[0] + explanation.values[0] @ design.inclusion
     rows, features = design.draw(np.random.default_rng(0).random((20_000, 2)))
     # four standard errors of a mean of 20,000
@@ -81,8 +81,8 @@ def test_features_of_many_rows_are_those_of_their_designs(bins):
     explainer = limes.TabularExplainer(TREE, X, bins=bins)
     result = explainer.features(X[:5])
     for name in ("inclusion", "variance", "at_instance", "log_weight"):
-        told = [getattr(explainer.design(row), name) for row in X[:5]]
-        np.testing.assert_allclose(getattr(result, name), told, rtol=EXACT)
+        expected = [getattr(explainer.design(row), name) for row in X[:5]]
+        np.testing.assert_allclose(getattr(result, name), expected, rtol=EXACT)
 
 
 @pytest.mark.parametrize(

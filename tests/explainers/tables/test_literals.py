@@ -48,7 +48,7 @@ def test_thresholds_add_up(table):
 @pytest.mark.parametrize(
     "kind", [lambda t: t, pl.from_pandas, pa.Table.from_pandas, lambda t: t[["income", "debt"]].to_numpy()]
 )
-def test_there_and_back_keeps_the_literals(table, encoding, kind):
+def test_literals_survive_transform_and_inverse(table, encoding, kind):
     background = kind(table)
     literals = Literals.fit(background, encoding=encoding)
     signs = literals.transform(background)

@@ -1,4 +1,4 @@
-"""Warnings of rows whose surrogate decides otherwise than the model, in every channel."""
+"""Warnings in every channel for rows whose surrogate decides otherwise than the model."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_two_of_several_classes_are_each_warned_of():
     f, g = both.predictions, both.surrogate_predictions
     expected = ((f > 0.5) != (g > 0.5)) | (g < 0) | (g > 1)
     assert expected[:, 0].sum() >= 3
-    said = [{name for w in row if SAYS in w for name in w.outputs} for row in both.row_warnings]
-    named = np.array([["0" in names, "2" in names] for names in said])
+    warned = [{name for w in row if SAYS in w for name in w.outputs} for row in both.row_warnings]
+    named = np.array([["0" in names, "2" in names] for names in warned])
     np.testing.assert_array_equal(named, expected)
 
 
-def test_all_channels_say_it():
+def test_all_channels_show_the_warning():
     """One record: print, warnings, JSON, page, report, app, diagnosis, summaries and long tables."""
     table = pd.DataFrame(X).rename(columns="x{}".format)
     forest = RandomForestClassifier(40, max_depth=8, random_state=0).fit(table, Y)
@@ -99,7 +99,7 @@ def test_regressions_have_no_threshold():
     assert not warned(explanation).any()
 
 
-def test_what_is_warned_of_does_not_depend_on_the_other_rows():
+def test_warnings_of_a_row_do_not_depend_on_other_rows():
     """A function whose answers are probabilities at some rows only."""
 
     def model(rows):
@@ -143,9 +143,9 @@ def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
     explanation = limes.TabularExplainer(model, X)(X[:200], progress=False)
     missed = np.abs(explanation.local_errors) > 0.25 * np.abs(explanation.values).max(axis=1)
     expected = missed & (explanation.additive_fidelity + 2 * explanation.additive_fidelity_errors < 0.5)
-    said = np.array([any(w.code == "combinations" for w in row) for row in explanation.row_warnings])
-    np.testing.assert_array_equal(said, expected)
-    assert 5 < said.sum() < 195
+    warned = np.array([any(w.code == "combinations" for w in row) for row in explanation.row_warnings])
+    np.testing.assert_array_equal(warned, expected)
+    assert 5 < warned.sum() < 195
     for one in explanation[:30]:  # a row has the same record alone
         assert one.row_warnings[0] == explanation.row_warnings[explanation.ids.index(one.ids[0])]
 

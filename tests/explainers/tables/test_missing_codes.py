@@ -1,4 +1,4 @@
-"""Codes of missing values: one cell a column, which bins and laws of the values know nothing of."""
+"""Codes of missing values: one cell for each column, which bins and laws of the values ignore."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def test_coefficients_are_those_of_enumeration(row):
         is_code = (values < 0) | (values > 900)
         edges = np.percentile(X[name][(X[name] >= 0) & (X[name] < 900)], [25, 50, 75])
         cell = np.where(is_code, -1, np.searchsorted(edges, values, side="left"))
-        own = -1 if row[j] < 0 or row[j] > 900 else np.searchsorted(edges, row[j], side="left")
-        holds = cell == own
+        row_cell = -1 if row[j] < 0 or row[j] > 900 else np.searchsorted(edges, row[j], side="left")
+        holds = cell == row_cell
         laws.append((values, counts * np.where(holds, 1.0, np.exp(-1 / (2 * nu**2))), holds))
     grid = np.array(np.meshgrid(laws[0][0], laws[1][0], indexing="ij")).reshape(2, -1).T
     weights = np.outer(laws[0][1], laws[1][1]).ravel()
     z = np.array(np.meshgrid(laws[0][2], laws[1][2], indexing="ij")).reshape(2, -1).T
     f = MODEL.predict(grid)
     for j in range(2):
-        here, there = (
+        inside, outside = (
             np.average(f[z[:, j] == side], weights=weights[z[:, j] == side]) for side in (True, False)
         )
-        assert explanation.values[0, j] == pytest.approx(here - there, rel=1e-9)
+        assert explanation.values[0, j] == pytest.approx(inside - outside, rel=1e-9)
 
 
 def test_the_law_of_a_code_is_the_code():

@@ -73,10 +73,10 @@ def test_slope_and_indicator_are_those_of_a_fit_of_both(name, row):
         expected = indicators[varies.index(j)] if lacks else slopes[j]
         assert oracle.error(explanation.values[0, j], expected, size) < oracle.EXACT
         assert explanation.conditions[0][j] == (f"x{j} is missing" if lacks else f"x{j}")
-    own = np.where(np.isnan(X[row]), missing, filled)
-    left = f - own @ explanation.values[0]
+    features = np.where(np.isnan(X[row]), missing, filled)
+    remaining = f - features @ explanation.values[0]
     variance = w @ (f - w @ f) ** 2
-    expected = 1.0 - (w @ left**2 - (w @ left) ** 2) / variance
+    expected = 1.0 - (w @ remaining**2 - (w @ remaining) ** 2) / variance
     gap = abs(explanation.fidelity[0] - expected)
     assert gap <= oracle.EXACT + oracle.Z_LIMIT * explanation.fidelity_errors[0]
     for j in varies:

@@ -1,4 +1,4 @@
-"""What people write first: bound methods, an index, rows that cannot all be explained, names of outputs."""
+"""First steps of users: bound methods, an index, rows of which some cannot be explained, names of outputs."""
 
 from __future__ import annotations
 

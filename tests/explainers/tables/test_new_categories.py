@@ -1,4 +1,4 @@
-"""Categories of a row that the background does not have: as the model treats them, or an error."""
+"""Categories that the background lacks: explained as the model treats them, or an error of the row."""
 
 import itertools
 
@@ -35,16 +35,16 @@ def enumerated(predict, row):
     """Means E[f | cell] by enumeration, as contrasts of the row's cells with the others, (d,)."""
     shares = {name: TABLE[name].value_counts(normalize=True) for name in TABLE}
 
-    def law(name, own):
+    def law(name, inside):
         """Levels and probabilities: of the row's own cell alone, of the others alone, or of all."""
         levels = [*shares[name].index]
         weights = shares[name].to_numpy() * np.where(np.array(levels) == row[name], 1.0, RATIO)
-        if own is not None:
-            weights = weights * (np.array(levels) == row[name] if own else np.array(levels) != row[name])
-        return ([row[name]], np.ones(1)) if own else (levels, weights / weights.sum())
+        if inside is not None:
+            weights = weights * (np.array(levels) == row[name] if inside else np.array(levels) != row[name])
+        return ([row[name]], np.ones(1)) if inside else (levels, weights / weights.sum())
 
-    def mean(column, own):
-        laws = [law(name, own if name == column else None) for name in TABLE]
+    def mean(column, inside):
+        laws = [law(name, inside if name == column else None) for name in TABLE]
         cells = pd.DataFrame([*itertools.product(*(levels for levels, _ in laws))], columns=[*TABLE])
         weights = np.prod([*itertools.product(*(q for _, q in laws))], axis=1)
         return weights @ predict(cells)
@@ -103,7 +103,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
+def test_a_value_that_the_model_refuses_is_an_error_of_its_row(refusal):
     make, background = REFUSALS[refusal]
     model = make()
     with pytest.raises(CellError, match="row 1, column 'race': 'Martian' does not occur in the background"):
@@ -112,7 +112,7 @@ def test_what_the_model_does_not_take_is_an_error_of_its_row(refusal):
     assert (result.ids, [row for row, _ in result.errors]) == ((0, 2, 3), [1])
 
 
-def test_a_new_category_costs_no_row_and_another_bad_cell_its_own():
+def test_a_new_category_loses_no_row_and_a_bad_cell_loses_its_row():
     rows = ROWS.copy()
     rows.loc[2, "sex"] = None
     result = limes.TabularExplainer(pipeline(Ridge()), TABLE, errors="row")(rows, progress=False)

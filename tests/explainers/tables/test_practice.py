@@ -1,4 +1,4 @@
-"""What users of tables ran into, each with the reproduction that was reported."""
+"""Defects that users of tables reported, each with its reproduction."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_a_column_without_a_value_is_a_single_cell(bins):
     assert explanation.values[0, 0] == 0.0
 
 
-def test_an_unknown_class_and_a_model_in_place_of_an_explanation_are_told():
+def test_an_unknown_class_and_a_model_for_an_explanation_are_refused():
     classes = RandomForestClassifier(3, random_state=0).fit(X, np.where(Y > 140, "high", "low"))
     with pytest.raises(InputError, match=r"output='setosa' is not a class of the model; pass one of .'high'"):
         limes.TabularExplainer(classes, X, output="setosa")

@@ -258,7 +258,7 @@ def test_other_cells_are_refused_and_the_advice_works(table, cell, words, advice
     assert explainer({"x": 0.0, "t": advice}).predictions[0] == 0.0
 
 
-def test_what_takes_numbers_alone_says_so():
+def test_a_column_of_times_as_a_category_is_refused_with_advice():
     table = pandas(TIMES)
     with pytest.raises(InputError, match=r"'t' has dtype datetime64.*a number of days"):
         limes.TabularExplainer(lambda q: q["x"].to_numpy(), table, categorical=["t"])
@@ -335,18 +335,20 @@ def test_texts_of_durations_and_periods_are_cells():
             explainer({"x": 1.0, "t": text})
 
 
-@pytest.mark.parametrize("given", [TIMES, DATES, SPANS, QUARTERS], ids=["times", "dates", "spans", "periods"])
-def test_edges_are_cells_of_the_column(given):
+@pytest.mark.parametrize(
+    "values", [TIMES, DATES, SPANS, QUARTERS], ids=["times", "dates", "spans", "periods"]
+)
+def test_edges_are_cells_of_the_column(values):
     """As cells and as numbers: the same bins, whether of a list of all columns or of some by name."""
-    table = pandas(given)
-    middle = sorted(given)[N // 2]
+    table = pandas(values)
+    middle = sorted(values)[N // 2]
     edges = {"cells": [-np.inf, middle, np.inf], "numbers": [-np.inf, float(number(middle)), np.inf]}
     explainers = [
         limes.TabularExplainer(lambda rows: rows["x"], table, bins=bins, **CALLS)
         for bins in ([None, edges["cells"]], {"t": edges["cells"]}, {"t": edges["numbers"]})
     ]
     first, *others = (explainer(row_of(table)) for explainer in explainers)
-    sign = ">" if given[3] > middle else "<="
+    sign = ">" if values[3] > middle else "<="
     assert first.conditions[0][1].startswith(f"t {sign} ")
     for other in others:
         assert other.conditions == first.conditions

@@ -1,4 +1,4 @@
-"""A suggested design: the best of those offered, on draws that did not choose it."""
+"""A suggested design is the best of the candidates, on draws that did not choose it."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ def boosted(x):
     ("y", "expected"),
     [(X @ [1.0, -2.0, 0.5, 0.0], "slopes"), (2.0 * (X[:, 0] > np.median(X[:, 0])), "two bins")],
 )
-def test_the_winner_is_the_design_that_holds_the_model(y, expected):
+def test_the_winner_is_the_design_that_fits_the_model(y, expected):
     """Slopes of a plane, and two bins of a step at the median, capture all."""
     model = LinearRegression() if expected == "slopes" else HistGradientBoostingRegressor(max_leaf_nodes=2)
     explainer = limes.TabularExplainer(model.fit(X, y), X)
@@ -33,9 +33,9 @@ def test_the_winner_is_the_design_that_holds_the_model(y, expected):
     assert suggestion.fidelity.max() == pytest.approx(1.0, abs=0.03)
     assert expected in str(suggestion)
     assert suggestion.reason in repr(suggestion)
-    for options, own in zip(suggestion.candidates, suggestion.own_fidelity, strict=True):
+    for options, own_fidelity in zip(suggestion.candidates, suggestion.own_fidelity, strict=True):
         fidelity = explainer.with_design(**options)(X[:4], progress=False).fidelity
-        assert own == pytest.approx(np.median(fidelity), rel=1e-9)
+        assert own_fidelity == pytest.approx(np.median(fidelity), rel=1e-9)
 
 
 def features_at(explainer, row, x):
@@ -128,7 +128,7 @@ def test_the_noise_is_that_of_weighted_fits():
         assert suggestion.noise[at] == pytest.approx(noise, rel=0.25)
 
 
-def test_every_design_holds_a_constant_model_without_error():
+def test_every_design_fits_a_constant_model_without_error():
     model = LinearRegression().fit(X, np.full(300, 2.0))
     suggestion = limes.suggest_design(limes.TabularExplainer(model, X), X[:1])
     assert suggestion.fidelity.tolist() == [1.0] * len(suggestion.names)
@@ -154,18 +154,18 @@ def test_bins_may_be_chosen_automatically_also_where_values_are_missing():
 
 def test_a_form_is_compared_with_its_model_once_and_not_for_every_design(monkeypatch):
     model = LogisticRegression().fit(X, X[:, 0] > 0)
-    explainer, asked, predict_proba = limes.TabularExplainer(model, X), [], LogisticRegression.predict_proba
+    explainer, sizes, predict_proba = limes.TabularExplainer(model, X), [], LogisticRegression.predict_proba
 
     def counted(self, rows):
-        asked.append(len(rows))
+        sizes.append(len(rows))
         return predict_proba(self, rows)
 
     monkeypatch.setattr(LogisticRegression, "predict_proba", counted)
     explainer.with_design(bins="decile")
-    assert asked
-    asked.clear()
+    assert sizes
+    sizes.clear()
     explainer.with_design(bins="decile", is_trial=True)
-    assert not asked
+    assert not sizes
 
 
 # -- a model that is asked -----------------------------------------------------------------------------------
@@ -173,33 +173,33 @@ def test_a_form_is_compared_with_its_model_once_and_not_for_every_design(monkeyp
 
 def counted(predict):
     """The same function, and the numbers of rows that it was asked about."""
-    asked = []
+    sizes = []
 
     def answer(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return predict(x)
 
-    return answer, asked
+    return answer, sizes
 
 
-def test_designs_share_the_answers_of_a_function_and_say_how_many():
-    model, asked = counted(boosted)
+def test_designs_share_the_answers_of_a_function_and_count_them():
+    model, sizes = counted(boosted)
     explainer = limes.TabularExplainer(model, X)
-    asked.clear()
+    sizes.clear()
     suggestion = limes.suggest_design(explainer, X[:20])
-    assert suggestion.model_calls == sum(asked) <= 16_384 + 20
-    assert f"asked about {sum(asked):,} rows" in str(suggestion)
+    assert suggestion.model_calls == sum(sizes) <= 16_384 + 20
+    assert f"asked about {sum(sizes):,} rows" in str(suggestion)
     assert suggestion.judged_rows == 20
-    asked.clear()
+    sizes.clear()
     few = limes.suggest_design(explainer, X[:20], max_calls=512)
-    assert few.model_calls == sum(asked) <= 512 + 20
+    assert few.model_calls == sum(sizes) <= 512 + 20
     with pytest.raises(InputError, match="pass 160 or more"):
         limes.suggest_design(explainer, X[:20], max_calls=100)
     again = limes.suggest_design(explainer, X[:20])
     assert again.fidelity.tolist() == suggestion.fidelity.tolist()
 
 
-def test_a_read_model_is_not_asked_by_designs():
+def test_designs_do_not_call_a_read_model():
     model = HistGradientBoostingRegressor(max_iter=20).fit(X, boosted(X))
     assert limes.suggest_design(limes.TabularExplainer(model, X), X[:2]).model_calls == 0
 
@@ -211,7 +211,7 @@ def test_a_read_model_is_not_asked_by_designs():
         (lambda x: np.column_stack([x[:, 0] > np.median(X[:, 0]), 1.0 * (x[:, 1] > 9)]), "two bins"),
     ],
 )
-def test_a_design_that_holds_a_function_leaves_nothing(function, holds):
+def test_a_design_that_fits_a_function_has_no_residual(function, holds):
     suggestion = limes.suggest_design(limes.TabularExplainer(function, X), X[:5])
     at = suggestion.names.index(holds)
     assert suggestion.name == holds
@@ -239,20 +239,20 @@ def test_errors_of_answers_that_are_shared_cover_what_a_read_model_has(monkeypat
         for seed in range(repeats(60, 3)):
             row = x[[seed]]
             exact = limes.suggest_design(read, row)
-            asked = limes.suggest_design(
+            sampled = limes.suggest_design(
                 limes.TabularExplainer(model.predict, x, method="sampled", rng=seed), row
             )
             # bandwidths are tried of the best design: another one where two are about as good
-            names = [name for name in exact.names if name in asked.names][:5]
+            names = [name for name in exact.names if name in sampled.names][:5]
             assert len(names) >= 4
-            its, same = ([one.names.index(name) for name in names] for one in (asked, exact))
-            gap = np.abs(asked.fidelity[its] - exact.fidelity[same])
-            errors = np.hypot(asked.fidelity_errors[its], exact.fidelity_errors[same])
+            its, same = ([one.names.index(name) for name in names] for one in (sampled, exact))
+            gap = np.abs(sampled.fidelity[its] - exact.fidelity[same])
+            errors = np.hypot(sampled.fidelity_errors[its], exact.fidelity_errors[same])
             inside += (gap <= 1.96 * errors).tolist()
             # and the surrogates' own R², and the misses, are the same but for few percent
-            assert np.abs(asked.own_fidelity[its] - exact.own_fidelity[same]).max() < 0.1
+            assert np.abs(sampled.own_fidelity[its] - exact.own_fidelity[same]).max() < 0.1
             scale = np.sqrt(((exact.miss[same] ** 2) / (1 - exact.row_fidelity[same] + 1e-12)).max())
-            assert np.abs(asked.miss[its] - exact.miss[same]).max() < 0.35 * scale + 0.2
+            assert np.abs(sampled.miss[its] - exact.miss[same]).max() < 0.35 * scale + 0.2
     assert np.mean(inside) >= 0.93
 
 

@@ -1,4 +1,4 @@
-"""Contributions by walks: against the Shapley values of all coalitions, and what their errors promise."""
+"""Contributions by walks against the Shapley values of all coalitions; their intervals cover."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def test_intervals_cover(name, budget):
     covered, base = [], []
     for seed in range(repeats(200, 100)):
         walks = Walks(f, Sampling(budget, seed=seed))
-        found = walks.at(row, f(row[None]), starts)
-        covered.append(np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)
-        base.append(np.abs(found.base[0] - mean) <= 1.96 * found.base_errors[0] + ROUNDING)
-        assert (found.base_errors > 0).all()
+        result = walks.at(row, f(row[None]), starts)
+        covered.append(np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)
+        base.append(np.abs(result.base[0] - mean) <= 1.96 * result.base_errors[0] + ROUNDING)
+        assert (result.base_errors > 0).all()
     # the standard error of the share of 800 intervals, if those of one walk agreed entirely
     assert np.mean(covered) >= 0.93 - 0.01
     assert np.mean(base) >= 0.93 - 2 * 0.018
@@ -107,11 +107,11 @@ def test_walks_are_unbiased():
     explainer = limes.TabularExplainer(SimpleNamespace(predict=f), BACKGROUND, law="empirical")
     phi = shapley(game(SimpleNamespace(predict=f), explainer, row))[0]
     starts = ProductStarts(explainer.design(row))
-    found = np.stack(
+    values = np.stack(
         [Walks(f, Sampling(60, seed=seed)).at(row, f(row[None]), starts).values[0] for seed in range(400)]
     )
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    assert (np.abs(found.mean(axis=0) - phi) <= 4.0 * error + ROUNDING).all()
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    assert (np.abs(values.mean(axis=0) - phi) <= 4.0 * error + ROUNDING).all()
 
 
 def background_game(model, explainer, row, background=BACKGROUND):
@@ -154,8 +154,8 @@ def test_intervals_of_the_joint_law_cover(name, budget):
     starts = OccurringStarts(background, f(background)[:, None], law.around(law.cells(row[None])[0]))
     covered = []
     for seed in range(repeats(200, 100)):
-        found = Walks(f, Sampling(budget, seed=seed)).at(row, f(row[None]), starts)
-        covered.append(np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)
+        result = Walks(f, Sampling(budget, seed=seed)).at(row, f(row[None]), starts)
+        covered.append(np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)
     # the standard error of the share of 400 intervals
     assert np.mean(covered) >= 0.93 - 0.013
 
@@ -168,14 +168,14 @@ def test_walks_of_the_joint_law_are_unbiased():
         phi = shapley(background_game(model, explainer, row, background))[0]
         law = explainer._model.law
         starts = OccurringStarts(background, f(background)[:, None], law.around(law.cells(row[None])[0]))
-        found = np.stack(
+        values = np.stack(
             [
                 Walks(f, Sampling(200, seed=seed)).at(row, f(row[None]), starts).values[0]
                 for seed in range(300)
             ]
         )
-        error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-        assert (np.abs(found.mean(axis=0) - phi) <= 4.0 * error + 1e-3 * np.abs(phi).max()).all()
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        assert (np.abs(values.mean(axis=0) - phi) <= 4.0 * error + 1e-3 * np.abs(phi).max()).all()
 
 
 def test_a_background_that_is_met_as_a_whole_leaves_the_orders_error():
@@ -261,8 +261,8 @@ def test_intervals_behind_a_curve_cover(name):
         for its, within in ((margins, covered), (None, plain)):
             # a tolerance that is met at the first look, so that when to stop is no choice
             sampling = Sampling(4096, seed=seed, tolerance=Tolerance(1.0))
-            found = Walks(form, sampling).at(row, prediction, starts, its)
-            within.append((np.abs(found.values[0] - phi) <= 1.96 * found.errors[0] + ROUNDING)[:, -1])
+            result = Walks(form, sampling).at(row, prediction, starts, its)
+            within.append((np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)[:, -1])
     for within in (covered, plain):
         assert np.mean(within) >= 0.93 - 0.015
 
@@ -280,30 +280,30 @@ def test_the_margin_is_a_control():
 
 
 def counted(f):
-    asked = []
+    sizes = []
 
     def model(x):
-        asked.append(len(x))
+        sizes.append(len(x))
         return f(x)
 
-    return model, asked
+    return model, sizes
 
 
 @pytest.mark.parametrize("law", ["empirical", "truncnorm", "joint"])
 def test_calls_are_counted_and_within_the_budget(law):
-    model, asked = counted(FUNCTIONS["product"])
+    model, sizes = counted(FUNCTIONS["product"])
     # an absolute tolerance that is never met
     options = {"law": law, "max_calls": 333, "tolerance": 1e-12, "batch_size": 50}
     _, explanation = explained(model, contributions=False, **options)
-    before = len(asked)
+    before = len(sizes)
     account = explanation.contributions
-    calls = asked[before:]
+    calls = sizes[before:]
     assert sum(calls) == account.calls.sum()
     assert (account.calls <= 333).all()
     assert max(calls) <= 50
     # a second look, and a selection, ask nothing
     assert explanation[1].contributions.calls == account.calls[1:]
-    assert sum(asked[before:]) == sum(calls)
+    assert sum(sizes[before:]) == sum(calls)
     adds_up(explanation)
 
 
@@ -338,7 +338,7 @@ def test_a_row_has_the_same_contributions_alone_and_in_a_batch(law):
     assert (both.values != other.values).any()
 
 
-def test_columns_that_change_nothing_have_none_within_what_walks_may_have_missed():
+def test_columns_that_change_nothing_have_no_contribution_within_the_error():
     account = explained(lambda x: x[:, 0] * x[:, 2], law="truncnorm")[1].contributions
     assert (account.values[:, [1, 3]] == 0).all()
     errors, largest = account.standard_errors[:, [1, 3]], np.abs(account.values).max(axis=1)
@@ -346,7 +346,7 @@ def test_columns_that_change_nothing_have_none_within_what_walks_may_have_missed
     assert (errors < 0.1 * largest[:, None]).all()
 
 
-def test_where_no_walk_changes_the_prediction_errors_say_so():
+def test_errors_are_infinite_where_no_walk_changes_the_prediction():
     rare = explained(lambda x: 5.0 + (x[:, 0] > 1e6), law="truncnorm")[1].contributions
     assert (rare.values == 0).all()
     assert np.isinf(rare.standard_errors).all()
@@ -357,14 +357,14 @@ def test_where_no_walk_changes_the_prediction_errors_say_so():
 
 def test_a_row_like_all_others_costs_nothing():
     table = np.repeat(ROWS[:1], 5, axis=0)
-    model, asked = counted(FUNCTIONS["kink"])
+    model, sizes = counted(FUNCTIONS["kink"])
     explainer = limes.TabularExplainer(model, table, contributions=False)
     explanation = explainer(ROWS[:1], progress=False)
-    before = sum(asked)
+    before = sum(sizes)
     account = explanation.contributions
     assert (account.values == 0).all()
     np.testing.assert_array_equal(account.base_values, explanation.predictions)
-    assert sum(asked) == before + account.calls.sum()
+    assert sum(sizes) == before + account.calls.sum()
 
 
 def test_missing_values_are_equal_to_each_other():
@@ -377,16 +377,16 @@ def test_missing_values_are_equal_to_each_other():
 
 def test_a_model_that_fails_says_so_and_finished_rows_are_kept():
     fails = [False]
-    asked = []
+    sizes = []
 
     def model(x):
-        if fails[0] and len(asked) > 2:
+        if fails[0] and len(sizes) > 2:
             raise RuntimeError("down")
-        asked.append(len(x))
+        sizes.append(len(x))
         return FUNCTIONS["product"](x)
 
     _, explanation = explained(model, law="truncnorm", contributions=False)
-    asked.clear()
+    sizes.clear()
     fails[0] = True
     with pytest.raises(ModelError, match="down"):
         _ = explanation.contributions

@@ -1,4 +1,4 @@
-"""Categories that are whole numbers beyond 2**53: the model gets the very numbers, a reader sees them."""
+"""Categories that are whole numbers beyond 2**53: the model gets them unrounded, and texts show them."""
 
 import json
 

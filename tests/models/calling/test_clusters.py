@@ -1,4 +1,4 @@
-"""Numbers of clusters and classes are names: no statement depends on them, or it says that it does."""
+"""Numbers of clusters and classes are names: no text depends on their order without saying so."""
 
 import re
 

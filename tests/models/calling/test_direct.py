@@ -1,4 +1,4 @@
-"""A booster that is asked directly answers what its estimator answers, after a change too."""
+"""A booster that is called directly gives its estimator's answers, also after a change of the estimator."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def fitted(kind, **options):
 @pytest.mark.parametrize("options", [{}, {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}])
 def test_answers_are_the_estimators(kind, method, options):
     model = fitted(kind, **options)
-    question, asked = direct_question(model, method), prediction_method(model, method)
-    np.testing.assert_array_equal(question(ROWS), asked(ROWS))
-    np.testing.assert_array_equal(question(ROWS[:1]), asked(ROWS[:1]))
+    question, method_of_model = direct_question(model, method), prediction_method(model, method)
+    np.testing.assert_array_equal(question(ROWS), method_of_model(ROWS))
+    np.testing.assert_array_equal(question(ROWS[:1]), method_of_model(ROWS[:1]))
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1, -100])
@@ -50,7 +50,7 @@ def test_threads_are_those_of_the_estimator(n_jobs, monkeypatch):
     assert len(numbers) == 2
 
 
-def test_classes_and_other_models_are_asked_themselves():
+def test_classes_and_other_models_are_called_directly():
     assert direct_question(fitted("LGBMClassifier"), "predict") is None
     assert direct_question(lambda x: x[:, 0], "") is None
 
@@ -72,7 +72,7 @@ def test_a_leaf_that_was_changed_in_place_is_seen_by_one_row(background):
     assert abs(after.predictions[0] - before.predictions[0]) > 1.0
 
 
-def test_a_method_of_the_instance_is_asked_from_then_on():
+def test_a_method_of_the_instance_is_called_from_then_on():
     model = fitted("LGBMRegressor")
     explainer = limes.TabularExplainer(model, ROWS)
     assert explainer(ROWS[:1]).method == "exact"
@@ -83,17 +83,17 @@ def test_a_method_of_the_instance_is_asked_from_then_on():
 
 
 @pytest.mark.parametrize("library", ["lightgbm.LGBMRegressor", "xgboost.XGBRegressor"])
-def test_an_explanation_asks_a_booster_once(library, monkeypatch):
+def test_an_explanation_calls_a_booster_once(library, monkeypatch):
     """The same answer is shown, and compared with the form's."""
     home, name = library.split(".")
     kind = getattr(pytest.importorskip(home), name)
     quiet = {"verbose": -1} if home == "lightgbm" else {}
     model = kind(n_estimators=5, n_jobs=1, **quiet).fit(ROWS, TARGETS["LGBMRegressor"])
-    explainer, asked = limes.TabularExplainer(model, ROWS), []
+    explainer, calls = limes.TabularExplainer(model, ROWS), []
     predict = kind.predict
     monkeypatch.setattr(
-        kind, "predict", lambda self, rows, **more: asked.append(1) or predict(self, rows, **more)
+        kind, "predict", lambda self, rows, **more: calls.append(1) or predict(self, rows, **more)
     )
     explanation = explainer(ROWS[:1])
     np.testing.assert_allclose(explanation.predictions, predict(model, ROWS[:1]), rtol=1e-6)
-    assert len(asked) == (0 if home == "lightgbm" else 1)
+    assert len(calls) == (0 if home == "lightgbm" else 1)

@@ -193,19 +193,19 @@ def overlapping(first, second):
 
     Return the modes of both before the last is left.
     """
-    entered, left, seen = Barrier(2), Barrier(2), []
+    entered, leaving, seen = Barrier(2), Barrier(2), []
 
     def other():
         with evaluating(second):
             entered.wait()
-            left.wait()
+            leaving.wait()
             seen.extend([modes(first), modes(second)])
 
     with evaluating(first):
         thread = Thread(target=other)
         thread.start()
         entered.wait()
-    left.wait()
+    leaving.wait()
     thread.join()
     return seen
 
@@ -253,7 +253,7 @@ def test_many_threads(module):
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_fork_forgets_the_other_threads(module, inside):
-    """In the forked process nobody else would restore the modes."""
+    """No other thread of the forked process would restore the modes."""
     network = module(module())
     entered, forked = Barrier(2), Barrier(2)
 

@@ -1,4 +1,4 @@
-"""A model that tries to end the program has failed; a signal that ends the program is obeyed."""
+"""A model that ends the program is an error; a signal ends the program."""
 
 from __future__ import annotations
 
@@ -108,16 +108,16 @@ def by_lime(fail):
 
 
 @pytest.mark.parametrize("explain", [tabular, at_once, sparse, text, text_step, image, by_lime])
-@pytest.mark.parametrize(("fail", "kind", "said"), EXITS[:1] + EXITS[4:])
-def test_every_explainer_reports_it_as_an_error_of_the_model(explain, fail, kind, said):
-    with pytest.raises(ModelError, match=said) as caught:
+@pytest.mark.parametrize(("fail", "kind", "message"), EXITS[:1] + EXITS[4:])
+def test_every_explainer_reports_it_as_an_error_of_the_model(explain, fail, kind, message):
+    with pytest.raises(ModelError, match=message) as caught:
         explain(fail)
     assert kind in [type(error) for error in causes(caught.value)]
 
 
-@pytest.mark.parametrize(("fail", "kind", "said"), EXITS)
-def test_the_error_is_the_cause_and_the_text_has_the_code(fail, kind, said):
-    with pytest.raises(ModelError, match=said) as caught:
+@pytest.mark.parametrize(("fail", "kind", "message"), EXITS)
+def test_the_error_is_the_cause_and_the_text_has_the_code(fail, kind, message):
+    with pytest.raises(ModelError, match=message) as caught:
         at_once(fail)
     assert type(caught.value.__cause__) is kind
 

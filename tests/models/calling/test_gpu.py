@@ -1,4 +1,4 @@
-"""Networks on an accelerator answer as they do on the processor, and stay where they are."""
+"""Networks on an accelerator answer as on the processor, and stay on their device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads of networks of transformers: what is put on their logits, against all subsets of the input's parts.
+"""Heads of networks of transformers: the function on their logits, against all subsets of the input's parts.
 
 Stand-ins run everywhere; small networks with random weights run where torch and transformers are installed.
 Nothing is downloaded.

@@ -71,7 +71,7 @@ def deletions(text, mask=""):
 
 # the text has six tokens, of which five are read: where words are deleted, others would be pulled in
 @pytest.mark.parametrize(("mask", "shown"), [(None, "[MASK]"), ("", ""), (True, "[MASK]"), ("…", "…")])
-def test_a_pipeline_is_asked_by_its_labels(pipeline, mask, shown):
+def test_a_pipeline_is_called_by_its_labels(pipeline, mask, shown):
     explanation = TextExplainer(pipeline, mask=mask)(TEXT)
     assert explanation.output_names == tuple(LABELS.values())
     assert explanation.method == "exact"
@@ -82,7 +82,7 @@ def test_a_pipeline_is_asked_by_its_labels(pipeline, mask, shown):
     assert pipeline.calls[0][1] == {"top_k": None, "truncation": True, "max_length": 5}
 
 
-def test_an_image_is_asked_for_all_labels(pipeline):
+def test_an_image_pipeline_returns_all_labels(pipeline):
     """Of an image transformers answers the five likeliest labels, unless it is asked for more."""
     labels = {k: f"class {k}" for k in range(7)}
 

@@ -1,4 +1,4 @@
-"""What networks and estimators are called with: an image as their input."""
+"""Input of networks and estimators of images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which number of a model is explained, and what happens when the model does not answer as it should."""
+"""The output that is explained, and models whose answers have a wrong form."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_margins_are_named_by_class_and_a_margin_of_two_by_the_second():
 
 
 @pytest.mark.parametrize(
-    ("labels", "asked"), [([0, 1], 1), ([0, 1], "1"), ([0, 1], 1.0), ([False, True], True)]
+    ("labels", "output"), [([0, 1], 1), ([0, 1], "1"), ([0, 1], 1.0), ([False, True], True)]
 )
-def test_labels_are_found_by_value_or_by_text(labels, asked):
+def test_labels_are_found_by_value_or_by_text(labels, output):
     model = DecisionTreeClassifier().fit(X[:100], np.array(labels)[Y[:100]])
-    assert resolve(model, asked).columns == 1
+    assert resolve(model, output).columns == 1
 
 
 def test_a_pipeline_is_resolved_like_its_last_step():
@@ -221,11 +221,11 @@ def test_a_callable_is_a_black_box():
 
 
 def test_a_subclass_is_a_black_box():
-    class Mine(LinearRegression):
+    class Subclass(LinearRegression):
         def predict(self, X):
             return np.zeros(len(X))
 
-    form = limes.models.read(Mine().fit(*load_diabetes(return_X_y=True)))
+    form = limes.models.read(Subclass().fit(*load_diabetes(return_X_y=True)))
     assert isinstance(form, limes.models.forms.BlackBox)
     assert "subclass of LinearRegression" in form.reason
     assert not form.predict(load_diabetes().data).any()
@@ -239,7 +239,7 @@ def test_a_class_of_the_same_name_from_elsewhere_is_a_black_box():
 
 
 @pytest.mark.parametrize(("targets", "output"), [(1, 0), (2, 5), (2, [0, 5])])
-def test_reading_an_output_that_is_not_there(targets, output):
+def test_reading_a_missing_output_is_refused(targets, output):
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, y if targets == 1 else np.column_stack([y, -y]))
     with pytest.raises(limes.exceptions.LimesError):

@@ -1,4 +1,4 @@
-"""Networks behind a wrapper, as skorch's, that take float32 alone: tables of float64 are converted."""
+"""Wrapped networks that accept float32 only, such as skorch's: tables of float64 are converted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Wrapper:
 
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize("frame", [False, True])
-def test_float32_where_a_network_asks_for_it(message, frame):
+def test_float32_where_a_network_needs_it(message, frame):
     model = Wrapper(message)
     table = pd.DataFrame(X, columns=list("abc")) if frame else X
     row = table.iloc[[3]] if frame else X[3:4]

@@ -11,7 +11,7 @@ from limes.exceptions import ModelError
 BLOCK = 48
 
 
-class Asked:
+class CountedModel:
     """A model that counts its calls."""
 
     def __init__(self, model):
@@ -37,18 +37,18 @@ def assert_same_in_any_company(predictions, X):
         assert np.array_equal(np.concatenate(pieces), whole)
 
 
-def test_a_model_of_single_rows_is_asked_in_blocks():
+def test_a_model_of_single_rows_is_called_in_blocks():
     X = np.random.default_rng(0).normal(size=(300, 5))
-    asked = Asked(lambda rows: np.tanh(rows).sum(axis=1))
-    predictions = RowwisePredictions(asked, X)
+    model = CountedModel(lambda rows: np.tanh(rows).sum(axis=1))
+    predictions = RowwisePredictions(model, X)
     assert np.array_equal(predictions(X), np.tanh(X).sum(axis=1))
     assert predictions.in_blocks
     assert predictions.calls == 768  # counted with the rows that the model was asked about
-    assert set(asked.sizes) == {BLOCK}
+    assert set(model.sizes) == {BLOCK}
     assert_same_in_any_company(predictions, X)
 
 
-def test_a_network_says_the_same_in_any_company():
+def test_a_network_has_the_same_predictions_in_every_batch():
     """Whether in blocks or one at a time, which depends on the matrix products of the machine."""
     rng = np.random.default_rng(0)
     X, first, second = rng.normal(size=(300, 10)), rng.normal(size=(10, 64)), rng.normal(size=(64, 2))
@@ -61,14 +61,14 @@ def test_a_network_says_the_same_in_any_company():
     assert_same_in_any_company(predictions, X)
 
 
-def test_a_model_that_mixes_rows_is_asked_about_one_at_a_time():
+def test_a_model_that_mixes_rows_is_called_row_by_row():
     X = np.random.default_rng(0).normal(size=(100, 3))
     assert not np.array_equal(shifted(X), [shifted(row[None])[0] for row in X])
-    asked = Asked(shifted)
-    predictions = RowwisePredictions(asked, X)
+    model = CountedModel(shifted)
+    predictions = RowwisePredictions(model, X)
     assert np.array_equal(predictions(X), [shifted(row[None])[0] for row in X])
     assert not predictions.in_blocks
-    assert asked.sizes[-len(X) :] == [1] * len(X)
+    assert model.sizes[-len(X) :] == [1] * len(X)
 
 
 def test_a_difference_in_one_place_of_a_block_is_noticed():
@@ -98,17 +98,17 @@ def test_errors_of_the_model_are_its_own():
 
 
 @pytest.mark.parametrize(("seconds", "rows"), [(0.001, 768), (10.0, 192)])
-def test_a_slow_model_is_asked_fewer_rows_and_all_are_counted(monkeypatch, seconds, rows):
+def test_a_slow_model_is_checked_on_fewer_rows_and_all_are_counted(monkeypatch, seconds, rows):
     """By a clock that the model moves; its first call takes as long as loading does."""
-    X, clock, asked = np.random.default_rng(0).normal(size=(300, 5)), [0.0], []
+    X, clock, sizes = np.random.default_rng(0).normal(size=(300, 5)), [0.0], []
     monkeypatch.setattr(caller.time, "perf_counter", lambda: clock[0])
 
     def model(x, differs=False):
-        clock[0] += seconds if asked else 60.0
-        asked.append(len(x))
+        clock[0] += seconds if sizes else 60.0
+        sizes.append(len(x))
         return x[:, 0] + (np.arange(len(x)) == 47) * 1e-9 * differs
 
     predictions = RowwisePredictions(model, X)
     assert predictions.in_blocks
-    assert predictions.calls == sum(asked) == rows
+    assert predictions.calls == sum(sizes) == rows
     assert not RowwisePredictions(lambda x: model(x, differs=True), X).in_blocks

@@ -67,8 +67,8 @@ def bert(transformers, tokenizer):
     """Return what makes a network of a head."""
 
     def make(head="BertForSequenceClassification", **config):
-        given = {"vocab_size": len(tokenizer), "max_position_embeddings": 32, **SMALL, **config}
-        return getattr(transformers, head)(transformers.BertConfig(**given)).eval()
+        options = {"vocab_size": len(tokenizer), "max_position_embeddings": 32, **SMALL, **config}
+        return getattr(transformers, head)(transformers.BertConfig(**options)).eval()
 
     return make
 
@@ -356,7 +356,7 @@ def test_photographs_that_were_scaled_already(vit):
 
 @pytest.mark.parametrize("kind", ["texts", "images"])
 def test_half_precision(torch, tokenizer, bert, vit, kind):
-    """Probabilities of a network in bfloat16 are those of its own answers."""
+    """Explained probabilities of a bfloat16 network equal the network's answers."""
     if kind == "texts":
         network = bert(id2label=LABELS).to(torch.bfloat16)
         explanation = TextExplainer((network, tokenizer))(TEXT)
@@ -434,13 +434,13 @@ def test_batches_are_small_and_of_like_lengths(transformers, tokenizer, bert, ki
     """Memory grows with a batch, and a batch is padded to its longest text."""
     network, shapes = bert(id2label=LABELS), []
     network.register_forward_pre_hook(
-        lambda _, args, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+        lambda _, args, options: shapes.append(tuple(options["input_ids"].shape)), with_kwargs=True
     )
     model = (network, tokenizer)
     if kind != "pair":
-        own = {} if kind == "pipeline" else {"batch_size": 7}
+        batch = {} if kind == "pipeline" else {"batch_size": 7}
         model = transformers.pipeline(
-            "text-classification", network, tokenizer=tokenizer, **own, device="cpu"
+            "text-classification", network, tokenizer=tokenizer, **batch, device="cpu"
         )
     explainer = TextExplainer(model, bag=False, max_calls=400, contributions=False)
     explanation = explainer(LONG)

@@ -1,4 +1,4 @@
-"""Preprocessing of torchvision and transformers, by objects with their attributes: the input that they make.
+"""Preprocessing of torchvision and transformers, by objects with their attributes: the network's input.
 
 Their own classes were compared with on real photographs (torchvision 0.28, transformers 5.23): squashed
 images agree to their rounding, crops but for the pixel on which a crop begins.
@@ -142,7 +142,7 @@ def test_an_explainer_takes_them():
         ),
     ],
 )
-def test_what_is_not_read(transform):
+def test_transforms_that_are_not_read_are_refused(transform):
     with pytest.raises(InputError, match="preprocess"):
         preprocess_like(transform)
 

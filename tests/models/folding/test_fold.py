@@ -1,4 +1,4 @@
-"""Folding by itself: f(φ(x)) of random forests, sums and products is f at φ(x), and bricks integrate."""
+"""Folding: f(φ(x)) of random forests, sums and products equals f at φ(x), and bricks integrate."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ def test_a_square_crosses_a_threshold_twice_once_or_nowhere(threshold, missing_l
     compare(tree, [ModelColumn(0, square)], np.tile(x[:, None], len(NAMES)))
 
 
-def test_what_follows_a_logarithm():
+def test_forms_behind_a_logarithm():
     bins = then(LOG, StepMap(np.array([0.0]), np.array([1.0, 2.0]), 9.0))
     np.testing.assert_array_equal(bins(np.array([-1.0, 0.5, 1.0, 1.5, np.nan])), [9.0, 1.0, 1.0, 2.0, 9.0])
     with pytest.raises(CannotRead, match="impute first"):
@@ -421,13 +421,15 @@ def test_what_follows_a_logarithm():
     assert np.isnan(shifted(np.array([np.nextafter(2.0, 0.0)])))[0]
 
 
-def test_codebooks_refuse_what_they_do_not_know():
+def test_codebooks_refuse_unknown_values():
     book = Codebook({"x": 0.0, "y": 1.0}, None, None)
     levels = LookupMap(np.arange(2.0), np.array(["x", "z", None, None], dtype=object), closed=True)
     with pytest.raises(CannotRead, match="'z' was not in the training data"):
         then(levels, book)
-    known = then(LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book)
-    np.testing.assert_array_equal(known(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
+    composed = then(
+        LookupMap(np.arange(2.0), np.array(["y", "x", None, None], dtype=object), closed=True), book
+    )
+    np.testing.assert_array_equal(composed(np.array([0.0, 1.0, np.nan])), [1.0, 0.0, np.nan])
     with pytest.raises(CannotRead, match="categories such as 'x', but the column is taken as numbers"):
         then(identity_map(), book)
     with pytest.raises(CannotRead, match="after another step has changed them"):
@@ -443,7 +445,7 @@ def test_codebooks_refuse_what_they_do_not_know():
         )
 
 
-def test_what_cannot_be_folded_says_so():
+def test_steps_that_cannot_be_folded_have_a_reason():
     cube = ModelColumn(0, MonotoneMap(lambda v: np.asarray(v, float) ** 3))
     with pytest.raises(CannotRead, match="column 'a': it is read in front of trees only"):
         fold(Linear(np.ones(1)), [cube], ("a",))

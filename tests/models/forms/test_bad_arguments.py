@@ -1,4 +1,4 @@
-"""Constructors and ``predict`` of forms refuse what is not numbers, or not of one shape, by an InputError."""
+"""Constructors and ``predict`` of forms refuse ragged and non-numeric arguments by an InputError."""
 
 import numpy as np
 import pytest

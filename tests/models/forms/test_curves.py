@@ -1,4 +1,4 @@
-"""What a link says of itself: a rule's bounds rest on its extremes."""
+"""Attributes of links: the bounds of rules depend on their extremes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms predict what their formulas say, keep the shapes of their outputs, and refuse what makes no sense."""
+"""Forms predict their formulas, keep the shapes of their outputs, and refuse invalid arguments."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_missing_values_pass_open_boxes_only_unless_said_otherwise():
     row = np.array([[np.nan, 0.0]])
     closed = forms.Boxes([[-1.0, -1.0]], [[np.inf, 1.0]], [1.0])
     opened = forms.Boxes([[-np.inf, -1.0]], [[np.inf, 1.0]], [1.0])
-    said = forms.Boxes([[-1.0, -1.0]], [[np.inf, 1.0]], [1.0], missing=[[True, False]])
+    mixed = forms.Boxes([[-1.0, -1.0]], [[np.inf, 1.0]], [1.0], missing=[[True, False]])
     refused = forms.Boxes([[-np.inf, -1.0]], [[np.inf, 1.0]], [1.0], missing=[[False, False]])
-    assert [float(f.predict(row)[0]) for f in (closed, opened, said, refused)] == [0.0, 1.0, 1.0, 0.0]
+    assert [float(f.predict(row)[0]) for f in (closed, opened, mixed, refused)] == [0.0, 1.0, 1.0, 0.0]
 
 
 def test_boxes_are_open_on_the_left_and_closed_on_the_right():
@@ -134,7 +134,7 @@ def test_a_tiny_scale_is_refused_or_right():
         pass
 
 
-def test_bricks_evaluate_as_they_say():
+def test_bricks_evaluate_their_formulas():
     x = np.array([-1.0, 0.0, 0.5, 1.0, np.nan])
     interval = Interval(np.array([0.0, -np.inf]), np.array([1.0, 0.0]), np.array([False, True]))
     assert interval(x).tolist() == [[0, 0, 1, 1, 0], [1, 1, 0, 0, 1]]

@@ -21,7 +21,7 @@ def random_tree(rng, depth):
     feature, threshold, left, right, missing_left, set_of, sets, value = ([] for _ in range(8))
 
     def grow(level):
-        here = len(feature)
+        node = len(feature)
         column = int(rng.integers(COLUMNS)) if level < depth and rng.random() < 0.8 else -1
         for store, entry in (
             (feature, column),
@@ -34,11 +34,11 @@ def random_tree(rng, depth):
         ):
             store.append(entry)
         if column >= NUMBERS:
-            set_of[here] = len(sets)
+            set_of[node] = len(sets)
             sets.append(rng.random(WIDTH) < 0.5)
         if column >= 0:
-            left[here], right[here] = grow(level + 1), grow(level + 1)
-        return here
+            left[node], right[node] = grow(level + 1), grow(level + 1)
+        return node
 
     grow(0)
     return Forest(

@@ -1,4 +1,4 @@
-"""Forms over words: what they predict, what they refuse, and trees as presence products."""
+"""Forms over words: predictions, refused arguments, and trees as presence products."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_many_outputs_and_one():
     assert form.select([1, 0]).predict([[1, 0]]).tolist() == [[16.0, 4.0]]
 
 
-def test_size_is_what_the_products_name_unless_it_is_said():
+def test_size_is_the_largest_word_unless_it_is_passed():
     products = [([2], [], 1.0)]
     assert forms.PresenceProducts(products).size == 3
     assert forms.PresenceProducts(products, size=7).size == 7
@@ -70,7 +70,7 @@ def test_many_products_are_evaluated_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("products", "options", "said"),
+    ("products", "options", "parts"),
     [
         ([([-1], [], 1.0)], {}, ["product 0", ">= 0", "-1"]),
         ([([0], [], 1.0), ([0.5], [], 1.0)], {}, ["product 1", "0.5"]),
@@ -81,10 +81,10 @@ def test_many_products_are_evaluated_in_blocks(monkeypatch):
         ([([0], [], 1.0)], {"intercept": np.inf}, ["intercept", "inf"]),
     ],
 )
-def test_errors_of_presence_products(products, options, said):
+def test_errors_of_presence_products(products, options, parts):
     with pytest.raises(InputError) as caught:
         forms.PresenceProducts(products, **options)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 
@@ -124,7 +124,7 @@ def test_normalised_linear_is_what_scikit_learn_computes(norm):
     assert oracle.error(form.predict(z), theirs) < oracle.ROUNDING
 
 
-def test_nothing_left_is_the_intercept():
+def test_an_empty_text_has_the_intercept():
     form = forms.NormalizedLinear([1.0, 0.0], [4.0, 0.0], intercept=7.0)
     assert form.predict([[0, 0], [0, 1], [1, 0], [1, 1]]).tolist() == [7.0, 7.0, 7.5, 7.5]
 
@@ -137,7 +137,7 @@ def test_outputs_of_a_normalised_form():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "parts"),
     [
         (([1.0, 2.0], [1.0]), ["c (d, ...)", "a (d)", "(2,)", "(1,)"]),
         (([1.0, 2.0], [1.0, -3.0]), ["a[1]", "-3"]),
@@ -150,10 +150,10 @@ def test_outputs_of_a_normalised_form():
         (([1.0], [1.0], "max"), ["'l1'", "'l2'", "'max'"]),
     ],
 )
-def test_errors_of_normalised_forms(arguments, said):
+def test_errors_of_normalised_forms(arguments, parts):
     with pytest.raises(InputError) as caught:
         forms.NormalizedLinear(*arguments)
-    for part in said:
+    for part in parts:
         assert part in str(caught.value)
 
 
@@ -200,7 +200,7 @@ def test_trees_and_boxes_over_counts_are_presence_products(rng, d, outputs):
         assert oracle.error(result.predict(z), expected, 1.0) < oracle.ROUNDING
 
 
-def test_each_column_is_its_word_if_nothing_is_said():
+def test_each_column_is_its_word_by_default():
     forest = strategies.as_forest(
         [strategies.random_tree(np.random.default_rng(0), [np.array([0.5])] * 4, 4)], 4
     )

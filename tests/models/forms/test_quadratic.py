@@ -147,6 +147,6 @@ def test_a_missing_value_has_no_square():
         (lambda: from_polynomial_features([[1]], [1.0, 2.0]), "as many coef"),
     ],
 )
-def test_what_is_no_quadratic(build, reason):
+def test_forms_that_are_not_quadratic(build, reason):
     with pytest.raises(InputError, match=reason):
         build()

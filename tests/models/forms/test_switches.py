@@ -1,4 +1,4 @@
-"""Forms over pixels as forms over superpixels: they answer what the model answers on perturbed images."""
+"""Forms over pixels as forms over superpixels: they predict the model's answers to perturbed images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def perturbed(z):
 @pytest.mark.parametrize(
     ("model", "output"), MODELS, ids=lambda value: getattr(value, "__class__", value).__name__
 )
-def test_they_answer_what_the_model_answers(model, output):
+def test_switched_forms_predict_the_models_answers(model, output):
     form = read(model, output)
     z = words.subsets(D)
     expected = form.predict(perturbed(z))

@@ -1,4 +1,4 @@
-"""Forests walk like trees, are the sum of their boxes, and compare as float32 where a library does."""
+"""Forests walk like trees, equal the sum of their boxes, and compare in float32 where the library does."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_no_rows_no_predictions():
 def test_a_chain_of_a_hundred_splits():
     nodes, d = [], 3
     for level in range(100):
-        here = 2 * level
-        nodes.append((level % d, 1.0 - level / 100, here + 2, here + 1, False, np.array(0.0)))
+        node = 2 * level
+        nodes.append((level % d, 1.0 - level / 100, node + 2, node + 1, False, np.array(0.0)))
         nodes.append((-1, 0.0, -1, -1, False, np.array(float(level))))
     nodes.append((-1, 0.0, -1, -1, False, np.array(-1.0)))
     form, x = strategies.as_forest([nodes], d), np.random.default_rng(1).uniform(-0.1, 1.1, (200, d))

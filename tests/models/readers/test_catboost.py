@@ -101,7 +101,7 @@ def test_scale_and_bias_and_a_saved_model(tmp_path):
     assert_reads(catboost.CatBoostRegressor().load_model(tmp_path / "model.cbm"))
 
 
-def test_what_is_missing_parted_from_all_numbers():
+def test_missing_values_split_from_all_numbers():
     x = np.where(np.arange(300) % 3, RNG.normal(size=300), np.nan)[:, None]
     for mode in ("Min", "Max"):
         model = make(nan_mode=mode, depth=1).fit(x, np.isnan(x[:, 0]).astype(float))
@@ -215,15 +215,15 @@ def test_classes_and_probabilities():
 
 
 def test_a_subclass():
-    class Mine(catboost.CatBoostRegressor):
+    class Subclass(catboost.CatBoostRegressor):
         pass
 
-    model = Mine(iterations=1, verbose=0, allow_writing_files=False).fit(X, Y)
+    model = Subclass(iterations=1, verbose=0, allow_writing_files=False).fit(X, Y)
     assert "subclass of CatBoostRegressor" in boosters.reason(model)
 
 
 class Dump:
-    """A model that says what it is told."""
+    """A model whose dump is the text that it was made with."""
 
     feature_names_ = ("0", "1", "2")
 
@@ -235,7 +235,7 @@ class Dump:
         Path(path).write_text(self.stored if isinstance(self.stored, str) else json.dumps(self.stored))
 
 
-def test_damaged_dumps_and_tests_that_are_not_known(tmp_path):
+def test_damaged_dumps_and_unknown_splits_are_refused(tmp_path):
     make(depth=2, iterations=2).fit(X, Y).save_model(tmp_path / "model.json", format="json")
     stored = json.loads((tmp_path / "model.json").read_text())
     assert reader.booster(Dump(stored), "predict", None).size == 3

@@ -136,10 +136,10 @@ def test_edited_models():
 
 
 def test_private_models_are_not_guessed():
-    class Mine(glassbox.ExplainableBoostingRegressor):
+    class Subclass(glassbox.ExplainableBoostingRegressor):
         pass
 
-    model = Mine(outer_bags=1, max_rounds=2, n_jobs=1).fit(X, Y)
+    model = Subclass(outer_bags=1, max_rounds=2, n_jobs=1).fit(X, Y)
     assert isinstance(limes.models.read(model), forms.BlackBox)
 
 
@@ -148,7 +148,7 @@ def test_private_models_are_not_guessed():
 
 def frame(kind="object"):
     texts = pd.Series(CITIES[X[:, 3].astype(int)])
-    made = {
+    column = {
         "object": texts.astype(object),
         "category": texts.astype("category"),
         "string": texts.astype("string"),
@@ -157,7 +157,7 @@ def frame(kind="object"):
         "integer categories": pd.Series(X[:, 3].astype(int)).astype("category"),
         "booleans": pd.Series(X[:, 3] > 1),
     }[kind]
-    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "d": made})
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "d": column})
 
 
 @pytest.mark.parametrize(
@@ -419,8 +419,8 @@ def test_probabilities_with_pairs_against_draws(options):
 def test_categories_that_the_background_takes_for_numbers():
     model = fitted("Regressor", feature_types=NOMINAL)
     by_model = limes.TabularExplainer(model, X, method="exact")(X[:1])
-    told = limes.TabularExplainer(model, X, categorical=[3], method="exact")(X[:1])
-    np.testing.assert_array_equal(by_model.values, told.values)
+    by_option = limes.TabularExplainer(model, X, categorical=[3], method="exact")(X[:1])
+    np.testing.assert_array_equal(by_model.values, by_option.values)
 
 
 @pytest.mark.filterwarnings("ignore")

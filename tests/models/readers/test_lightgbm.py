@@ -67,7 +67,7 @@ def test_regressors(options, x):
     assert_reads(make(**options).fit(x, Y), x)
 
 
-def test_zeros_that_are_missing_go_both_ways():
+def test_zeros_that_are_missing_go_to_either_side():
     """Zeros between the numbers, and sent to either side of them: the thresholds alone cannot say it."""
     x = RNG.choice([-2.0, -1.0, 0.0, 1.0, 2.0, np.nan], size=(600, 3))
     for y in (np.where(x[:, 0] == 0, 5.0, x[:, 0]), np.where(x[:, 0] == 0, -5.0, x[:, 0]) * (x[:, 1] > 0)):
@@ -136,7 +136,7 @@ def test_early_stopping_predicts_with_the_best_rounds():
     assert assert_reads(booster).roots.size == 3
 
 
-def test_an_objective_of_the_users_own():
+def test_a_custom_objective():
     def gradient(predictions, data):
         return predictions - data.get_label(), np.ones_like(predictions)
 
@@ -237,8 +237,11 @@ def test_categories_that_are_numbers_of_an_array():
         rows = np.column_stack([RNG.choice([-7, -1, *range(70), 1e6, np.nan], 2000), RNG.normal(size=2000)])
         boosters.assert_same(form, model.predict(rows), rows, 1e-12)
         assert limes.TabularExplainer(model, x, categorical=[0], method="exact")(x[:2]).method == "exact"
-        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
-        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        by_model, by_option = (
+            limes.TabularExplainer(model, x),
+            limes.TabularExplainer(model, x, categorical=[0]),
+        )
+        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
@@ -275,16 +278,16 @@ def test_classes_and_probabilities():
 
 
 def test_a_subclass():
-    class Mine(lightgbm.LGBMRegressor):
+    class Subclass(lightgbm.LGBMRegressor):
         pass
 
-    assert "subclass of LGBMRegressor" in boosters.reason(Mine(n_estimators=1, verbose=-1).fit(X, Y))
+    assert "subclass of LGBMRegressor" in boosters.reason(Subclass(n_estimators=1, verbose=-1).fit(X, Y))
 
 
 @pytest.mark.parametrize("levels", [[1, 2, 3], [30, 7, 2], [0, 500, 20]], ids=str)
 @pytest.mark.parametrize("bare", [False, True])
 def test_pandas_categories_that_are_whole_numbers(levels, bare):
-    """A constant column of categories has no list of its own: the parameters of training name it."""
+    """LightGBM stores no list for a constant column of categories; its training parameters name it."""
     frame, y = boosters.mixed()
     sizes = frame["size"].cat.as_unordered().cat.rename_categories(levels)
     frame = frame.assign(size=sizes, one=pd.Categorical([4] * len(frame)))
@@ -311,7 +314,7 @@ def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):
 
 
 class Text:
-    """A booster that says what it is told."""
+    """A booster whose dump is the text that it was made with."""
 
     pandas_categorical = None
 
@@ -358,7 +361,7 @@ def test_another_table_than_the_model_was_fitted_on():
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_a_node_parts_an_interval_only_if_values_of_it_go_either_way(missing_left):
+def test_a_node_splits_an_interval_only_if_its_values_take_both_sides(missing_left):
     """All intervals between ends on a grid, with all their values on a grid of half the width."""
     for lower, upper, threshold in np.ndindex(4, 4, 4):
         x = np.arange(0.0, 4.0, 0.5)

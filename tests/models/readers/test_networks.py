@@ -157,7 +157,7 @@ def test_exact_networks_against_their_own_answers(name, options):
         (make_pipeline(MinMaxScaler(), Nystroem(kernel="chi2"), Ridge()), C, L, "fractions"),
     ],
 )
-def test_other_networks_say_why(model, X, y, reason):
+def test_other_networks_have_a_reason(model, X, y, reason):
     form = limes.models.read(model.fit(X, y))
     assert isinstance(form, forms.BlackBox)
     assert reason in form.reason

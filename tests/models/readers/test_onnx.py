@@ -90,7 +90,7 @@ def test_scaled_columns_before_a_network(tmp_path):
     assert np.allclose(limes.models.read(session).predict(X), expected, rtol=0, atol=1e-12)
     assert limes.TabularExplainer(session, X, method="exact")(X[:1]).method == "exact"
     path.unlink()
-    assert "is not there to be read" in limes.models.read(session).reason
+    assert "no longer exists, or cannot be opened" in limes.models.read(session).reason
 
 
 def test_one_layer_and_a_sigmoid_is_a_probability():

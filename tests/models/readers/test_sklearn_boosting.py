@@ -96,7 +96,7 @@ def test_categories(categorical):
         boosters.assert_coefficients_of_frame(model, frame[:40])
 
 
-def test_categories_unknown_in_training_are_missing_and_known_ones_may_be_absent_in_the_background():
+def test_unseen_categories_are_missing_and_seen_ones_may_be_absent_in_the_background():
     frame, y = boosters.mixed()
     model = HistGradientBoostingRegressor(max_iter=15, min_samples_leaf=5)
     some = (frame["color"] != "red") & (frame["code"] != 10)
@@ -108,9 +108,9 @@ def test_numbers_as_categories_of_an_array():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.choice([0.0, 2.0, 7.0, 200.0, np.nan], 300), rng.normal(size=300)])
     y = (x[:, 0] == 7) * x[:, 1] + np.isnan(x[:, 0])
-    for known in (x, x[x[:, 0] != 2.0]):
+    for training in (x, x[x[:, 0] != 2.0]):
         model = HistGradientBoostingRegressor(max_iter=9, categorical_features=[0], min_samples_leaf=5)
-        model.fit(known, y[: len(known)] if known is x else y[x[:, 0] != 2.0])
+        model.fit(training, y[: len(training)] if training is x else y[x[:, 0] != 2.0])
         form = limes.models.read(model)
         # 1, 3 and 1000 are categories that training never saw: they go where missing values go
         rows = np.column_stack(
@@ -151,10 +151,10 @@ def test_probabilities_and_labels():
 
 
 def test_a_subclass_and_a_model_of_another_version():
-    class Mine(HistGradientBoostingRegressor):
+    class Subclass(HistGradientBoostingRegressor):
         pass
 
-    assert "subclass" in boosters.reason(Mine(max_iter=1).fit(X, Y))
+    assert "subclass" in boosters.reason(Subclass(max_iter=1).fit(X, Y))
     model = HistGradientBoostingRegressor(max_iter=1).fit(X, Y)
     model._predictors = [[SimpleNamespace(nodes=np.zeros(3))]]
     with pytest.raises(CannotRead, match="damaged, or of an unknown version"):

@@ -321,8 +321,8 @@ def assert_limit(stated, model, method="predict"):
 def oracle_cuts(model, column):
     """Where trees over all columns step: x <= cut in float32."""
     for tree in trees_of(model):
-        mine = tree.tree_.feature == column
-        yield from limes.models.forms._trees.float32_threshold(tree.tree_.threshold[mine])
+        splits = tree.tree_.feature == column
+        yield from limes.models.forms._trees.float32_threshold(tree.tree_.threshold[splits])
 
 
 SMALL = st.sampled_from(
@@ -489,9 +489,9 @@ def test_a_model_of_other_columns():
 
 
 def test_a_subclass_may_be_anything():
-    class Mine(ensemble.VotingRegressor):
+    class Subclass(ensemble.VotingRegressor):
         pass
 
-    assert isinstance(limes.models.read(Mine(PARTS).fit(X, Y)), forms.BlackBox)
-    outer = ensemble.BaggingRegressor(Mine(PARTS), 2).fit(X, Y)
-    assert "Mine is a subclass of VotingRegressor" in limes.models.read(outer).reason
+    assert isinstance(limes.models.read(Subclass(PARTS).fit(X, Y)), forms.BlackBox)
+    outer = ensemble.BaggingRegressor(Subclass(PARTS), 2).fit(X, Y)
+    assert "Subclass is a subclass of VotingRegressor" in limes.models.read(outer).reason

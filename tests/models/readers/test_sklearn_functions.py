@@ -94,13 +94,13 @@ def bends(step, rows):
     for j in range(rows.shape[1]):
         points = []
         for place, part in enumerate(parts):
-            own = _own_bends(part, j)
+            kinks = _own_bends(part, j)
             for before in parts[:place][::-1]:
-                grid = np.zeros((len(own), before.n_features_in_))
-                grid[:, j] = own
+                grid = np.zeros((len(kinks), before.n_features_in_))
+                grid[:, j] = kinks
                 inverse = before.inverse_transform if hasattr(before, "scale_") else np.sinh
-                own = np.asarray(inverse(grid))[:, j]
-            points += np.asarray(own).tolist()
+                kinks = np.asarray(inverse(grid))[:, j]
+            points += np.asarray(kinks).tolist()
         result.append(sorted(set(points)))
     return result
 

@@ -62,7 +62,7 @@ def test_coefficients():
 
 
 @pytest.mark.parametrize("output", [None, "margin"])
-def test_scores_and_labels_are_refused_and_the_way_out_is_named(output):
+def test_scores_and_labels_are_refused_with_the_alternative(output):
     model = make()
     assert "limes.models.path_length(model)" in boosters.reason(model, output)
     with pytest.raises(NotReadableError, match="path_length"):
@@ -73,7 +73,7 @@ def test_scores_and_labels_are_refused_and_the_way_out_is_named(output):
     )
 
 
-def test_what_has_no_path_length():
+def test_models_without_a_path_length_are_refused():
     with pytest.raises(InputError, match="fitted IsolationForest"):
         path_length(IsolationForest())
     with pytest.raises(InputError, match="RandomForestRegressor"):
@@ -81,11 +81,11 @@ def test_what_has_no_path_length():
     with pytest.raises(InputError, match="one sample"):
         path_length(make(max_samples=1))
 
-    class Mine(IsolationForest):
+    class Subclass(IsolationForest):
         pass
 
-    assert "may score in another way" in boosters.reason(path_length(Mine(n_estimators=2).fit(X)))
-    assert "subclass of IsolationForest" in boosters.reason(Mine(n_estimators=2).fit(X))
+    assert "may score in another way" in boosters.reason(path_length(Subclass(n_estimators=2).fit(X)))
+    assert "subclass of IsolationForest" in boosters.reason(Subclass(n_estimators=2).fit(X))
 
 
 def test_every_booster_has_a_reader_with_a_stated_tolerance():

@@ -331,7 +331,7 @@ def test_texts_are_no_numbers(model):
 
 
 def test_a_subclass_may_be_anything():
-    class Mine(SVR):
+    class Subclass(SVR):
         pass
 
-    assert isinstance(limes.models.read(Mine().fit(X, Y)), forms.BlackBox)
+    assert isinstance(limes.models.read(Subclass().fit(X, Y)), forms.BlackBox)

@@ -239,8 +239,8 @@ def test_coefficients_of_partial_least_squares(columns):
     slope = (model.predict(X + 1e6 * np.eye(10)[2]) - model.predict(X)) / 1e6
     for i, row in enumerate(X[:3]):
         edges = np.percentile(X[:, 2], [25, 50, 75])
-        own = np.searchsorted(edges, X[:, 2]) == np.searchsorted(edges, row[2])
-        gap = X[own, 2].mean() - X[~own, 2].mean()
+        in_cell = np.searchsorted(edges, X[:, 2]) == np.searchsorted(edges, row[2])
+        gap = X[in_cell, 2].mean() - X[~in_cell, 2].mean()
         assert result.method == "exact"
         assert np.allclose(result.values[i, 2], slope[0] * gap, rtol=1e-8)
 

@@ -50,8 +50,8 @@ def assert_margin(model, expected, kind=None, x=X):
     form, table = limes.models.read(model, "margin"), rows()
     assert not isinstance(form, forms.BlackBox), form.reason
     assert kind is None or isinstance(form, kind)
-    said = ModelCaller(model, resolve(model, "margin"), np.asarray)(table)
-    assert oracle.error(said, expected(table)) < SAME
+    answers = ModelCaller(model, resolve(model, "margin"), np.asarray)(table)
+    assert oracle.error(answers, expected(table)) < SAME
     assert oracle.error(form.predict(table), expected(table)) < SAME
     result = boosters.assert_coefficients(model, x, output="margin")
     assert result.method == "exact"
@@ -94,8 +94,8 @@ def test_coefficients_of_a_log_link_are_differences_of_means_of_the_column():
     for i, row in enumerate(X[:5]):
         for j in range(3):
             edges = np.unique(np.percentile(X[:, j], [25, 50, 75]))
-            own = np.searchsorted(edges, X[:, j]) == np.searchsorted(edges, row[j])
-            gap = X[own, j].mean() - X[~own, j].mean()
+            in_cell = np.searchsorted(edges, X[:, j]) == np.searchsorted(edges, row[j])
+            gap = X[in_cell, j].mean() - X[~in_cell, j].mean()
             assert result.values[i, j] == pytest.approx(model.coef_[j] * gap, rel=oracle.EXACT)
 
 
@@ -136,7 +136,7 @@ CLASSIFIERS = [
 def joint(model, table):
     """log P(class) + log P(row | class) up to a constant of the row, from the model's own answers.
 
-    Quadratic discriminant analysis answers it itself; else it is said twice, here by the public method.
+    ``decision_function`` returns it where the model has that method, ``predict_joint_log_proba`` elsewhere.
     """
     if hasattr(model, "decision_function"):
         return model.decision_function(table)

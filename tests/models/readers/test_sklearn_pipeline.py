@@ -1,4 +1,4 @@
-"""Pipelines: predictions at every edge, explanations in the user's columns, reasons where there are none."""
+"""Pipelines: predictions at every edge, explanations in the user's columns, and reasons for sampling."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_rising_functions_in_front_of_trees(step):
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_what_a_logarithm_has_no_answer_for_goes_where_missing_values_go(missing_left):
+def test_undefined_logarithms_are_treated_as_missing(missing_left):
     """Trees route NaN, and log makes NaN of what is below 0."""
     rng = np.random.default_rng(3)
     X = np.where(rng.random((200, 1)) < 0.3, np.nan, rng.uniform(0.5, 3, (200, 1)))
@@ -289,9 +289,9 @@ def test_categories_that_are_numbers(unknown, last):
 def test_numbers_encoded_as_categories_are_explained_as_categories():
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["code"])), TREE).fit(FRAME, TARGET)
     by_model = limes.TabularExplainer(model, FRAME, method="exact")(FRAME.iloc[:1])
-    told = limes.TabularExplainer(model, FRAME, method="exact", categorical=["code"])(FRAME.iloc[:1])
+    by_option = limes.TabularExplainer(model, FRAME, method="exact", categorical=["code"])(FRAME.iloc[:1])
     assert by_model.values[0, 5] != 0
-    np.testing.assert_array_equal(by_model.values, told.values)
+    np.testing.assert_array_equal(by_model.values, by_option.values)
 
 
 # -- structure --------------------------------------------------------------------------------------------
@@ -561,8 +561,8 @@ def enumerated(table, answer, row, bandwidth):
         if not column.categorical:
             last = len(EDGES[j]) - 1
             places = np.array([last if np.isnan(v) else oracle.bin_of(EDGES[j], v) for v in values])
-        here = (values == row[j]) | (np.isnan(values) & np.isnan(row[j]))
-        cells.append(int(places[here][0]))
+        same = (values == row[j]) | (np.isnan(values) & np.isnan(row[j]))
+        cells.append(int(places[same][0]))
         column = oracle.atoms_column(values, counts, places)
         columns.append(oracle.bin_weighted(column, cells[-1], bandwidth))
     return oracle.truth(columns, lambda x: answer(table.decode(x)), cells)
@@ -642,7 +642,7 @@ class OwnScaler(StandardScaler):
 
 
 class OwnStep(TransformerMixin, BaseEstimator):
-    """A class that nobody knows."""
+    """A class that no reader handles."""
 
     def fit(self, X, y=None):
         return self
@@ -691,7 +691,7 @@ def test_reasons_of_the_last_step_and_of_no_step():
     for last in ("passthrough", None):
         with pytest.raises(CannotRead, match="predicts nothing"):
             read_form(Pipeline([("s", StandardScaler()), ("last", last)]).fit(NUMBERS_ONLY), "predict", None)
-    with pytest.raises(CannotRead, match="does not know how many columns"):
+    with pytest.raises(CannotRead, match="does not store how many columns"):
         read_form(make_pipeline(OwnStep(), Ridge()).fit(NUMBERS_ONLY, TARGET), "predict", None)
     with pytest.raises(ModelError, match="not fitted"):
         read_form(make_pipeline(StandardScaler(), Ridge()), "predict", Table.fit(NUMBERS_ONLY).schema)

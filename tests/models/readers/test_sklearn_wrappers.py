@@ -1,4 +1,4 @@
-"""Wrappers that hand questions on, one-vs-rest, classifiers of several targets, constants."""
+"""Wrappers that delegate, one-vs-rest, classifiers of several targets, constants."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def assert_read(model, expected, *, output=None):
 # -- handed on --------------------------------------------------------------------------------------------
 
 
-def test_frozen_models_are_what_they_freeze():
+def test_frozen_models_are_read_as_their_estimator():
     line, tree = LinearRegression().fit(X, Y), DecisionTreeClassifier(max_depth=4).fit(X, TWO)
     assert_read(FrozenEstimator(line), line.predict(FAR))
     assert_read(FrozenEstimator(FrozenEstimator(line)), line.predict(FAR))
@@ -149,7 +149,7 @@ def test_two_labels_of_a_ridge_classifier_have_two_margins():
     ],
     ids=str,
 )
-def test_what_counts_votes_is_refused_by_name(model, words):
+def test_vote_counts_are_refused_by_name(model, words):
     model.fit(X, THREE)
     if words is None:
         with pytest.raises(InputError, match="labels only"):
@@ -288,7 +288,7 @@ def test_a_vote_that_is_counted_comes_with_advice():
             limes.TabularExplainer(VotingClassifier(parts).fit(X, TWO), X, output=output)
 
 
-def test_labels_only_can_be_asked_as_a_callable():
+def test_labels_can_be_explained_as_a_callable_only():
     model = OutputCodeClassifier(LogisticRegression(), random_state=0).fit(X, THREE)
     with pytest.raises(InputError, match=r"labels only.*lambda X: model.predict\(X\) == label"):
         resolve(model, "margin")

@@ -134,7 +134,7 @@ def test_linear_boosters():
     boosters.assert_same(form, expected, np.tile(x, (4, 1)), SINGLE)
 
 
-def test_an_objective_of_the_users_own():
+def test_a_custom_objective():
     model = make(objective=lambda y, p: (p - y, np.ones_like(y))).fit(X, Y)
     boosters.assert_reads(model, X, tolerance=SINGLE)
 
@@ -193,7 +193,7 @@ def test_coefficients_where_a_number_counts_as_missing(marker):
         assert np.allclose(limes.models.read(model).predict(marked(marker)), clean.predict(X), atol=1e-4)
 
 
-def test_what_is_not_read_where_a_number_counts_as_missing(monkeypatch):
+def test_models_with_a_missing_number_that_are_not_read(monkeypatch):
     x = marked(-999.0)
     linear = make(booster="gblinear", missing=-999.0).fit(x, Y)
     assert "missing=-999.0" in boosters.reason(linear)
@@ -322,8 +322,11 @@ def test_categories_that_are_numbers_of_an_array():
         assert limes.TabularExplainer(
             model.get_booster(), x, categorical=[0], method="exact"
         )(x[:2]).method == "exact"  # fmt: skip
-        by_model, told = limes.TabularExplainer(model, x), limes.TabularExplainer(model, x, categorical=[0])
-        np.testing.assert_array_equal(by_model(x[:2]).values, told(x[:2]).values)
+        by_model, by_option = (
+            limes.TabularExplainer(model, x),
+            limes.TabularExplainer(model, x, categorical=[0]),
+        )
+        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
@@ -368,7 +371,7 @@ def test_categories_that_are_no_codes():
 
 
 class Dump:
-    """A booster that says what it is told."""
+    """A booster whose dump is the text that it was made with."""
 
     def __init__(self, stored):
         self.stored = stored
@@ -402,10 +405,10 @@ def test_linear_boosters_with_several_base_scores():
 
 
 def test_a_subclass():
-    class Mine(xgboost.XGBRegressor):
+    class Subclass(xgboost.XGBRegressor):
         pass
 
-    assert "subclass of XGBRegressor" in boosters.reason(Mine(n_estimators=1).fit(X, Y))
+    assert "subclass of XGBRegressor" in boosters.reason(Subclass(n_estimators=1).fit(X, Y))
 
 
 def test_unknown_objectives_boosters_and_damaged_dumps():

@@ -97,8 +97,8 @@ class TabularOptions:
     def _check_joint(self) -> None:
         if self.hold:
             raise InputError(
-                f"law='joint' explains by rows that occur, and few of them share the values that "
-                f"hold={self.hold!r} asks for: use another law, or a background of such rows"
+                f"law='joint' explains with the background's rows, and few of them have the values that "
+                f"hold={self.hold!r} keeps: use another law, or a background of such rows"
             )
         if self.bins is None or (isinstance(self.bins, str) and self.bins == "auto"):
             raise InputError(

@@ -164,8 +164,8 @@ class TabularModel:
         marginals = laws or fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
         if len(table.matrix) == 1:
             raise InputError(
-                "the background has one row: rows are perturbed by what its columns hold, and nothing would "
-                "change; pass the training data, or a few hundred rows of it"
+                "the background has one row, so no column can vary: pass the training data, or a few hundred "
+                "rows of it"
             )
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
@@ -519,8 +519,8 @@ class BoundModel:
         bad = np.flatnonzero(~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim))))
         if bad.size:  # a form's: the model itself may refuse the row
             raise ModelError(
-                f"the model has no finite answer at row {bad[0]} of {len(rows)}, but {answers[bad[0]]}: a "
-                "value there may be one that it does not take"
+                f"the model has no finite answer at row {bad[0]} of {len(rows)}, but {answers[bad[0]]}: it "
+                "may not accept a value of that row"
             )
         return answers
 

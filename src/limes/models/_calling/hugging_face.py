@@ -328,8 +328,8 @@ def as_bytes(shown: Any, *others: Any) -> tuple[Any, ...]:
     if low < 0 or high > white:
         raise InputError(
             f"networks of transformers take images from 0 to 255, or floats from 0 to 1, and this one has "
-            f"numbers from {low:.6g} to {high:.6g}: pass it as it was before it was scaled, since the image "
-            "processor does that"
+            f"numbers from {low:.6g} to {high:.6g}: pass the unscaled image, because the image processor "
+            "scales it"
         )
     return tuple(
         image if image.dtype == np.uint8 else np.rint(np.clip(image * (255 / white), 0, 255)).astype(np.uint8)

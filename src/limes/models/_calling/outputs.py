@@ -433,7 +433,7 @@ def _chosen(
             raise InputError(f"output={one!r}{problem}{did_you_mean(one, names)}")
         columns.append(column)
     if not columns:
-        raise InputError(f"output=[] names no {kind}")
+        raise InputError(f"output=[] is empty: pass one {kind} or more")
     return Output(method, columns if several else columns[0], tuple(names[k] for k in columns))
 
 

@@ -385,9 +385,9 @@ class Rectifier(Link):
         enough = np.flatnonzero(errors <= _KINK_ERROR * reach)
         if not enough.size:
             raise InputError(
-                f"a kink is known to {errors[-1] / reach:.1g} of its range only: too few columns have "
-                "densities, as numbers in bins have and categories do not, and the values of all columns "
-                "have too many combinations, or infinitely many"
+                f"the error of a kink is {errors[-1] / reach:.1g} of its range: too few columns have a "
+                "density (numbers in bins have one, categories do not), and the values of all columns have "
+                "too many combinations to list"
             )
         k = np.arange(1.0, last[enough[0]] + 1.0, 2.0)
         weights = -2.0 * reach / np.pi**2 / k**2

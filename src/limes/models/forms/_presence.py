@@ -307,7 +307,7 @@ class SharedWords:
             raise InputError(f"{len(words)} words have 2^{len(words)} subsets, but excess has {excess.shape}")
         sizes = self.subsets(len(words)).sum(axis=1)
         if not (np.isfinite(excess) & (excess >= 0)).all() or excess[sizes < 2].any():
-            raise InputError("excess must be finite and not negative, and 0 of no word and of one")
+            raise InputError("excess must be finite and not negative, and 0 for sets of no word and of one")
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "excess", excess)
 

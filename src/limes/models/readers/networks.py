@@ -160,7 +160,9 @@ def session(model: Any, method: str, schema: Schema | None) -> Form:
         try:
             data = Path(str(getattr(model, "_model_path", None))).read_bytes()
         except OSError as error:
-            raise CannotRead(f"the session's ONNX file is not there to be read: {error}") from error
+            raise CannotRead(
+                f"the session's ONNX file no longer exists, or cannot be opened: {error}"
+            ) from error
     return _behind_logits(_form_of_steps(_chain(_graph_of(data), inputs[0].shape[1])), method)
 
 

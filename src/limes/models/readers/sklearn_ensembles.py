@@ -487,7 +487,7 @@ def dummy(model: Any, method: str, schema: Schema | None) -> Forest:
 def _columns(model: Any, schema: Schema | None) -> int:
     size = getattr(model, "n_features_in_", None) if schema is None else len(schema.names)
     if size is None:
-        raise CannotRead(f"{type(model).__name__} does not know how many columns it was fitted on")
+        raise CannotRead(f"{type(model).__name__} does not store how many columns it was fitted on")
     return int(size)
 
 

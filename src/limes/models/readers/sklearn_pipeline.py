@@ -61,7 +61,7 @@ def _user_columns(model: Any, schema: Schema | None) -> StepColumns:
     if schema is None:
         count = getattr(model, "n_features_in_", None)
         if count is None:
-            raise CannotRead("the first step does not know how many columns it takes")
+            raise CannotRead("the first step does not store how many columns it was fitted on")
         names = tuple(getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
         schema = Schema(names, ((),) * len(names))
     columns = []
