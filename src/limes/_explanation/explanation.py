@@ -654,7 +654,7 @@ class Explanation(Page):
         Raises
         ------
         InputError
-            The text is a path, for which there is `read_json`, or damaged, or of an unknown format or version.
+            The text is damaged, of an unknown format or version, or a path, for which there is `read_json`.
         """
         return cls(**json.loads(json.checked_text(text), _stored_names(cls), ARRAYS))
 
