@@ -665,7 +665,7 @@ class Explanation(Page):
         Raises
         ------
         InputError
-            The file cannot be read, or its text is none that `from_json` takes.
+            The file cannot be read, or `from_json` refuses its text.
         """
         return cls(**json.loads(json.read_text(path), _stored_names(cls), ARRAYS, f"The file {path}"))
 
