@@ -2,7 +2,7 @@
 
 ``pip install .`` needs a C++17 compiler. Where neither ``CXX`` nor a compiler of the system is there, the
 ``ziglang`` wheel, which holds one, is installed into the build's environment and used instead. In an editable
-installation the kernels lie beside the sources.
+installation the kernels lie beside the sources. What a release holds beside code is in release_files.py.
 """
 
 from __future__ import annotations
@@ -12,20 +12,14 @@ import shutil
 import stat
 import subprocess
 import sys
-from base64 import urlsafe_b64encode
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 from zipfile import ZipFile
 
 import scikit_build_core.build as base
-from scikit_build_core.build import (
-    build_sdist,
-    get_requires_for_build_sdist,
-    prepare_metadata_for_build_wheel,
-)
-from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare_metadata_for_build_editable
+from release_files import add_sbom, digest, write_readme
+from scikit_build_core.build import get_requires_for_build_sdist
 
 __all__ = [
     "build_editable",
@@ -39,6 +33,19 @@ __all__ = [
 ]
 
 
+def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
+    write_readme()
+    return base.build_sdist(sdist_directory, config_settings)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:
+    write_readme()
+    return base.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     return [*base.get_requires_for_build_wheel(config_settings), *_compiler()]
 
@@ -48,8 +55,11 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
-    _use_zig()
-    return base.build_wheel(wheel_directory, config_settings, metadata_directory)
+    write_readme()
+    zig = _use_zig()
+    name: str = base.build_wheel(wheel_directory, config_settings, metadata_directory)
+    add_sbom(Path(wheel_directory, name), zig=zig)
+    return name
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
@@ -70,16 +80,12 @@ def build_editable(wheel_directory: str, config_settings: Any = None, metadata_d
         elif ".dist-info/" in path and not path.endswith("/RECORD"):
             files[path] = content
     record = next(path for path in contents if path.endswith("/RECORD"))
-    lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
+    lines = [f"{path},sha256={digest(content)},{len(content)}" for path, content in files.items()]
     files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
     with ZipFile(Path(wheel_directory, name), "w") as wheel:
         for path, content in files.items():
             wheel.writestr(path, content)
     return name
-
-
-def _digest(content: bytes) -> str:
-    return urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
 
 
 def _compiler() -> list[str]:
@@ -98,16 +104,17 @@ def _has_compiler() -> bool:
     return any(map(shutil.which, ("c++", "g++", "clang++", "cl")))
 
 
-def _use_zig() -> None:
-    """Point CMake to Zig's compiler and archiver, if the machine has none."""
+def _use_zig() -> bool:
+    """Point CMake to Zig's compiler and archiver, if the machine has none, and return whether that is so."""
     if not _compiler():
-        return
+        return False
     folder = Path(mkdtemp(prefix="zig-"))
     tools = {name: _script(folder, name) for name in ("c++", "ar", "ranlib")}
     os.environ["CXX"] = str(tools["c++"])
     os.environ["CMAKE_ARGS"] = " ".join(
         [os.environ.get("CMAKE_ARGS", ""), f"-DCMAKE_AR={tools['ar']}", f"-DCMAKE_RANLIB={tools['ranlib']}"]
     )
+    return True
 
 
 def _script(folder: Path, tool: str) -> Path:

@@ -149,6 +149,6 @@ for file in sorted(folder.iterdir()):
 
 # %%
 # The archive gives back the same numbers, without the model:
-again = limes.Explanation.from_json(folder / "case.json")
+again = limes.Explanation.read_json(folder / "case.json")
 assert (again.values == explanation.values).all()
 again.provenance["bandwidth"], again.provenance["bins"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -17,6 +18,23 @@ from limes.exceptions import InputError, LimesError, UnknownOptionError
 
 # Names or levels that a message lists
 SHOWN = 10
+
+
+# Userinfo of a URL, also of a path that was one (s3:/user:secret@bank); options whose names speak of secrets
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/+)[^/@\s]*@")
+_SECRET = re.compile(r"key|secret|password|passwd|token|signature|^sig$", re.IGNORECASE)
+_OPTION = re.compile(r"([?&]([^=&\s]+)=)[^&\s]+")
+
+
+def is_secret(option: str) -> bool:
+    """Return whether the name of a URL's option is one of a credential."""
+    return _SECRET.search(option) is not None
+
+
+def without_credentials(text: str) -> str:
+    """Return a text in which URLs have no user, password or other credential."""
+    text = _USERINFO.sub(r"\1", text)
+    return _OPTION.sub(lambda option: f"{option[1]}..." if is_secret(option[2]) else option[0], text)
 
 
 def is_count(value: object, least: int = 1) -> TypeGuard[int]:

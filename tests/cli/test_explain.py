@@ -91,7 +91,7 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
     assert "average around the row" in result.stdout
     assert "alcohol = " in result.stdout
     assert "<svg" in (files / "out.html").read_text() or "<div" in (files / "out.html").read_text()
-    explanation = Explanation.from_json(files / "out.json")
+    explanation = Explanation.read_json(files / "out.json")
     assert explanation.feature_names == ("alcohol", "malic_acid", "ash", "alcalinity_of_ash")
     assert explanation.values.shape == (1, 4)
     assert json.loads((files / "out.json").read_text())
@@ -149,7 +149,7 @@ def test_a_text_is_explained_at_two_levels(files):
     assert result.exit_code == 0, result.output
     assert '"Good food"' in result.output  # the sentences, then the words
     assert '"food"' in result.output
-    coarse, fine = limes.Explanation.from_json(files / "levels.json").levels
+    coarse, fine = limes.Explanation.read_json(files / "levels.json").levels
     assert len(coarse.feature_names) == 2 < len(fine.feature_names)
     refused = run(files, "explain", "four.skops", "wine.csv", "--hierarchy")
     assert "--hierarchy" in str(refused.exception)
@@ -196,7 +196,7 @@ def test_a_separate_background(files):
         files, "explain", "forest.skops", "wine.csv", "--background", "first.csv", "--json", "b.json"
     )
     assert result.exit_code == 0, result.output
-    assert Explanation.from_json(files / "b.json").provenance["background"] == "60 rows"
+    assert Explanation.read_json(files / "b.json").provenance["background"] == "60 rows"
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_native_files_of_boosters(files, boosted, suffix):
     name = boosted(suffix)
     result = run(files, "explain", name, "wine.csv", "--row", "7", "--output", "margin", "--json", "m.json")
     assert result.exit_code == 0, (result.output, result.exception)
-    explanation = Explanation.from_json(files / "m.json")
+    explanation = Explanation.read_json(files / "m.json")
     assert explanation.method == "exact"
     assert explanation.feature_names == (
         "alcohol",
@@ -309,7 +309,7 @@ def test_the_joint_law_is_an_option(files, tmp_path):
     options = ("--drop", "target", "--law", "joint", "--json", str(out))
     result = run(files, "explain", "forest.skops", "wine.csv", *options)
     assert result.exit_code == 0, result.output
-    explanation = Explanation.from_json(out)
+    explanation = Explanation.read_json(out)
     table = pd.read_csv(files / "wine.csv").drop(columns="target")
     reference = limes.TabularExplainer(joblib.load(files / "forest.joblib"), table, law="joint")(
         table.iloc[:1]
@@ -338,7 +338,7 @@ def test_a_row_is_explained_by_few_facts(files):
         "rule.json",
     )
     assert result.exit_code == 0, result.output
-    rule = Explanation.from_json(files / "rule.json")
+    rule = Explanation.read_json(files / "rule.json")
     assert rule.ids == (7,)
     assert (rule.values != 0).sum() == 2
     assert rule[0, "alcohol"].values[0, 0] == 0.0

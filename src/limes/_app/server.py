@@ -11,13 +11,13 @@ import json
 import os
 import socket
 import webbrowser
+from asyncio import timeout
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 _HOSTS = ("127.0.0.1", "localhost")
 _FILES: Mapping[str, str] = {"": "app.html", "app.js": "app.js", "app.css": "app.css"}
 _STATIC = Path(__file__).parent / "static"
-# Bytes of a question: ten thousand columns fit
+# Bytes of a question: ten thousand columns fit; and seconds that it may take to arrive, on one machine
 _LARGEST = 1 << 20
+_PATIENCE = 10.0
+# What may follow application/json
+_CHARSETS = ("", "charset=utf-8", 'charset="utf-8"')
 _HEADERS: Mapping[str, str] = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -68,7 +71,9 @@ def application(desk: Desk, token: str) -> ASGIApp:
     where = "the terminal of limes app shows where"
     handlers: Any = {
         LimesError: lambda _, error: JSONResponse({"error": one_line(str(error))}, 422),
-        HTTPException: lambda _, error: JSONResponse({"error": error.detail}, error.status_code),
+        HTTPException: lambda _, error: JSONResponse(
+            {"error": error.detail}, error.status_code, error.headers
+        ),
         Exception: lambda _, error: JSONResponse({"error": f"{type(error).__name__}: {where}"}, 500),
     }
     return RequestGuard(Starlette(routes=routes, exception_handlers=handlers), token)
@@ -105,7 +110,7 @@ class RequestGuard:
             text = "limes app answers to 127.0.0.1 and localhost alone: open the address that it printed"
             return PlainTextResponse(text, 403)
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+        if origin is not None and origin != f"http://{headers['host']}":
             return PlainTextResponse("limes app answers to its page alone", 403)
         first, slash, _ = scope["path"].removeprefix("/").partition("/")
         if not compare_digest(first.encode("utf-8", "replace"), self._token):
@@ -130,13 +135,15 @@ def _poster(answer: Callable[[Any, Any], Any]) -> Any:
 
 
 async def _question(request: Request) -> dict[str, Any]:
-    if request.headers.get("content-type") != "application/json":
-        raise HTTPException(415, "send JSON, as application/json")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST:
-            raise HTTPException(413, f"the question is longer than {_LARGEST} bytes")
+    kind, _, charset = request.headers.get("content-type", "").lower().partition(";")
+    if kind.strip() != "application/json" or charset.strip() not in _CHARSETS:
+        raise HTTPException(415, "send JSON in UTF-8, as application/json")
+    try:
+        async with timeout(_PATIENCE):
+            body = await _body(request)
+    except TimeoutError:
+        why = f"the question did not arrive within {_PATIENCE:g} seconds: send it at once"
+        raise HTTPException(408, why, {"connection": "close"}) from None
     try:
         question = json.loads(body)
     except (ValueError, RecursionError):
@@ -144,6 +151,15 @@ async def _question(request: Request) -> dict[str, Any]:
     if not isinstance(question, dict):
         raise HTTPException(400, 'send a JSON object: {"values": [...], "output": 0}')
     return question
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST:
+            raise HTTPException(413, f"the question is longer than {_LARGEST} bytes")
+    return body
 
 
 def _position(request: Request) -> int:

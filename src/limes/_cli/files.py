@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from limes._checks import listed, require
+from limes._checks import listed, require, without_credentials
 from limes.exceptions import InputError
 from limes.models.readers import LIBRARIES
 
@@ -226,7 +227,16 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
             raise InputError(f"{path} is read by this command: pass another name to write to")
 
 
+# Schemes have two letters or more: C:/ is a drive
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]")
+
+
 def check_exists(path: Path) -> None:
+    if url := _URL.match(str(path)):
+        raise InputError(
+            f"{without_credentials(str(path))}: models, and tables of one row, are read from this machine, "
+            f"from no {url[1]} URL: copy the file here"
+        )
     if not path.is_file():
         raise InputError(f"{path}: no such file")
 

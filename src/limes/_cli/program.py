@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from limes import __version__
-from limes._checks import did_you_mean, listed, require, with_options
+from limes._checks import did_you_mean, listed, require, with_options, without_credentials
 from limes._cli import files
 from limes._cli.tables import BACKGROUND, TableFile, open_table
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
@@ -782,7 +782,8 @@ def run() -> int:
     try:
         app()
     except LimesError as error:
-        typer.secho(f"limes: {one_line(str(error))}", fg="red", err=True)  # names and cells are data
+        text = one_line(without_credentials(str(error)))  # names and cells are data, and so are paths
+        typer.secho(f"limes: {text}", fg="red", err=True)
         return 1
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

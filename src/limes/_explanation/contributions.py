@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limes._explanation.selection import selected
 from limes._explanation.wording import count
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints
 
-_AXES: Mapping[str, str] = {
+# Axes of each array, as those of an explanation: features "d", rows "n", outputs "k"
+CONTRIBUTION_AXES: Mapping[str, str] = {
     **dict.fromkeys(("values", "standard_errors", "alone", "last"), "ndk"),
     **dict.fromkeys(("base_values", "base_errors"), "nk"),
     "calls": "n",
@@ -103,37 +101,16 @@ class Contributions:
         outputs = f" x {k[0]} outputs" if k else ""
         return f"<Contributions: {count(n, 'row')} x {count(d, 'feature')}{outputs}>"
 
-    @classmethod
-    def checked(cls, stored: Any, shape: tuple[int, ...]) -> Contributions:
-        """Contributions, or their arrays by name, for an explanation with values of this shape, read-only."""
-        arrays = {}
-        sizes = dict(zip("ndk", shape, strict=False))
-        for name, axes in _AXES.items():
-            array = stored.get(name) if isinstance(stored, Mapping) else getattr(stored, name, None)
-            wanted = tuple(sizes[axis] for axis in axes if axis in sizes)
-            if name == "base_errors" and array is None:  # stored by an earlier version
-                array = np.full(wanted, np.nan)
-            try:
-                array = np.array(array, dtype=np.int64 if name == "calls" else np.float64)
-            except (TypeError, ValueError) as problem:
-                raise InputError(f"account: {name} is no array of numbers ({problem})") from problem
-            array = array.reshape(wanted) if 0 in wanted and not array.size else array
-            if array.shape != wanted:
-                raise InputError(f"account: {name} has shape {array.shape}; pass the shape {wanted}")
-            array.flags.writeable = False
-            arrays[name] = array
-        return cls(**arrays)
-
     def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Contributions:
         """Those at positions of the rows, "n", features, "d", and outputs, "k"."""
         several = self.values.ndim == 3
         return Contributions(
             **{
                 name: selected(getattr(self, name), axes, positions, several=several, drops_axis=drops_axis)
-                for name, axes in _AXES.items()
+                for name, axes in CONTRIBUTION_AXES.items()
             }
         )
 
     def at(self, rows: Sequence[int]) -> Contributions:
         """Those of rows, by position."""
-        return Contributions(**{name: getattr(self, name)[list(rows)] for name in _AXES})
+        return Contributions(**{name: getattr(self, name)[list(rows)] for name in CONTRIBUTION_AXES})

@@ -265,6 +265,13 @@ class Explanation(Page):
         stored = self.provenance.get("coarse")
         if stored is None or len(self) != 1:
             return (self,)
+        try:
+            return self._coarse(stored), self
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise InputError(f"the coarse level of this explanation is damaged: {error!r}") from error
+
+    def _coarse(self, stored: Mapping[str, Any]) -> Self:
+        """Return the coarse level, which the provenance holds."""
         several = self.values.ndim == 3
         outputs = [stored["outputs"].index(name) for name in self.output_names]
         values, errors = (
@@ -277,7 +284,7 @@ class Explanation(Page):
             account = replace(
                 self.account, values=values, standard_errors=errors, alone=unknown, last=unknown
             )
-        coarse = replace(
+        return replace(
             self,
             values=values,
             standard_errors=errors,
@@ -290,7 +297,6 @@ class Explanation(Page):
             provenance={name: fact for name, fact in self.provenance.items() if name != "coarse"}
             | stored["picture"],
         )
-        return coarse, self
 
     @property
     def additive_fidelity(self) -> Floats:
@@ -642,17 +648,26 @@ class Explanation(Page):
         return write_text(text, path)
 
     @classmethod
-    def from_json(cls, text_or_path: str | Path) -> Self:
-        """Return the explanation that `to_json` wrote, every float to the last bit.
-
-        ``text_or_path`` is the JSON, or the file.
+    def from_json(cls, text: str) -> Self:
+        """Return the explanation that `to_json` wrote as ``text``, every float to the last bit.
 
         Raises
         ------
         InputError
-            The text or file is not readable, not complete, or of an unknown format or version.
+            The text is damaged, of an unknown format or version, or a path, for which there is `read_json`.
         """
-        return cls(**json.loads(text_or_path, _stored_names(cls), ARRAYS))
+        return cls(**json.loads(json.checked_text(text), _stored_names(cls), ARRAYS))
+
+    @classmethod
+    def read_json(cls, path: str | Path) -> Self:
+        """Return the explanation that `to_json` wrote into the file ``path``.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, or `from_json` refuses its text.
+        """
+        return cls(**json.loads(json.read_text(path), _stored_names(cls), ARRAYS, f"The file {path}"))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.

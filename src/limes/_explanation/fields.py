@@ -1,14 +1,22 @@
-"""The fields of an explanation: read-only arrays, tuples of texts and plain facts, or an error."""
+"""The fields of an explanation: read-only arrays, tuples of texts and plain facts, or an error.
+
+`validated` is the one schema of what is written, which explainers fill, and of what is read: JSON comes from
+anybody. Numbers and texts are shown without a further look at their types.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
+from dataclasses import is_dataclass
+from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from types import GenericAlias, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from limes._explanation.contributions import Contributions
+from limes._checks import as_number
+from limes._explanation.contributions import CONTRIBUTION_AXES, Contributions
 from limes._explanation.json import NOT_FINITE
 from limes._explanation.record import RowWarning
 from limes._explanation.rules import Certificate
@@ -43,6 +51,16 @@ TUPLES = {
     "conditions": "nd",
     **dict.fromkeys(("row_warnings", "controls", "certificates", "ids"), "n"),
 }
+# Types of the facts of the provenance that are shown other than as their text
+FACTS: Mapping[str, Any] = {
+    "answer": str,
+    "quantity": str,
+    "difference": float,
+    "slopes": GenericAlias(dict, (str, {"mean": float, "deviation": float})),
+    "spans": dict[str, tuple[tuple[int, int], ...]],
+    "superpixels": dict[str, int],
+}
+_BOUNDS = {"fidelity": float, "precision": float}
 # None where all rows are exact
 OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "shared_calls", "effective_rows", "controls")
 # None also where the fit is yet to compute R²
@@ -62,6 +80,9 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
     facts = plain_fact(stored["provenance"], "provenance")
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
+    pictures = facts.get("pictures")
+    for its in (facts, *(pictures.values() if isinstance(pictures, dict) else ())):
+        _check_types("provenance", its, FACTS)
     ids = stored["ids"]
     if ids is None:
         ids = range(n)
@@ -74,10 +95,10 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
     account = stored["account"]
     return {
         **arrays,
-        "account": account if account is None else Contributions.checked(account, arrays["values"].shape),
+        "account": None if account is None else _account(account, arrays["values"].shape),
         "certificates": _certificates(stored["certificates"], n),
         "ids": tuple(ids),
-        "errors": tuple((plain_cell(row), str(text)) for row, text in stored["errors"]),
+        "errors": tuple(map(_error, _entries("errors", stored["errors"], None))),
         "feature_names": _texts("feature_names", stored["feature_names"], d),
         "output_names": outputs,
         "conditions": _text_rows("conditions", stored["conditions"], n, d),
@@ -100,12 +121,84 @@ def _certificates(certificates: Any, rows: int) -> tuple[Any, ...]:
 
 def _certificate(entry: Certificate | Mapping[str, Any]) -> Certificate:
     facts = plain_fact(vars(entry) if isinstance(entry, Certificate) else entry, "certificates")
+    _check_types("certificates", facts, _types_of_certificates())
     try:
-        return Certificate(**facts)
+        certificate = Certificate(**facts)
     except TypeError as problem:
         raise InputError(
             f"certificates have other fields than limes.SparseExplainer's ({problem}): write them again"
         ) from problem
+    bounds = dict(_BOUNDS)
+    if certificate.minimises != "fidelity":
+        bounds |= {"band": float} | ({"class": float} if certificate.threshold is not None else {})
+    _check_types("certificates", facts, {"bounds": bounds})
+    if certificate.fresh_fidelity < 0 or certificate.bounds["fidelity"] < 0:
+        raise InputError("certificates have a negative squared error: write them again")
+    return certificate
+
+
+@cache
+def _types_of_certificates() -> Mapping[str, Any]:
+    return get_type_hints(Certificate)
+
+
+def _check_types(where: str, values: Any, types: Mapping[str, Any]) -> None:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{where} has {values!r}; pass a dictionary")
+    for name, kind in types.items():
+        if name in values and not _is_of(values[name], kind):
+            words = getattr(kind, "__name__", kind) if not get_args(kind) else kind
+            raise InputError(f"{where}[{name!r}] is {values[name]!r}; pass {words}")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Return whether a plain value is of a type as annotations state it, or has these keys."""
+    if isinstance(kind, Mapping):
+        return isinstance(value, Mapping) and all(
+            name in value and _is_of(value[name], its) for name, its in kind.items()
+        )
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return any(_is_of(value, part) for part in parts)
+    if origin is dict:
+        return isinstance(value, Mapping) and all(_is_of(part, parts[1]) for part in value.values())
+    if origin is tuple:  # a list, once it is plain
+        each = parts[:1] * len(value) if parts[-1] is ... and isinstance(value, list) else parts
+        return isinstance(value, list) and len(value) == len(each) and all(map(_is_of, value, each))
+    if kind is float:
+        return isinstance(value, float) or not np.isnan(as_number(value))
+    return type(value) is kind
+
+
+def _error(entry: Any) -> tuple[Any, str]:
+    """Return the name of a row without an explanation, and the reason."""
+    if not isinstance(entry, list | tuple) or len(entry) != 2 or not isinstance(entry[1], str):
+        raise InputError(f"errors has the entry {entry!r}; pass the name of a row and a text")
+    return plain_cell(entry[0]), str(entry[1])
+
+
+def _account(stored: Any, shape: tuple[int, ...]) -> Contributions:
+    """Return contributions, or their arrays by name, for values of this shape, read-only."""
+    facts = stored if isinstance(stored, Mapping) else vars(stored) if is_dataclass(stored) else {}
+    arrays = {}
+    for name, axes in CONTRIBUTION_AXES.items():
+        wanted = _sizes(axes, shape)
+        value = facts.get(name)
+        if name == "base_errors" and value is None:  # stored by an earlier version
+            value = np.full(wanted, np.nan)
+        array = _array(name, value, "account: ")
+        array = array.reshape(wanted) if 0 in wanted and not array.size else array
+        if array.shape != wanted:
+            raise InputError(f"account: {name} has shape {array.shape}; pass the shape {wanted}")
+        array.flags.writeable = False
+        arrays[name] = array
+    return Contributions(**arrays)
+
+
+def _sizes(axes: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of axes, as values of this shape have them."""
+    sizes = dict(zip("ndk", shape, strict=False))
+    return tuple(sizes[axis] for axis in axes if axis in sizes)
 
 
 def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -115,13 +208,12 @@ def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
             f"values has shape {shape}; pass (rows, features) for one output or "
             "(rows, features, outputs) for several"
         )
-    sizes = dict(zip("ndk", shape, strict=False))
     absent = {name for name in _OPTIONAL if stored[name] is None}
     arrays = {name: _array(name, stored[name]) for name in ARRAYS if name not in absent}
     if "fidelity" in arrays and "fidelity_errors" in absent:
         arrays["fidelity_errors"] = np.zeros_like(arrays["fidelity"])
     for name, array in arrays.items():
-        wanted = tuple(sizes[axis] for axis in ARRAYS[name] if axis in sizes)
+        wanted = _sizes(ARRAYS[name], shape)
         if array.shape != wanted:
             raise InputError(
                 f"{name} has shape {array.shape} but values has shape {shape}; "
@@ -131,18 +223,18 @@ def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _array(name: str, value: Any) -> NDArray[Any]:
+def _array(name: str, value: Any, where: str = "") -> NDArray[Any]:
     kinds, dtype, words = _KINDS.get(name, _FLOATS)
     # a table of floats alone stays one: a million rows of boxed numbers are a gigabyte
     floats = isinstance(value, np.ndarray) and value.dtype == np.float64
     try:
         array = np.array(value, dtype=object if name == "data" and not floats else None)
     except ValueError as problem:
-        raise InputError(f"{name} is ragged ({problem}); pass rows of equal length") from problem
+        raise InputError(f"{where}{name} is ragged ({problem}); pass rows of equal length") from problem
     if name == "data":
         return array if floats or set(map(type, array.flat)) <= PLAIN else plain_cells(array)
     if array.size and array.dtype.kind not in kinds:
-        raise InputError(f"{name} is of type {array.dtype}; pass {words}")
+        raise InputError(f"{where}{name} is of type {array.dtype}; pass {words}")
     return array.astype(dtype, copy=False)
 
 

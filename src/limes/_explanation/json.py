@@ -40,6 +40,8 @@ _LATER = {"shared_calls", "effective_rows", "account"}
 # Codes and outputs of the texts in "row_warnings", row by row; earlier versions have none
 _KINDS = "row_warning_kinds"
 _DEEPEST = 50
+# Digits of a whole number: those of the largest float
+_DIGITS = 308
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
@@ -49,9 +51,10 @@ def dumps(fields: Mapping[str, Any]) -> str:
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))
 
 
-def loads(text_or_path: str | Path, names: tuple[str, ...], axes: Mapping[str, str]) -> dict[str, Any]:
+def loads(
+    text: str, names: tuple[str, ...], axes: Mapping[str, str], where: str = "The JSON text"
+) -> dict[str, Any]:
     """Return the fields of these names; ``axes`` are those of arrays, "n", "d" and "k" of the shape."""
-    text, where = _read(text_or_path)
     content = _parse(text, where)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f'{where} has no "format": "{FORMAT}"; write it with Explanation.to_json')
@@ -83,6 +86,8 @@ def _warnings(texts: list[list[str]], kinds: list[list[list[str]]] | None) -> An
     """Texts with the code and the outputs of each, row by row, if they are known."""
     if kinds is None:
         return texts
+    if not all(isinstance(word, str) for row in kinds for words in row for word in words):
+        raise ValueError(f"{_KINDS} has a code or an output that is no text")
     return [
         tuple(RowWarning(text, code, outputs) for text, (code, *outputs) in zip(row, its, strict=True))
         for row, its in zip(texts, kinds, strict=True)
@@ -124,15 +129,23 @@ def _shaped(name: str, value: Any, shape: list[int], axes: str) -> Any:
     return np.empty(expected, dtype=object if name == "data" else float)
 
 
-def _read(text_or_path: str | Path) -> tuple[str, str]:
-    if isinstance(text_or_path, str) and text_or_path.lstrip().startswith("{"):
-        return text_or_path, "The JSON text"
+def checked_text(text: Any) -> str:
+    """Return a text that may be JSON of an explanation, never that of a file: it may come from a stranger."""
+    if isinstance(text, str) and text.lstrip().startswith("{"):
+        return text
+    raise InputError(
+        f"No explanation could be read from the text {str(text)[:80]!r}: pass what to_json wrote; "
+        "Explanation.read_json(path) reads a file"
+    )
+
+
+def read_text(path: str | Path) -> str:
     try:
-        return Path(text_or_path).read_text(encoding="utf-8"), f"The file {text_or_path}"
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError, TypeError) as problem:
         raise InputError(
-            f"No explanation could be read from {str(text_or_path)[:80]!r} ({problem}); "
-            "pass the path of a file, or the text, that to_json wrote"
+            f"No explanation could be read from the file {str(path)[:80]!r} ({problem}): pass the path of a "
+            "file that to_json wrote; Explanation.from_json(text) reads a text"
         ) from problem
 
 
@@ -143,8 +156,13 @@ def _parse(text: str, where: str) -> Any:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
 
+    def whole(digits: str) -> int:
+        if len(digits) > _DIGITS:
+            raise ValueError(f"{digits[:20]}... has {len(digits)} digits")
+        return int(digits)
+
     try:
-        return json.loads(text, object_hook=special, parse_constant=refuse)
+        return json.loads(text, object_hook=special, parse_constant=refuse, parse_int=whole)
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise InputError(f"{where} is not valid JSON: {problem}; write it with to_json") from problem
 

@@ -101,7 +101,7 @@ def adding_up(
     the middle first.
     """
     largest = max((abs(part) for part in parts), default=0.0)
-    if not (math.isfinite(largest) and _SMALL <= largest < _LARGE):
+    if not (all(map(math.isfinite, (*parts, start, end))) and _SMALL <= largest < _LARGE):
         texts = [*zip(signed_column(parts, significant), map(_error_or_none, errors), strict=True)]
         below = f"{number(start)} {_error_or_none(start_error)}".rstrip()
         return texts, (below, number(end), difference(end - start))

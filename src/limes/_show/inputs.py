@@ -242,6 +242,10 @@ class ImageView:
         for condition, value, error in zip(explanation.conditions[row], *numbers, strict=True):
             if condition in facts["superpixels"]:
                 place = facts["superpixels"][condition]
+                if not 0 <= place < len(values):
+                    raise InputError(
+                        f"the image of this explanation is damaged: it has no superpixel {place}"
+                    )
                 values[place], errors[place] = value, error
         if whole and "photo" in facts:
             image = from_data_url(facts["photo"])

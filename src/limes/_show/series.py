@@ -107,7 +107,7 @@ def lanes(explanation: Explanation, row: int, output: int) -> list[Lane]:
             for channel, start, end in facts["stretches"].get(condition, ()):
                 strength = abs(value) / largest if largest and np.isfinite(value) else 0.0
                 channels[int(channel)].stretches.append(Stretch(int(start), int(end), value, strength))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"the series of this explanation is damaged: {error}") from error
     if not steps or any(lane.values.shape != (len(steps),) for lane in channels):
         raise InputError(f"the series of this explanation is damaged: it has {len(steps)} names of steps")

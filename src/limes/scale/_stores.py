@@ -24,20 +24,21 @@ from threading import Event, Thread
 from time import sleep
 from types import SimpleNamespace
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import url2pathname
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
-from limes._checks import listed
+from limes._checks import is_secret, listed, without_credentials
 from limes.exceptions import InputError
 
 T = TypeVar("T")
 
 # Schemes of stores that pyarrow.fs knows, whose objects appear whole
 _STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+_ELSEWHERE = "credentials are read from the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 # Prefix of files that are not whole yet; readers of Parquet folders skip names with a leading point
 BESIDE = ".unfinished-"
 # Bytes that are hashed at a time
@@ -51,8 +52,9 @@ def _filesystem(url: str) -> tuple[Any, str]:
         system, path = pa_fs.FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are of these types too
         raise InputError(
-            f"{_without_secrets(url)} is no store that can be used ({error}): pass s3://bucket/folder, with "
-            "pyarrow's options after a question mark, and credentials in the environment"
+            f"{_without_secrets(url)} is no store that can be used ({without_credentials(str(error))}): pass "
+            "s3://bucket/folder, with pyarrow's options after a question mark, and credentials in the "
+            "environment"
         ) from error
     return system, path.strip("/")
 
@@ -160,8 +162,14 @@ def place_of(where: str | Place) -> Place:
     if ":" in user or (at and kind == "s3"):
         raise InputError(
             f"{_without_secrets(where)}: leave out user and password, which any list of processes shows; "
-            "credentials are read from the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            f"{_ELSEWHERE}"
         )
+    for name, value in parse_qsl((parts["options"] or "?")[1:], keep_blank_values=True):
+        if is_secret(name) or "@" in value:  # endpoint_override=http://user:password@host
+            raise InputError(
+                f"{_without_secrets(where)}: leave out the option {name}, whose credential any list of "
+                f"processes shows; {_ELSEWHERE}"
+            )
     url = f"{kind}://{parts['bucket']}{parts['options'] or ''}"
     return StorePath(f"{_filesystem(url)[1]}{parts['key']}".rstrip("/"), url)
 

@@ -1,0 +1,104 @@
+"""Requests that arrive slowly, in another charset, or from a page of another scheme."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from desks import flowers, running
+from internals import application, server
+
+TOKEN = "a-token_of-32-bytes"  # noqa: S105 - of these tests alone
+PATIENCE = 1.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return flowers()
+
+
+@pytest.fixture
+def address(asked, monkeypatch):
+    monkeypatch.setattr(server, "_PATIENCE", PATIENCE)
+    with running(application(asked.desk, TOKEN)) as address:
+        yield address
+
+
+def half_sent(address, sent=b'{"values": [', stated=100):
+    """A connection whose question is cut off."""
+    where = urlsplit(address)
+    connection = socket.create_connection((where.hostname, where.port), timeout=20)
+    head = (
+        f"POST /{TOKEN}/api/explain HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {stated}\r\n\r\n"
+    )
+    connection.sendall(head.encode() + sent)
+    return connection
+
+
+def answer_of(connection):
+    """All that the server sends until it closes the connection."""
+    with connection:
+        return b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()
+
+
+def test_a_half_sent_question_is_dropped(address):
+    begin = time.monotonic()
+    answer = answer_of(half_sent(address))
+    assert answer.startswith("HTTP/1.1 408 ")
+    assert "did not arrive within 1 seconds: send it at once" in answer
+    assert "\r\nconnection: close" in answer.lower()
+    assert PATIENCE <= time.monotonic() - begin < 10 * PATIENCE
+
+
+def seconds_of_drops(connection):
+    """For how long the server takes a byte every now and then."""
+    begin = time.monotonic()
+    with connection, contextlib.suppress(OSError):  # a reset, or a broken pipe
+        while time.monotonic() - begin < 10 * PATIENCE:
+            connection.sendall(b"1")
+            time.sleep(0.1)
+    return time.monotonic() - begin
+
+
+def test_drops_of_bytes_buy_no_time(address):
+    assert seconds_of_drops(half_sent(address, stated=1000)) < 10 * PATIENCE
+
+
+def test_many_half_sent_questions_keep_nobody_waiting(address, asked):
+    connections = [half_sent(address) for _ in range(50)]
+    question = {"values": asked.desk.row(0)["values"], "output": 0}
+    assert httpx.post(f"{address}/{TOKEN}/api/explain", json=question).status_code == 200
+    assert all(answer_of(connection).startswith("HTTP/1.1 408 ") for connection in connections)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ('Application/JSON;charset="UTF-8"', 200),
+        ("application/json; charset=latin-1", 415),
+        ("application/jsonp", 415),
+        ("text/plain", 415),
+        ("text/plain; application/json", 415),
+        ("", 415),
+    ],
+)
+def test_types_of_questions(address, asked, kind, status):
+    question = json.dumps({"values": asked.desk.row(0)["values"], "output": 0})
+    answer = httpx.post(f"{address}/{TOKEN}/api/explain", content=question, headers={"content-type": kind})
+    assert answer.status_code == status
+    assert status == 200 or "as application/json" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(("scheme", "status"), [("http", 200), ("https", 403), ("ftp", 403), ("file", 403)])
+def test_the_scheme_of_a_page_counts(address, scheme, status):
+    origin = f"{scheme}://{urlsplit(address).netloc}"
+    assert httpx.get(f"{address}/{TOKEN}/api/table", headers={"origin": origin}).status_code == status
