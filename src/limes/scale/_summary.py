@@ -22,6 +22,7 @@ from limes.exceptions import InputError
 from limes.scale._frames import ERRORS, numbers_of
 
 if TYPE_CHECKING:
+    from limes.scale._parts import Increment
     from limes.scale._sources import Source
     from limes.scale._stores import Place
     from limes.scale._tables import RunSummary
@@ -184,6 +185,7 @@ def run_summary(
         "distinct_explanations": distinct,
         "distinct_is_exact": is_exact,
         "repeated_keys": tally.repeated,
+        "since": None if tally.increment is None else _of_increment(tally.increment, tally.differences),
         "outputs": [
             {
                 "output": its.output,
@@ -194,6 +196,11 @@ def run_summary(
             for its in outputs
         ],
     }
+
+
+def _of_increment(its: Increment, differences: Sequence[str]) -> dict[str, Any]:
+    counts = {"first_row": its.rows, "files": len(its.files), "new_files": len(its.new)}
+    return {"run": its.run, **counts, "later_files": its.later, "differences": [*differences]}
 
 
 def _with_kinds(frames: Iterable[Any], kinds: dict[str, dict[str, Any]]) -> Iterator[Any]:

@@ -48,8 +48,10 @@ from limes.scale._frames import (
 from limes.scale._parts import (
     NOTHING,
     Folder,
+    Increment,
     PartRecord,
     Tally,
+    changed_settings,
     key_hashes,
     repeated_keys,
     run_name,
@@ -316,6 +318,8 @@ class RunSummary(Tally):
 
     resumed: int  # rows of parts that an earlier run had finished
     repeated: str  # rows that share their keys, in words; empty if keys are unique
+    increment: Increment | None = None  # the earlier run that this one continues, and what is new
+    differences: tuple[str, ...] = ()  # from that run, but for the rows
 
 
 def explain_files(
@@ -332,6 +336,7 @@ def explain_files(
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
     max_errors: float = 0.5,
+    since: str | Place | None = None,
     progress: bool = True,
 ) -> RunSummary:
     """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
@@ -340,6 +345,9 @@ def explain_files(
     and the keys. ``run`` holds the inputs that determine the explanations (model, background, options): a
     folder accepts explanations of one run only. When more than the share ``max_errors`` of the rows so far
     have no explanation, the run ends.
+
+    ``since`` is the folder of a finished run: only files that neither it nor those before it explained are
+    explained, and rows are numbered on. No new file: a finished folder without rows.
     """
     do = engine_of(engine)
     if not 0 <= max_errors <= 1:
@@ -356,7 +364,11 @@ def explain_files(
     shape |= {"contributions": account, "outputs": outputs}
     if keys and source.is_csv:
         shape["keys_are"] = "text"
-    run = {**run, "input": source.fingerprint, "output": shape}
+    increment = None if since is None else Increment.of(source, since, folder.path)
+    chain: dict[str, Any] = {}
+    if increment is not None:
+        source, chain = increment.rest(source), {"since": increment.record}
+    run = {**run, "input": source.fingerprint, **chain, "output": shape}
     check_keys(keys, {"row": None, **schema_of(explainer, layout, account)})
     check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
     features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
@@ -368,6 +380,8 @@ def explain_files(
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
         missing = _missing(source.parts(step, work.columns), plan, finished)
+        if not source.files:  # nothing that needs workers
+            do, cluster = engine_of("local"), THIS_PROCESS
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
             for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
@@ -378,11 +392,18 @@ def explain_files(
         _check_plan(plan, finished)
         # in the order of parts, whichever was finished first: sums of floats depend on their order
         tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
-        if not tally.rows:
+        if not tally.rows and since is None:
             raise InputError("the table has no rows")
         repeated = repeated_keys(folder, sorted(finished), keys, tally.rows)
         folder.finish(finished, work.run)
-        return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
+        differences = [] if since is None else changed_settings(Folder(place_of(since)).run(), run)
+        return RunSummary(
+            **asdict(tally),
+            resumed=resumed,
+            repeated=repeated,
+            increment=increment,
+            differences=tuple(differences),
+        )
 
 
 def _missing(parts: Iterable[Part], plan: dict[int, int], finished: Collection[int]) -> Iterator[Part]:
