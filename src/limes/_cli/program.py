@@ -24,6 +24,7 @@ from limes._cli.tables import (
     features_of_run,
     hash_of,
     open_table,
+    print_comparison,
     print_means,
     print_run,
 )
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-_STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
+_STOPPED, _DRIFT, _SOME_ERRORS, _WRONG = 130, 4, 3, 1
 # What streams do with characters that they cannot encode; others raise in the middle of a text
 _LENIENT = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
 
@@ -442,7 +443,7 @@ def explain_table(
     Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C, 143 SIGTERM.
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
-    from limes.scale._parts import Increment
+    from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
     from limes.scale._summary import run_summary, summary_place, versions_of, write_summary
     from limes.scale._tables import Cluster, explain_files
@@ -471,7 +472,7 @@ def explain_table(
     run: dict[str, Any] = {
         "versions": versions_of(fitted),
         "model": hash_of(model),
-        "background": "rows of the table" if background is None else hash_of(background),
+        "background": ROWS if background is None else hash_of(background),
         "columns": names,
         "options": chosen,
     }
@@ -534,6 +535,43 @@ def summary(
     for its in outputs:
         if its.output in (usual if output is None else [output]):
             print_means(its, top)
+
+
+@app.command()
+def compare(
+    earlier: Annotated[str, typer.Argument(help="A folder of explain-table, finished.")],
+    later: Annotated[str, typer.Argument(help="Another one.")],
+    *,
+    level: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability of a false alarm in the whole comparison.")
+    ] = 0.01,
+    least: Annotated[
+        float, typer.Option(min=0, help="Smallest change that --fail-on-drift minds, in sd of predictions.")
+    ] = 0.0,
+    top: Annotated[int, typer.Option(min=1, help="How many lines to show.")] = SHOWN_COLUMNS,
+    json: Annotated[str | None, typer.Option(help="Write all changes as JSON here.")] = None,
+    fail_on_drift: Annotated[
+        bool, typer.Option("--fail-on-drift", help="Exit code 4 if something changed, by --least or more.")
+    ] = False,
+) -> None:
+    """Compare two runs: which mean contributions, predictions, shares of warnings and errors changed.
+
+    Exit codes: 0, with --fail-on-drift 4 if something changed; 1 if a folder could not be compared.
+    """
+    require("pyarrow", "limes compare", package="'limes[scale]'")
+    from limes.scale import compare_runs
+    from limes.scale._parts import writing
+    from limes.scale._stores import place_of, write_whole
+
+    place = None if json is None else place_of(json)
+    result = compare_runs(earlier, later, level=level)
+    print_comparison(result, top)
+    if place is not None:
+        with writing(place):
+            write_whole(place, result.to_json().encode())
+        typer.echo(f"written: {place}")
+    if fail_on_drift and any(not change.size < least for change in result.changed):
+        raise typer.Exit(_DRIFT)
 
 
 @app.command()

@@ -25,7 +25,7 @@ from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes.scale._sources import Source
-    from limes.scale._summary import OutputMeans
+    from limes.scale._summary import OutputMeans, RunComparison
     from limes.scale._tables import RunSummary
 
 # Rows of a background: from this many up to twice as many
@@ -245,6 +245,42 @@ def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
         typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
     if summary.repeated:
         typer.secho(one_line(summary.repeated), fg="yellow")
+
+
+def print_comparison(its: RunComparison, top: int) -> None:
+    import rich
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [
+        one_line(name.rstrip("/").rpartition("/")[2].partition("?")[0]) for name in (its.earlier, its.later)
+    ]
+    typer.echo(f"{names[0]}: {count(its.rows[0], 'row')}; {names[1]}: {count(its.rows[1], 'row')}")
+    changed, several = its.changed, len({change.output for change in its.changes if change.output}) > 1
+    number = f"{len(changed)} of {len(its.changes)} means and shares"
+    typer.echo(f"{number} changed, by Holm's correction at level {its.level:.2g}")
+    lines = Table(box=SIMPLE)
+    for title in ("", "earlier", "later", "change", "size", "changed"):
+        right = title in ("earlier", "later", "change", "size")
+        lines.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for change in its.changes[:top]:
+        output = f"{change.output}: " if several and change.output else ""
+        name = f"warning {change.name}" if change.quantity.endswith("warning") else change.name
+        name = f"|{name}|" if "|" in change.quantity else name or change.quantity.split()[-1]
+        text = f"{output}{name}"
+        moved, error = estimates([change.change], [change.error], 3)[0]
+        size = "" if change.size != change.size else f"{change.size:.3f}"
+        cells = [f"{change.earlier:.4g}", f"{change.later:.4g}", f"{moved} {error}", size]
+        lines.add_row(Text(one_line(text)), *cells, "yes" if change.changed else "no")
+    rich.print(lines)
+    kind = next((c.quantity for c in its.changes if "|" in c.quantity), "mean |contribution|")
+    typer.echo(f"a column: {kind.replace('|', '')}; |column|: {kind}")
+    typer.echo("size: change in standard deviations of the earlier predictions, or of a share")
+    if top < len(its.changes):
+        typer.echo(f"{len(its.changes) - top} more: --top {len(its.changes)}")
+    for note in its.notes:
+        typer.secho(one_line(note), fg="yellow")
 
 
 def print_means(its: OutputMeans, top: int) -> None:

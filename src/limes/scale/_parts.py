@@ -491,6 +491,25 @@ class Increment:
         return f"{new} new since {count(self.rows, 'row')} of {count(len(self.files), 'file')}{later}"
 
 
+# How a record states that bins were learnt from the table itself
+ROWS = "rows of the table"
+
+
+def unlike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
+    """In what two runs differ but for their rows, in sentences."""
+    differences = changed_settings(earlier, later)
+    notes = [f"the runs differ: {'; '.join(differences)}"] if differences else []
+    if earlier.get("background") == later.get("background") == ROWS and _learnt(earlier) != _learnt(later):
+        notes.append("bins were learnt from the rows of each run: pass one --background to both")
+    return notes
+
+
+def _learnt(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The files from whose rows a run without a background has its bins."""
+    since = run.get("since", {"files": {}, "first_files": len(run["input"])})
+    return [*{**since["files"], **run["input"]}.items()][: since["first_files"]]
+
+
 def changed_settings(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
     """In what two runs differ but for their rows: model, background, options, versions."""
     first, second = (
