@@ -419,8 +419,8 @@ def explain_table(
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
     max_errors: Annotated[
-        float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
-    ] = 0.5,
+        str, typer.Option(help="Stop if a larger share of the table has no explanation: 0.01 or 1%.")
+    ] = "0.5",
     timeout: Annotated[
         float | None, typer.Option(help="Seconds that a part may take; then its rows that hang are errors.")
     ] = None,

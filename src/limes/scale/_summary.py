@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from limes._checks import check_probability, listed, require
 from limes._explanation import wording
 from limes._explanation.drawing import write_text
 from limes.exceptions import InputError
-from limes.scale._frames import ERRORS, numbers_of
+from limes.scale._frames import ERRORS, error_kind, numbers_of
 
 if TYPE_CHECKING:
     from limes.scale._parts import Increment
@@ -212,9 +211,8 @@ def _with_kinds(frames: Iterable[Any], kinds: dict[str, dict[str, Any]]) -> Iter
     for frame in frames:
         lines = frame.filter(~nw.col("error").is_null())  # one of each row
         for row, text in zip(lines["row"].to_list(), lines["error"].to_list(), strict=True):
-            stated = re.match(r"(\w+): ", text)
             first = {"rows": 0, "first_row": row, "first_error": text}
-            kinds.setdefault(stated[1] if stated else "unreadable", first)["rows"] += 1
+            kinds.setdefault(error_kind(text), first)["rows"] += 1
         yield frame
 
 

@@ -21,7 +21,7 @@ from importlib import import_module
 from operator import add
 from threading import Event, Thread
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import cloudpickle
 import numpy as np
@@ -35,12 +35,14 @@ from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.scale._frames import (
+    UNREADABLE,
     Explainer,
     Outputs,
     Wanted,
     account_of,
     check_columns,
     check_keys,
+    error_kind,
     error_text,
     explain_frame,
     schema_of,
@@ -133,8 +135,15 @@ class Work:
 
     def warm_up(self) -> None:
         """Import and prepare what the first row needs, by a row of the background."""
-        with suppress(LimesError):  # reported row by row, as above
+        self.background_error()  # reported row by row, as above
+
+    def background_error(self) -> str:
+        """Explain a row of the background, and return why it failed; empty if it did not."""
+        try:
             self.explainer.reproducible(self.explainer.typical(), progress=False)
+        except LimesError as error:
+            return error_text(f"{type(error).__name__}: {error}")
+        return ""
 
     def attempt(self, part: Part, rows: range) -> None:
         """Explain some rows of a part, to see how long it takes."""
@@ -335,7 +344,7 @@ def explain_files(
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
-    max_errors: float = 0.5,
+    max_errors: float | str = 0.5,
     since: str | Place | None = None,
     progress: bool = True,
 ) -> RunSummary:
@@ -343,15 +352,14 @@ def explain_files(
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
     and the keys. ``run`` holds the inputs that determine the explanations (model, background, options): a
-    folder accepts explanations of one run only. When more than the share ``max_errors`` of the rows so far
-    have no explanation, the run ends.
+    folder accepts explanations of one run only. When more rows than the share ``max_errors`` of the table,
+    0.01 or "1%", have no explanation, the run ends; and it ends at once where the model fails on all rows.
 
     ``since`` is the folder of a finished run: only files that neither it nor those before it explained are
     explained, and rows are numbered on. No new file: a finished folder without rows.
     """
     do = engine_of(engine)
-    if not 0 <= max_errors <= 1:
-        raise InputError(f"max_errors={max_errors!r} must be a share of the rows, from 0 to 1")
+    check_share("max_errors", max_errors)
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
@@ -375,7 +383,8 @@ def explain_files(
     key_schema = source.schema_of_keys(keys)
     work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs)
     with folder.opened(run) as finished:
-        limit = _ErrorLimit(folder, max_errors)
+        likely = source.likely_rows * (_CSV_SLACK if source.is_csv else 1)
+        limit = _ErrorLimit(work, check_share("max_errors", max_errors), likely)
         limit.add(finished.values())
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
@@ -390,6 +399,7 @@ def explain_files(
                 limit.add([record])
         deque(missing, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
+        limit.end()
         # in the order of parts, whichever was finished first: sums of floats depend on their order
         tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
         if not tally.rows and since is None:
@@ -424,13 +434,39 @@ def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> 
         )
 
 
-class _ErrorLimit:
-    """Rows and errors so far; too large a share of errors ends the run."""
+# Rows of CSV are estimated: before its end, a run is ended at this multiple of the share
+_CSV_SLACK = 2
+# Parts after which a run ends in which not a single row was explained
+_HOPELESS = 10
 
-    def __init__(self, folder: Folder, largest: float) -> None:
-        self._folder = folder
-        self._largest = largest
+
+def check_share(name: str, value: float | str) -> float:
+    """Return a share of rows, 0.01 or "1%", as a number, or raise InputError."""
+    try:
+        text = str(value).strip()
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = np.nan
+    if not 0 <= share <= 1:
+        raise InputError(f"{name}={value!r} must be a share of the rows, from 0 to 1, or such as '1%'")
+    return share
+
+
+class _ErrorLimit:
+    """Rows and errors so far: a run ends when errors exceed their share of the whole table.
+
+    A few bad parts may be the first that end, so that their share of the rows so far means nothing. A model
+    that fails on everything is found by parts without an explanation: after the first one, a row of the
+    background is tried, and if that fails too, the run ends; and it ends after ten such parts in any case.
+    Parts that could not be read state nothing about the model.
+    """
+
+    def __init__(self, work: Work, largest: float, likely: int) -> None:
+        self._work = work
+        self._largest, self._likely = largest, likely
         self._reason = ""
+        self._failed = 0  # parts that could be read, and without a single explanation
+        self._tried = False  # a row of the background
         self.rows = self.errors = 0
 
     def add(self, records: Iterable[PartRecord]) -> None:
@@ -438,9 +474,26 @@ class _ErrorLimit:
             self.rows += record.rows
             self.errors += record.errors
             self._reason = self._reason or record.tally.reason
-        if self.errors > self._largest * self.rows:
-            raise InputError(
-                f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. The "
-                f"first error: {self._reason}. Finished parts are in {self._folder.path}: correct the cause, "
-                "or allow more errors, and run again"
-            )
+            self._failed += record.errors == record.rows > 0 and error_kind(record.tally.reason) != UNREADABLE
+        self._check(max(self._likely, self.rows))
+        if self.errors == self.rows and self._failed and self._largest < 1:
+            if not self._tried and (reason := self._work.background_error()):
+                self._stop(f"and the model fails on a row of the background too ({reason})")
+            self._tried = True
+            if self._failed >= _HOPELESS:
+                self._stop(f"none in the first {self._failed} parts")
+
+    def end(self) -> None:
+        """Check the share once more, of the rows that there are."""
+        self._check(self.rows)
+
+    def _check(self, rows: int) -> None:
+        if self.errors > self._largest * rows * (1 + 1e-12):  # 0.29 * 100 is less than 29
+            self._stop(f"more than was allowed ({100 * self._largest:.6g}% of {rows:,})")
+
+    def _stop(self, why: str) -> NoReturn:
+        raise InputError(
+            f"{self.errors:,} of {self.rows:,} rows have no explanation, {why}. The first error: "
+            f"{self._reason}. Finished parts are in {self._work.folder.path}: correct the cause, or allow "
+            "more errors (--max-errors 1 allows any number), and run again"
+        )
