@@ -424,6 +424,10 @@ def explain_table(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds that a part may take; then its rows that hang are errors.")
     ] = None,
+    memory_per_worker: Annotated[
+        str | None,
+        typer.Option(help="Memory that a worker may take, such as 2GB; then rows that need more are errors."),
+    ] = None,
     max_calls: MaxCalls = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
@@ -446,7 +450,7 @@ def explain_table(
     from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
     from limes.scale._summary import run_summary, summary_place, versions_of, write_summary
-    from limes.scale._tables import Cluster, explain_files
+    from limes.scale._tables import Cluster, check_memory, explain_files
 
     began = monotonic()
     if scheduler is not None and engine == "local":
@@ -476,8 +480,9 @@ def explain_table(
         "columns": names,
         "options": chosen,
     }
-    is_one = engine == "local" and workers == 1 and timeout is None
-    cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
+    memory = None if memory_per_worker is None else check_memory(memory_per_worker)
+    is_one = engine == "local" and workers == 1 and timeout is None and memory is None
+    cluster = Cluster(workers, scheduler, timeout, memory=memory, supervised=is_one and rows_are_supervised())
     try:
         with ending_in_order():
             tally = explain_files(

@@ -491,6 +491,8 @@ class Slice:
         self.stamp.check(self.file)
         try:
             rows = self._stored(tuple(_without(columns, self.keys.column_names)))
+        except MemoryError:  # Arrow's is one of its exceptions: the file is as good as before
+            raise
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(

@@ -9,10 +9,11 @@ file is the same. `limes.scale._processes` runs processes of this machine; the o
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -128,9 +129,15 @@ class Work:
 
     def __call__(self, part: Part, faults: Mapping[int, str] | None = None) -> PartRecord:
         """Explain a part and put its file in place; rows among the ``faults`` have the error stated there."""
-        rows, keys, reasons = self._read(part)
-        lines = self._explain(rows, keys, reasons | {**(faults or {})}, part.first)
-        tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
+        return self.finish(part, self.explained(part, faults or {}))
+
+    def explained(self, part: Part, faults: Mapping[int, str]) -> pa.Table:
+        with _in_memory(part):
+            rows, keys, reasons = self._read(part)
+            return self._explain(rows, keys, reasons | {**faults}, part.first)
+
+    def finish(self, part: Part, lines: pa.Table) -> PartRecord:
+        tally = Tally.count(lines, self.explainer.feature_names, part.num_rows)
         return PartRecord(part.number, self._write(lines, part.number), tally)
 
     def warm_up(self) -> None:
@@ -147,9 +154,10 @@ class Work:
 
     def attempt(self, part: Part, rows: range) -> None:
         """Explain some rows of a part, to see how long it takes."""
-        table, _, reasons = self._read(part)
-        good = pa.array([row for row in rows if row not in reasons], pa.int64())
-        self._lines(table.take(good))
+        with _in_memory(part):
+            table, _, reasons = self._read(part)
+            good = pa.array([row for row in rows if row not in reasons], pa.int64())
+            self._lines(table.take(good))
 
     def _read(self, part: Part) -> tuple[pa.Table, pa.Table, dict[int, str]]:
         """Read features and keys of a part; rows that cannot be read are null, and have a reason."""
@@ -198,6 +206,19 @@ class Work:
         return sha256(content).hexdigest()
 
 
+@contextmanager
+def _in_memory(part: Part) -> Iterator[None]:
+    """Make lack of memory an error that states what to do; of a model's it is its row's error."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError(
+            f"part {part.number}, {part.num_rows:,} rows, needs more memory than its process may take "
+            f"({error}): allow more (--memory-per-worker), or use fewer rows a part in a new folder. "
+            "Finished parts are kept"
+        ) from error
+
+
 def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
     return {"row": pc.add(positions, first)} | {
         name: keys[name].take(positions) for name in keys.column_names
@@ -210,6 +231,7 @@ class Cluster:
     scheduler: str | None = None  # address of a running cluster, as its library writes it
     timeout: float | None = None  # seconds that a part may take; then its rows that hang are errors
     cores: int | None = None  # threads of a worker; None: its share of the cores of this machine
+    memory: int | None = None  # bytes that a worker may take; then the rows that need more are errors
     supervised: bool = False  # a single worker here is a separate process, whose death the driver survives
 
     @property
@@ -363,6 +385,11 @@ def explain_files(
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
+    if cluster.memory is not None and sys.platform not in ("linux", "darwin"):
+        raise InputError(
+            f"--memory-per-worker is for Linux and macOS, and this is {sys.platform}: leave it out, and "
+            "limit the container or the job that runs the command"
+        )
     step, folder = check_count("rows_per_part", rows_per_part), Folder(place_of(out).absolute())
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
@@ -438,6 +465,23 @@ def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> 
 _CSV_SLACK = 2
 # Parts after which a run ends in which not a single row was explained
 _HOPELESS = 10
+
+
+# Bytes by unit, in small letters
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{end}": base ** (i + 1)
+    for i, letter in enumerate("kmgt")
+    for end, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
+}
+
+
+def check_memory(text: str) -> int:
+    """Return a size such as 2GB, 1.5 GiB or 512Mi in bytes, or raise InputError."""
+    stated = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]*)", text.strip().lower())
+    size = int(float(stated[1]) * _UNITS.get(stated[2], 0)) if stated else 0
+    if size < 1:
+        raise InputError(f"--memory-per-worker {text}: pass a size such as 2GB, 1.5GiB or 512MB")
+    return size
 
 
 def check_share(name: str, value: float | str) -> float:
