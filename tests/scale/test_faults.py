@@ -265,9 +265,9 @@ def test_a_model_that_raises_on_some_rows_loses_only_these(tmp_path, table, carr
 
 def test_too_many_errors_end_the_run_and_keep_finished_parts(tmp_path, source, table, explainer):
     corrupt(source.files[0], 1)
-    with pytest.raises(InputError, match=r"28 of 128 rows have no explanation.*row group 1.*are in"):
+    with pytest.raises(InputError, match=r"92 of 192 rows have no explanation.*row group 1.*are in"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
-    assert explain(source, explainer, tmp_path / "out").resumed == 128
+    assert explain(source, explainer, tmp_path / "out").resumed == 192
     with pytest.raises(InputError, match=r"100 of 442 rows have no explanation"):
         explain(source, explainer, tmp_path / "out", max_errors=0.1)
     for no_share in (2, -0.1):

@@ -74,7 +74,7 @@ def test_damage_is_found(out, problem):
 def test_another_input_is_found(out, tmp_path, table):
     table[0].iloc[::-1].to_parquet(tmp_path / "in.parquet", index=False)
     [problem] = verify(out, Source.of(tmp_path / "in.parquet")).problems
-    assert "file 0 in.parquet of the input was" in problem
+    assert "file in.parquet of the input was" in problem
 
 
 def test_a_folder_without_explanations_is_refused(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from hashlib import sha256
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,25 +17,29 @@ from typer.core import TyperGroup
 from limes import __version__
 from limes._checks import did_you_mean, listed, require, with_options, without_credentials
 from limes._cli import files
-from limes._cli.tables import BACKGROUND, TableFile, open_table
+from limes._cli.tables import (
+    SHOWN_COLUMNS,
+    TableFile,
+    background_of_run,
+    features_of_run,
+    hash_of,
+    open_table,
+    print_comparison,
+    print_means,
+    print_run,
+)
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
-from limes._explanation.record import CODES
-from limes._explanation.wording import count, estimate_text, estimates, one_line
+from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
     from limes._diagnostics.diagnosis import Diagnosis
     from limes._explanation import Explanation
     from limes.models._images import Preprocess
-    from limes.scale._sources import Source
-    from limes.scale._summary import OutputMeans
-    from limes.scale._tables import RunSummary
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-# Columns that the summary shows, the largest first
-_SHOWN = 10
-_STOPPED, _SOME_ERRORS, _WRONG = 130, 3, 1
+_STOPPED, _DRIFT, _SOME_ERRORS, _WRONG = 130, 4, 3, 1
 # What streams do with characters that they cannot encode; others raise in the middle of a text
 _LENIENT = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
 
@@ -416,15 +419,23 @@ def explain_table(
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     rows_per_part: Annotated[int, typer.Option(min=1, help="Rows of a file of OUT.")] = 50_000,
     max_errors: Annotated[
-        float, typer.Option(min=0, max=1, help="Stop if a larger share of the rows has no explanation.")
-    ] = 0.5,
+        str, typer.Option(help="Stop if a larger share of the table has no explanation: 0.01 or 1%.")
+    ] = "0.5",
     timeout: Annotated[
         float | None, typer.Option(help="Seconds that a part may take; then its rows that hang are errors.")
+    ] = None,
+    memory_per_worker: Annotated[
+        str | None,
+        typer.Option(help="Memory that a worker may take, such as 2GB; then rows that need more are errors."),
     ] = None,
     max_calls: MaxCalls = None,
     sparse: Sparse = None,
     exclude: Exclude = None,
     objective: Objective = "fidelity",
+    since: Annotated[
+        str | None,
+        typer.Option(help="Folder of a finished run: explain only files that are new since, number rows on."),
+    ] = None,
     summary: Annotated[
         str | None,
         typer.Option(help="Write counts, errors, warnings, means, versions here as JSON when all is done."),
@@ -436,9 +447,10 @@ def explain_table(
     Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C, 143 SIGTERM.
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
+    from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
     from limes.scale._summary import run_summary, summary_place, versions_of, write_summary
-    from limes.scale._tables import Cluster, explain_files
+    from limes.scale._tables import Cluster, check_memory, explain_files
 
     began = monotonic()
     if scheduler is not None and engine == "local":
@@ -449,8 +461,11 @@ def explain_table(
     are_all = how.output == "all"
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
-    names = _features(columns, fitted, source, [*(key or []), *(how.drop or [])])
-    rows = _background(background, source, names)
+    names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
+    learnt_from = source
+    if since is not None and background is None:
+        learnt_from = Increment.of(source, since, out).beginning(source)
+    rows = background_of_run(background, learnt_from, names)
     if sparse is None:
         chosen = how.of_tables(fitted, max_calls)
     else:
@@ -460,13 +475,14 @@ def explain_table(
     # what determines the explanations: the output folder compares a later run with it
     run: dict[str, Any] = {
         "versions": versions_of(fitted),
-        "model": _hash(model),
-        "background": "rows of the table" if background is None else _hash(background),
+        "model": hash_of(model),
+        "background": ROWS if background is None else hash_of(background),
         "columns": names,
         "options": chosen,
     }
-    is_one = engine == "local" and workers == 1 and timeout is None
-    cluster = Cluster(workers, scheduler, timeout, supervised=is_one and rows_are_supervised())
+    memory = None if memory_per_worker is None else check_memory(memory_per_worker)
+    is_one = engine == "local" and workers == 1 and timeout is None and memory is None
+    cluster = Cluster(workers, scheduler, timeout, memory=memory, supervised=is_one and rows_are_supervised())
     try:
         with ending_in_order():
             tally = explain_files(
@@ -482,11 +498,12 @@ def explain_table(
                 engine=engine,
                 cluster=cluster,
                 max_errors=max_errors,
+                since=since,
             )
     except (KeyboardInterrupt, Terminated) as stop:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(TERMINATED if isinstance(stop, Terminated) else _STOPPED) from None
-    _print(tally, explainer, out)
+    print_run(tally, explainer, out)
     if place is not None:
         seconds = monotonic() - began
         result = run_summary(out, tally, method=explainer.method, seconds=seconds, versions=run["versions"])
@@ -494,61 +511,6 @@ def explain_table(
         typer.echo(f"written: {place}")
     if tally.errors:
         raise typer.Exit(_SOME_ERRORS)
-
-
-def _features(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
-    from limes.scale._frames import check_columns
-
-    check_columns("the table", source.schema.names, others)
-    if columns is not None:
-        names = [name.strip() for name in columns.split(",")]
-    else:
-        rest = [name for name in source.schema.names if name not in others]
-        names = [*files.features_of(model)] or rest
-    check_columns("the table", source.schema.names, names)
-    return names
-
-
-def _background(path: Path | None, source: Source, columns: list[str]) -> Any:
-    """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
-    if path is not None:
-        table = files.read_table(path)
-        return (table.select(columns) if set(columns) <= set(table.columns) else table).to_native()
-    from limes.scale._sources import decimated
-
-    require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
-    return decimated(source, columns, BACKGROUND).to_pandas()
-
-
-def _hash(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()[:16]
-
-
-def _print(summary: RunSummary, explainer: Any, out: str) -> None:
-    import rich
-    from rich.table import Table
-    from rich.text import Text
-
-    distinct, is_exact = summary.distinct
-    about = "" if is_exact else "about "
-    typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
-    sizes, shares = summary.mean_sizes, summary.mean_contributions
-    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |β|")
-    largest = sorted(sizes, key=lambda name: -(shares[name][0] if shares else sizes[name]))
-    for name in largest[:_SHOWN]:
-        cells = [estimate_text(*shares[name])] if shares else []
-        lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
-    if distinct:
-        rich.print(lines)
-    for text in getattr(explainer, "model_warnings", ()):
-        typer.secho(one_line(text), fg="yellow")
-    if summary.resumed:
-        typer.echo(f"{summary.resumed:,} rows were finished before")
-    if summary.errors:
-        rows = "1 row has" if summary.errors == 1 else f"{summary.errors:,} rows have"
-        typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
-    if summary.repeated:
-        typer.secho(one_line(summary.repeated), fg="yellow")
 
 
 @app.command()
@@ -559,13 +521,16 @@ def summary(
         str | None,
         typer.Option(help="A class, or what is predicted. Default: all; of two classes the second."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many columns to show.")] = _SHOWN,
+    top: Annotated[int, typer.Option(min=1, help="How many columns to show.")] = SHOWN_COLUMNS,
 ) -> None:
     """Show what matters in a table of explanations: mean contributions of its columns, largest first."""
     require("pyarrow", "limes summary", package="'limes[scale]'")
     from limes.scale._summary import means_of, parts_of
 
     outputs = means_of(parts_of(out))
+    if not outputs:
+        typer.echo(f"{out}: no rows with an explanation")
+        return
     names = [its.output for its in outputs]
     if output is not None and output not in names:
         raise InputError(
@@ -574,35 +539,44 @@ def summary(
     usual = names[1:] if len(names) == 2 else names
     for its in outputs:
         if its.output in (usual if output is None else [output]):
-            _print_means(its, top)
+            print_means(its, top)
 
 
-def _print_means(its: OutputMeans, top: int) -> None:
-    import rich
-    from rich.table import Table
-    from rich.text import Text
+@app.command()
+def compare(
+    earlier: Annotated[str, typer.Argument(help="A folder of explain-table, finished.")],
+    later: Annotated[str, typer.Argument(help="Another one.")],
+    *,
+    level: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability of a false alarm in the whole comparison.")
+    ] = 0.01,
+    least: Annotated[
+        float, typer.Option(min=0, help="Smallest change that --fail-on-drift minds, in sd of predictions.")
+    ] = 0.0,
+    top: Annotated[int, typer.Option(min=1, help="How many lines to show.")] = SHOWN_COLUMNS,
+    json: Annotated[str | None, typer.Option(help="Write all changes as JSON here.")] = None,
+    fail_on_drift: Annotated[
+        bool, typer.Option("--fail-on-drift", help="Exit code 4 if something changed, by --least or more.")
+    ] = False,
+) -> None:
+    """Compare two runs: which mean contributions, predictions, shares of warnings and errors changed.
 
-    name = "prediction" if its.output == "output" else f"output {one_line(its.output)}"
-    typer.echo(f"{name}: means of {count(its.rows, 'row')}")
-    lines, order = Table(), its.order[:top]
-    lines.add_column("column", overflow="fold")
-    columns: list[list[Any]] = [[Text(one_line(its.features[j])) for j in order]]
-    for kind, (size, value, error) in its.means.items():
-        word = {"contribution": "contribution", "value": "β"}[kind]
-        lines.add_column(f"mean\n|{word}|", justify="right", no_wrap=True)
-        columns.append([estimate_text(size[j], error[j]) for j in order])
-        if kind == "contribution" or len(its.means) == 1:  # else 80 characters are too few
-            lines.add_column(f"mean\n{word}", justify="right", no_wrap=True)
-            signed = estimates(value[order].tolist(), error[order].tolist(), 3)
-            columns.append([" ".join(pair if error.any() else pair[:1]) for pair in signed])
-    for cells in zip(*columns, strict=True):
-        lines.add_row(*cells)
-    rich.print(lines)
-    if top < len(its.features):
-        typer.echo(f"{len(its.features) - top} smaller columns: --top {len(its.features)}")
-    for code, number in its.warnings.most_common():
-        meaning = CODES.get(code, code)
-        typer.secho(f"{number:,} of {count(its.rows, 'row')}, {code!r}: {one_line(meaning)}", fg="yellow")
+    Exit codes: 0, with --fail-on-drift 4 if something changed; 1 if a folder could not be compared.
+    """
+    require("pyarrow", "limes compare", package="'limes[scale]'")
+    from limes.scale import compare_runs
+    from limes.scale._parts import writing
+    from limes.scale._stores import place_of, write_whole
+
+    place = None if json is None else place_of(json)
+    result = compare_runs(earlier, later, level=level)
+    print_comparison(result, top)
+    if place is not None:
+        with writing(place):
+            write_whole(place, result.to_json().encode())
+        typer.echo(f"written: {place}")
+    if fail_on_drift and any(not change.size < least for change in result.changed):
+        raise typer.Exit(_DRIFT)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Tables of which the command line explains a few rows: of large ones the rows that are needed are read.
+"""Tables of the command line: of large ones the rows that are needed are read; what long runs print.
 
 The background of a table of n rows is every m-th row, the first one included, m being the smallest power of
 two that leaves at most 20,000 of them: as in explain-table, and however the file is read.
@@ -10,12 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import typer
+
+from limes._checks import require
 from limes._cli import files
+from limes._explanation.record import CODES
+from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes.scale._sources import Source
+    from limes.scale._summary import OutputMeans, RunComparison
+    from limes.scale._tables import RunSummary
 
 # Rows of a background: from this many up to twice as many
 BACKGROUND = 10_000
@@ -23,6 +34,8 @@ BACKGROUND = 10_000
 _WHOLE, _RATIO = 32 << 20, 8
 # Rows of a Parquet file that are decoded at once, and bytes of a column that are read
 _BATCH, _BUFFER = 1 << 16, 1 << 18
+# Columns that a summary of a long table shows, the largest first
+SHOWN_COLUMNS = 10
 
 
 class TableFile(ABC):
@@ -170,3 +183,129 @@ def _native(table: Any) -> Any:
 
         return polars.from_arrow(table)
     return table
+
+
+# -- long tables ---------------------------------------------------------------------------------------------
+
+
+def features_of_run(columns: str | None, model: Any, source: Source, others: list[str]) -> list[str]:
+    from limes.scale._frames import check_columns
+
+    check_columns("the table", source.schema.names, others)
+    if columns is not None:
+        names = [name.strip() for name in columns.split(",")]
+    else:
+        rest = [name for name in source.schema.names if name not in others]
+        names = [*files.features_of(model)] or rest
+    check_columns("the table", source.schema.names, names)
+    return names
+
+
+def background_of_run(path: Path | None, source: Source, columns: list[str]) -> Any:
+    """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
+    if path is not None:
+        table = files.read_table(path)
+        return (table.select(columns) if set(columns) <= set(table.columns) else table).to_native()
+    from limes.scale._sources import decimated
+
+    require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
+    return decimated(source, columns, BACKGROUND).to_pandas()
+
+
+def hash_of(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
+    import rich
+    from rich.table import Table
+    from rich.text import Text
+
+    distinct, is_exact = summary.distinct
+    about = "" if is_exact else "about "
+    typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
+    sizes, shares = summary.mean_sizes, summary.mean_contributions
+    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |β|")
+    largest = sorted(sizes, key=lambda name: -(shares[name][0] if shares else sizes[name]))
+    for name in largest[:SHOWN_COLUMNS]:
+        cells = [estimate_text(*shares[name])] if shares else []
+        lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
+    if distinct:
+        rich.print(lines)
+    for text in getattr(explainer, "model_warnings", ()):
+        typer.secho(one_line(text), fg="yellow")
+    if summary.increment is not None:
+        typer.echo(str(summary.increment))
+    if summary.differences:
+        typer.secho(f"unlike the earlier run: {one_line('; '.join(summary.differences))}", fg="yellow")
+    if summary.resumed:
+        typer.echo(f"{summary.resumed:,} rows were finished before")
+    if summary.errors:
+        rows = "1 row has" if summary.errors == 1 else f"{summary.errors:,} rows have"
+        typer.secho(f"{rows} no explanation; the first error: {one_line(summary.reason)}", fg="yellow")
+    if summary.repeated:
+        typer.secho(one_line(summary.repeated), fg="yellow")
+
+
+def print_comparison(its: RunComparison, top: int) -> None:
+    import rich
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [
+        one_line(name.rstrip("/").rpartition("/")[2].partition("?")[0]) for name in (its.earlier, its.later)
+    ]
+    typer.echo(f"{names[0]}: {count(its.rows[0], 'row')}; {names[1]}: {count(its.rows[1], 'row')}")
+    changed, several = its.changed, len({change.output for change in its.changes if change.output}) > 1
+    number = f"{len(changed)} of {len(its.changes)} means and shares"
+    typer.echo(f"{number} changed, by Holm's correction at level {its.level:.2g}")
+    lines = Table(box=SIMPLE)
+    for title in ("", "earlier", "later", "change", "size", "changed"):
+        right = title in ("earlier", "later", "change", "size")
+        lines.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for change in its.changes[:top]:
+        output = f"{change.output}: " if several and change.output else ""
+        name = f"warning {change.name}" if change.quantity.endswith("warning") else change.name
+        name = f"|{name}|" if "|" in change.quantity else name or change.quantity.split()[-1]
+        text = f"{output}{name}"
+        moved, error = estimates([change.change], [change.error], 3)[0]
+        size = "" if change.size != change.size else f"{change.size:.3f}"
+        cells = [f"{change.earlier:.4g}", f"{change.later:.4g}", f"{moved} {error}", size]
+        lines.add_row(Text(one_line(text)), *cells, "yes" if change.changed else "no")
+    rich.print(lines)
+    kind = next((c.quantity for c in its.changes if "|" in c.quantity), "mean |contribution|")
+    typer.echo(f"a column: {kind.replace('|', '')}; |column|: {kind}")
+    typer.echo("size: change in standard deviations of the earlier predictions, or of a share")
+    if top < len(its.changes):
+        typer.echo(f"{len(its.changes) - top} more: --top {len(its.changes)}")
+    for note in its.notes:
+        typer.secho(one_line(note), fg="yellow")
+
+
+def print_means(its: OutputMeans, top: int) -> None:
+    import rich
+    from rich.table import Table
+    from rich.text import Text
+
+    name = "prediction" if its.output == "output" else f"output {one_line(its.output)}"
+    typer.echo(f"{name}: means of {count(its.rows, 'row')}")
+    lines, order = Table(), its.order[:top]
+    lines.add_column("column", overflow="fold")
+    columns: list[list[Any]] = [[Text(one_line(its.features[j])) for j in order]]
+    for kind, (size, value, error) in its.means.items():
+        word = {"contribution": "contribution", "value": "β"}[kind]
+        lines.add_column(f"mean\n|{word}|", justify="right", no_wrap=True)
+        columns.append([estimate_text(size[j], error[j]) for j in order])
+        if kind == "contribution" or len(its.means) == 1:  # else 80 characters are too few
+            lines.add_column(f"mean\n{word}", justify="right", no_wrap=True)
+            signed = estimates(value[order].tolist(), error[order].tolist(), 3)
+            columns.append([" ".join(pair if error.any() else pair[:1]) for pair in signed])
+    for cells in zip(*columns, strict=True):
+        lines.add_row(*cells)
+    rich.print(lines)
+    if top < len(its.features):
+        typer.echo(f"{len(its.features) - top} smaller columns: --top {len(its.features)}")
+    for code, number in its.warnings.most_common():
+        meaning = CODES.get(code, code)
+        typer.secho(f"{number:,} of {count(its.rows, 'row')}, {code!r}: {one_line(meaning)}", fg="yellow")

@@ -4,6 +4,6 @@
 """
 
 from limes.scale._frames import explain_frame
-from limes.scale._summary import summarize
+from limes.scale._summary import RunComparison, compare_runs, summarize
 
-__all__ = ["explain_frame", "summarize"]
+__all__ = ["RunComparison", "compare_runs", "explain_frame", "summarize"]

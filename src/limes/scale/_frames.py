@@ -10,6 +10,7 @@ a code a line, since all texts of an explanation are names.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -204,6 +205,16 @@ def error_text(text: str) -> str:
     """Shorten an error to a line of 200 characters: a cell may hold a megabyte."""
     ends = text if len(text) <= _CUT else f"{text[: _CUT // 2]}…{text[-_CUT // 2 :]}"
     return shorten(ends, _LONGEST)
+
+
+# The kind of error of a row that could not be read
+UNREADABLE = "unreadable"
+
+
+def error_kind(text: str) -> str:
+    """The class of a row's error, as a table states it, or "unreadable"."""
+    stated = re.match(r"(\w+): ", text)
+    return stated[1] if stated else UNREADABLE
 
 
 def account_of(explainer: Explainer, contributions: Wanted) -> Account:

@@ -27,7 +27,7 @@ from base64 import b85decode, b85encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b, sha256
 from tempfile import TemporaryFile
@@ -42,9 +42,10 @@ import pyarrow.parquet as pq
 
 from limes._arrays import Ints
 from limes._checks import SHOWN, listed
+from limes._explanation.wording import count, shorten
 from limes.exceptions import InputError
 from limes.scale._frames import numbers_of
-from limes.scale._sources import Source
+from limes.scale._sources import Source, is_in
 from limes.scale._stores import BESIDE, Place, StorePath, checksum, locked, parsed, place_of, write_whole
 
 # K: distinct explanations that are counted exactly; beyond, the standard error is 1 / √K, 3 %
@@ -173,6 +174,8 @@ _RUN_KEY = b"limes.run"
 _KEYS, _LINES = "_keys", "_parts"
 # Files that are read at the same time: a store answers slowly, but many at once
 _READERS = 16
+# Characters of a value by which two runs differ
+_LONGEST = 100
 
 
 @dataclass(frozen=True)
@@ -337,6 +340,18 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def finished_run(self) -> tuple[dict[str, Any], int]:
+        """The inputs of a run that is finished, and its number of rows; InputError where it is not."""
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: no such folder; pass the output folder of a finished run")
+        run, end, journal = self.run(), self.end(), self.journal()
+        parts = {number: self.part(number) for number in journal}
+        if end is None or [*sorted(parts)] != [*range(end["parts"])] or {*parts.values()} - {*self.files()}:
+            raise InputError(
+                f"{self.path} is not finished, or lost parts: run its command again first, which resumes it"
+            )
+        return run, end["rows"]
+
     def append(self, record: PartRecord) -> None:
         with writing(self.path):
             if not self.part(record.part).is_file():
@@ -402,7 +417,106 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _differences(was, now, f"{of}{name} ")
         elif was != now:
-            yield f"{of}{name} was {was!r}, is {now!r}"
+            yield f"{of}{name} was {shorten(repr(was), _LONGEST)}, is {shorten(repr(now), _LONGEST)}"
+
+
+# -- nights --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Increment:
+    """What a table has more than earlier runs explained: new files, whose rows are numbered on.
+
+    A run's record holds the files of all runs before it, so that the last folder alone states them.
+    """
+
+    run: str  # name of the earlier run
+    rows: int  # of it and of those before it: the number of the first new row
+    files: Mapping[str, str]  # which they explained, in their order, and what tells that they are the same
+    first_files: int  # how many of these the first run explained
+    new: tuple[str, ...]
+    later: int  # files that came after this run had begun, and are the next one's
+
+    @classmethod
+    def of(cls, source: Source, since: str | Place, out: str | Place) -> Increment:
+        """Compare a table with the finished run in the folder ``since``, or raise InputError."""
+        folder, earlier = Folder(place_of(out).absolute()), Folder(place_of(since).absolute())
+        if is_in(folder.path, earlier.path) or is_in(earlier.path, folder.path):
+            raise InputError(f"{out} lies in the folder of the earlier run, or holds it: pass another one")
+        run, rows = earlier.finished_run()
+        chain = run.get("since", {"rows": 0, "files": {}, "first_files": len(run["input"])})
+        files, actual = {**chain["files"], **run["input"]}, source.fingerprint
+        lost = [name for name in files if name not in actual]
+        changed = [name for name in files if actual.get(name, files[name]) != files[name]]
+        if lost or changed:
+            what = f"{source.version} no longer has {listed(lost)}" if lost else f"{listed(changed)} changed"
+            raise InputError(
+                f"{what} since {earlier.path} explained it, so new rows cannot be separated from old ones. "
+                "Between runs a table may only grow by files (deletes, updates, compaction rewrite files): "
+                "start a new run without --since, in a new folder"
+            )
+        new = [name for name in actual if name not in files]
+        begun = folder.run() if folder.path.is_dir() and (folder.files() or folder.journal()) else None
+        if begun is not None:
+            if begun.get("since", {}).get("run") != run_name(run):
+                raise InputError(
+                    f"{out} holds a run that did not continue the one in {since}: pass the folder with which "
+                    "it was begun, or another one for the output"
+                )
+            new = [name for name in new if name in begun["input"]]
+        later = len(actual) - len(files) - len(new)
+        return cls(run_name(run), chain["rows"] + rows, files, chain["first_files"], tuple(new), later)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "rows": self.rows,
+            "first_files": self.first_files,
+            "files": {**self.files},
+        }
+
+    def rest(self, source: Source) -> Source:
+        """The new files, with the columns and types of the first run."""
+        return replace(source.only(self.new, next(iter(self.files))), start=self.rows)
+
+    def beginning(self, source: Source) -> Source:
+        """The files of the first run, from whose rows bins are learnt, so that all runs have the same."""
+        names = [*self.files][: self.first_files]
+        return source.only(names, names[0])
+
+    def __str__(self) -> str:
+        new = count(len(self.new), "file") if self.new else "no file"
+        later = f"; {count(self.later, 'file')} came later, for the next run" if self.later else ""
+        return f"{new} new since {count(self.rows, 'row')} of {count(len(self.files), 'file')}{later}"
+
+
+# How a record states that bins were learnt from the table itself
+ROWS = "rows of the table"
+
+
+def unlike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
+    """In what two runs differ but for their rows, in sentences."""
+    differences = changed_settings(earlier, later)
+    notes = [f"the runs differ: {'; '.join(differences)}"] if differences else []
+    if earlier.get("background") == later.get("background") == ROWS and _learnt(earlier) != _learnt(later):
+        notes.append("bins were learnt from the rows of each run: pass one --background to both")
+    return notes
+
+
+def _learnt(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The files from whose rows a run without a background has its bins."""
+    since = run.get("since", {"files": {}, "first_files": len(run["input"])})
+    return [*{**since["files"], **run["input"]}.items()][: since["first_files"]]
+
+
+def changed_settings(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
+    """In what two runs differ but for their rows: model, background, options, versions."""
+    first, second = (
+        {name: value for name, value in json.loads(json.dumps(run)).items() if name not in ("input", "since")}
+        for run in (earlier, later)
+    )
+    return [text for text in _differences(first, second) if not text.startswith("output rows_per_part ")]
 
 
 # -- keys ----------------------------------------------------------------------------------------------------
@@ -454,7 +568,7 @@ def _bits(column: Any) -> Hashes:
 
 def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], rows: int) -> str:
     """An example of rows that share their keys, in words; empty if keys are unique."""
-    if not keys:
+    if not keys or not rows:
         return ""
     stored = ((number, folder.keys(number)) for number in parts)
     hashes_of_parts = (
@@ -526,7 +640,7 @@ def verify(out: str | Place, source: Source | None = None) -> FolderCheck:
     if not folder.path.is_dir():
         raise InputError(f"{out}: no such folder")
     run, journal = folder.run(), folder.journal()
-    problems, first = [*_folder_problems(folder, journal)], 0
+    problems, first = [*_folder_problems(folder, journal)], run.get("since", {}).get("rows", 0)
     for i, (number, actual) in enumerate(folder.checksums(sorted(journal)).items()):
         start = first if number == i else None  # unknown after a part that is missing
         problems += _part_problems(folder.part(number), journal[number], actual, run_name(run), start)
@@ -572,12 +686,16 @@ def _part_problems(
 def _input_problems(
     run: Mapping[str, Any], source: Source, journal: Mapping[int, PartRecord]
 ) -> Iterator[str]:
-    stated, actual = run.get("input", {}), source.fingerprint
+    new, before = run.get("input", {}), run.get("since", {}).get("files", {})
+    stated, actual = {**before, **new}, source.fingerprint
+    if before:  # a table that grows: files that came later are other runs'
+        actual = {name: text for name, text in actual.items() if name in stated}
     for name in sorted(stated.keys() | actual.keys()):
         was, now = stated.get(name, "missing"), actual.get(name, "missing")
         if was != now:
             yield f"file {name} of the input was {was}, is {now}"
     if stated == actual and not source.is_csv:
         rows = sum(record.rows for record in journal.values())
-        if rows != source.likely_rows:  # of Parquet, exact: the footers state it
-            yield f"the journal counts {rows:,} rows, and the input has {source.likely_rows:,}"
+        its = source.only(new, next(iter(stated))).likely_rows  # of Parquet, exact: the footers state it
+        if rows != its:
+            yield f"the journal counts {rows:,} rows, and the input has {its:,}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
@@ -21,9 +22,10 @@ from dataclasses import dataclass, field
 from math import inf
 from multiprocessing import current_process
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, cast
 
 from limes._threads import use_threads
 from limes.exceptions import InputError
@@ -44,6 +46,11 @@ _LOOK, _GRACE = 1.0, 10.0
 _SLACK, _LEAST = 10.0, 1.0
 # SIGTERM ends a process for good where there is no SIGKILL (Windows)
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+# Exit code of a worker that took too much memory, seconds between two looks at it, and what a worker answers
+# whose memory may be short by earlier parts
+_TOO_LARGE, _GLANCE, _AGAIN = 86, 0.02, "again, by a new process"
+# Arrow's usual allocator reserves a gigabyte, which counts
+_SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 # The search for the rows of a part that hang may take this number of time limits
 _SEARCH = 20.0
 
@@ -109,18 +116,19 @@ def _halves(rows: range) -> list[range]:
     return [piece for piece in (rows[:half], rows[half:]) if piece]
 
 
-def loaded(content: bytes, timeout: float | None, threads: int) -> Any:
-    """What was pickled, in a worker of another engine; with a time limit, a process computes its parts."""
+def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
+    """What was pickled, in a worker of another engine; with limits, a process computes its parts."""
     use_threads(threads)
-    if timeout is None:
+    if limits.timeout is None and limits.memory is None:
         return unpickled(content)
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
-    return WorkerPool(content, iter(()), Cluster(timeout=timeout, cores=threads))
+    return WorkerPool(content, iter(()), Cluster(timeout=limits.timeout, memory=limits.memory, cores=threads))
 
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
-    # one worker is this process, unless it has a time limit, or is ``supervised``
-    if cluster.workers == 1 and cluster.timeout is None and not cluster.supervised:
+    # one worker is this process, unless it has limits, or is ``supervised``
+    has_limits = cluster.timeout is not None or cluster.memory is not None
+    if cluster.workers == 1 and not has_limits and not cluster.supervised:
         yield from map(work, parts)
         return
     with closing(WorkerPool(work.to_bytes(), iter(parts), cluster)) as pool:
@@ -128,6 +136,8 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
 
 
 def exit_text(code: int | None) -> str:
+    if code == _TOO_LARGE:
+        return "it takes more than --memory-per-worker"
     if code is None or code >= 0:
         return "its pipe was closed" if code is None else f"exit code {code}"
     try:
@@ -145,7 +155,9 @@ class _Worker:
 
         context = get_context("loky")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, content, os.getpid(), cluster.threads))
+        arguments = (theirs, content, os.getpid(), cluster.threads, cluster.memory)
+        env = {} if cluster.memory is None else _SPARING
+        self.process = context.Process(target=_serve, args=arguments, env=env)
         self.process.start()
         theirs.close()
         self.task: _Task | None = None
@@ -248,6 +260,10 @@ class WorkerPool:
             return None
         if isinstance(answer, Exception):
             raise answer
+        if answer == _AGAIN:
+            self._waiting.appendleft(cast("_Task", worker.task))
+            self._replace(worker)
+            return None
         task, worker.task = worker.task, None
         self._idle.append(worker)
         if task is None:
@@ -307,7 +323,46 @@ class WorkerPool:
         self._waiting.appendleft(self._searches[number].next())
 
 
-def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int) -> None:
+def _limit_memory(limit: int) -> None:
+    """Make allocations beyond a limit fail; where none can fail, end the process.
+
+    Linux counts private memory, also what a library reserved and has not touched. macOS limits nothing: there
+    a thread looks at the largest memory that was in use.
+    """
+    if sys.platform == "linux":
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        private = 1024 * int(status.partition("VmData:")[2].split()[0])
+        if private >= limit:
+            raise InputError(
+                f"a worker takes {private / 1e6:,.0f} MB before its first row (Python, libraries, the model, "
+                f"and what they reserve), and --memory-per-worker allows {limit / 1e6:,.0f}: allow more"
+            )
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most)
+        )
+    else:
+        Thread(target=watch_peak, args=(limit,), daemon=True).start()
+
+
+def watch_peak(limit: int) -> None:
+    """End this process soon after its memory in use was beyond a limit."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    while unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= limit:
+        sleep(_GLANCE)
+    os._exit(_TOO_LARGE)
+
+
+def _lacked_memory(lines: Any) -> bool:
+    """Whether a row's error is one of memory."""
+    return any("MemoryError" in text for text in lines["error"].drop_null().unique().to_pylist())
+
+
+def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int, memory: int | None) -> None:
     """Compute the driver's tasks; ignore Ctrl-C, which the driver handles, and end with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_threads(threads)
@@ -322,14 +377,21 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
         try:
             work: Work = unpickled(content)
             work.warm_up()
-            answer: PartRecord | None = None  # ready: loading takes none of the first part's time
+            if memory is not None:
+                _limit_memory(memory)
+            answer: PartRecord | str | None = None  # ready: loading takes none of the first part's time
+            is_new = True
             while True:
                 pipe.send(answer)
                 task, answer = pipe.recv(), None
-                if task.rows is None:
-                    answer = work(task.part, task.faults)
-                else:
+                if task.rows is not None:
                     work.attempt(task.part, task.rows)
+                    continue
+                lines = work.explained(task.part, task.faults)
+                if memory is not None and not is_new and _lacked_memory(lines):
+                    answer = _AGAIN  # what earlier parts left in memory is no fault of a row
+                else:
+                    answer, is_new = work.finish(task.part, lines), False
         except Exception as error:  # noqa: BLE001 - it is the driver's to raise
             pipe.send(_sendable(error))
 

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -411,7 +411,8 @@ def _delta(place: Place) -> Source:
 
     try:  # refuses what its Arrow dataset does not have, such as deleted rows inside files
         options = _delta_options(place.url) if isinstance(place, StorePath) else {}
-        dataset = DeltaTable(str(place), storage_options=options).to_pyarrow_dataset()
+        table = DeltaTable(str(place), storage_options=options)
+        dataset = table.to_pyarrow_dataset()
     except (DeltaError, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"the Delta table {place} cannot be read: {error}") from error
     fragments = sorted(dataset.get_fragments(), key=lambda fragment: fragment.path)
@@ -420,7 +421,8 @@ def _delta(place: Place) -> Source:
     files = tuple(place / fragment.path.strip("/") for fragment in fragments)
     rows = [pa_dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     schema = pa.schema([dataset.schema.field(name) for name in rows[0]])
-    return Source(files, pa.Table.from_pylist(rows, schema), folders=(place,))
+    keys, version = pa.Table.from_pylist(rows, schema), f"version {table.version()} of the Delta table"
+    return Source(files, keys, folders=(place,), base=place, version=version)
 
 
 def _delta_options(url: str) -> dict[str, str]:
@@ -437,13 +439,15 @@ def _iceberg(text: str) -> Source:
     require("pyiceberg", "limes.scale for Iceberg tables")
     from pyiceberg.table import StaticTable
 
-    tasks = [*StaticTable.from_metadata(text).scan().plan_files()]
+    table = StaticTable.from_metadata(text)
+    tasks = [*table.scan().plan_files()]
     if any(task.delete_files for task in tasks):
         raise InputError(f"{text} deletes rows inside files, which is not read: compact the table first")
     files = sorted((place_of(task.file.file_path) for task in tasks), key=str)
     if not files:
         raise InputError(f"the Iceberg table {text} has no rows")
-    return Source(tuple(files))
+    version = f"snapshot {table.metadata.current_snapshot_id} of the Iceberg table"
+    return Source(tuple(files), version=version)
 
 
 # -- the table and its parts ---------------------------------------------------------------------------------
@@ -492,6 +496,8 @@ class Slice:
         self.stamp.check(self.file)
         try:
             rows = self._stored(tuple(_without(columns, self.keys.column_names)))
+        except MemoryError:  # Arrow's is one of its exceptions: the file is as good as before
+            raise
         except (OSError, pa.ArrowException) as error:
             text = " ".join(str(error).split())
             return Unreadable(
@@ -594,6 +600,10 @@ class Source:
     keys: pa.Table = field(default_factory=lambda: pa.table({}))  # a row a file: columns of its folders
     folders: tuple[Place, ...] = ()  # all of whose files are the table's: another file in them would be too
     pattern: Place | None = None  # another file that matches it would be the table's too
+    base: Place | None = None  # names of files are their paths below it
+    version: str = "the table"  # what states which files there are
+    lead: Place | None = None  # states columns and types; None: the first file
+    start: int = 0  # number of the first row
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
@@ -615,7 +625,8 @@ class Source:
         if len(kinds) != 1 or None in kinds:
             _refuse(text, files)
         keys = _hive([str(file).removeprefix(str(place)) for file in files])
-        return cls(tuple(files), keys, folders, pattern)
+        base = place.parent if files == [place] else place
+        return cls(tuple(files), keys, folders, pattern, base)
 
     def refuse_output(self, out: Place) -> None:
         is_inside = any(is_in(out, folder) for folder in self.folders)
@@ -626,17 +637,33 @@ class Source:
             )
 
     @property
+    def first(self) -> Place:
+        return self.lead or self.files[0]
+
+    @property
     def is_csv(self) -> bool:
-        return _kind_of(self.files[0]) == ".csv"
+        return _kind_of(self.first) == ".csv"
+
+    @cached_property
+    def names(self) -> dict[str, Place]:
+        """Files by their paths below the table's folder; of Iceberg, which has none, by the whole path."""
+        base = "" if self.base is None else str(self.base)
+        return {str(path).removeprefix(base).replace("\\", "/").lstrip("/"): path for path in self.files}
+
+    def only(self, names: Collection[str], lead: str) -> Source:
+        """These files of the table, in their order; the file ``lead`` states columns and types."""
+        at = [i for i, name in enumerate(self.names) if name in names]
+        keys = self.keys.take(pa.array(at, pa.int64())) if self.keys.num_columns else self.keys
+        return replace(self, files=tuple(self.files[i] for i in at), keys=keys, lead=self.names[lead])
 
     @cached_property
     def schema(self) -> pa.Schema:
         try:
-            schema = _csv_schema(self.files[0]) if self.is_csv else parsed(self.files[0], pq.read_schema)
+            schema = _csv_schema(self.first) if self.is_csv else parsed(self.first, pq.read_schema)
         except (OSError, pa.ArrowException, UnicodeError) as error:
             kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
-            raise InputError(f"{self.files[0]} could not be read: {error}.{kind}") from error
-        _check_repeats(self.files[0], schema.names)
+            raise InputError(f"{self.first} could not be read: {error}.{kind}") from error
+        _check_repeats(self.first, schema.names)
         schema = schema.remove_metadata()
         for column in self.keys.schema:
             if column.name not in schema.names:
@@ -664,9 +691,8 @@ class Source:
         # hashing takes a thousandth of the time of explaining; fetching a table from a store twice takes
         # longer, and objects are never changed, only put again
         return {
-            f"{i} {path.name}": f"{stamp.size} bytes, "
-            + (f"put {stamp.changed}" if isinstance(path, StorePath) else str(checksum(path))[:16])
-            for i, (path, stamp) in enumerate(self.stamps.items())
+            name: f"{self.stamps[path].size} bytes, {_mark(path, self.stamps[path])}"
+            for name, path in self.names.items()
         }
 
     @cached_property
@@ -674,10 +700,10 @@ class Source:
         """Number of rows by the footers of Parquet files; for CSV estimated by the first lines' length."""
         if not self.is_csv:
             return sum(sum(sizes) for _, sizes in self._footers.values())
-        return _likely_lines(self.files[0], sum(stamp.size for stamp in self.stamps.values()))
+        return _likely_lines(self.first, sum(stamp.size for stamp in self.stamps.values()))
 
     def parts(self, rows: int, columns: Sequence[str]) -> Iterator[Part]:
-        number, first, pieces, room = 0, 0, [], rows
+        number, first, pieces, room = 0, self.start, [], rows
         for piece in self._chunks(columns) if self.is_csv else self._slices(columns):
             start = 0
             while start < piece.num_rows:
@@ -687,6 +713,8 @@ class Source:
                 if not room:
                     yield Part(number, first, tuple(pieces))
                     number, first, pieces, room = number + 1, first + rows, [], rows
+        if not number and not pieces and self.lead is not None:  # nothing new: a table without rows
+            pieces = [pa.schema([self.schema.field(name) for name in columns]).empty_table()]
         if pieces:
             yield Part(number, first, tuple(pieces))
 
@@ -701,7 +729,7 @@ class Source:
             stored = _without(columns, self._keys_of(i, schema.names).column_names)
             _check_repeats(path, schema.names)
             check_columns(path, schema.names, stored)
-            _check_types(path, schema, self.files[0], self.schema, stored)
+            _check_types(path, schema, self.first, self.schema, stored)
         for i, (path, (schema, sizes)) in enumerate(self._footers.items()):
             for group, size in enumerate(sizes):
                 yield Slice(path, self.stamps[path], group, size, 0, size, self._keys_of(i, schema.names))
@@ -712,6 +740,11 @@ class Source:
             for chunk in _csv_chunks(path, _without(columns, keys.column_names)):
                 yield chunk if isinstance(chunk, Unreadable) else _with_keys(chunk, keys, columns)
             stamp.check(path)
+
+
+@cache  # under its stamp: parts of a table are compared one by one
+def _mark(path: Place, stamp: Stamp) -> str:
+    return f"put {stamp.changed}" if isinstance(path, StorePath) else str(checksum(path))[:16]
 
 
 def _footer(path: Place) -> tuple[pa.Schema, list[int]]:

@@ -9,10 +9,11 @@ file is the same. `limes.scale._processes` runs processes of this machine; the o
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -21,7 +22,7 @@ from importlib import import_module
 from operator import add
 from threading import Event, Thread
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import cloudpickle
 import numpy as np
@@ -35,12 +36,14 @@ from limes._explanation.wording import shorten
 from limes._threads import tqdm_class
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.scale._frames import (
+    UNREADABLE,
     Explainer,
     Outputs,
     Wanted,
     account_of,
     check_columns,
     check_keys,
+    error_kind,
     error_text,
     explain_frame,
     schema_of,
@@ -48,8 +51,10 @@ from limes.scale._frames import (
 from limes.scale._parts import (
     NOTHING,
     Folder,
+    Increment,
     PartRecord,
     Tally,
+    changed_settings,
     key_hashes,
     repeated_keys,
     run_name,
@@ -124,21 +129,35 @@ class Work:
 
     def __call__(self, part: Part, faults: Mapping[int, str] | None = None) -> PartRecord:
         """Explain a part and put its file in place; rows among the ``faults`` have the error stated there."""
-        rows, keys, reasons = self._read(part)
-        lines = self._explain(rows, keys, reasons | {**(faults or {})}, part.first)
-        tally = Tally.count(lines, self.explainer.feature_names, rows.num_rows)
+        return self.finish(part, self.explained(part, faults or {}))
+
+    def explained(self, part: Part, faults: Mapping[int, str]) -> pa.Table:
+        with _in_memory(part):
+            rows, keys, reasons = self._read(part)
+            return self._explain(rows, keys, reasons | {**faults}, part.first)
+
+    def finish(self, part: Part, lines: pa.Table) -> PartRecord:
+        tally = Tally.count(lines, self.explainer.feature_names, part.num_rows)
         return PartRecord(part.number, self._write(lines, part.number), tally)
 
     def warm_up(self) -> None:
         """Import and prepare what the first row needs, by a row of the background."""
-        with suppress(LimesError):  # reported row by row, as above
+        self.background_error()  # reported row by row, as above
+
+    def background_error(self) -> str:
+        """Explain a row of the background, and return why it failed; empty if it did not."""
+        try:
             self.explainer.reproducible(self.explainer.typical(), progress=False)
+        except LimesError as error:
+            return error_text(f"{type(error).__name__}: {error}")
+        return ""
 
     def attempt(self, part: Part, rows: range) -> None:
         """Explain some rows of a part, to see how long it takes."""
-        table, _, reasons = self._read(part)
-        good = pa.array([row for row in rows if row not in reasons], pa.int64())
-        self._lines(table.take(good))
+        with _in_memory(part):
+            table, _, reasons = self._read(part)
+            good = pa.array([row for row in rows if row not in reasons], pa.int64())
+            self._lines(table.take(good))
 
     def _read(self, part: Part) -> tuple[pa.Table, pa.Table, dict[int, str]]:
         """Read features and keys of a part; rows that cannot be read are null, and have a reason."""
@@ -187,6 +206,19 @@ class Work:
         return sha256(content).hexdigest()
 
 
+@contextmanager
+def _in_memory(part: Part) -> Iterator[None]:
+    """Make lack of memory an error that states what to do; of a model's it is its row's error."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError(
+            f"part {part.number}, {part.num_rows:,} rows, needs more memory than its process may take "
+            f"({error}): allow more (--memory-per-worker), or use fewer rows a part in a new folder. "
+            "Finished parts are kept"
+        ) from error
+
+
 def _identify(keys: pa.Table, positions: pa.Array, first: int) -> dict[str, pa.Array]:
     return {"row": pc.add(positions, first)} | {
         name: keys[name].take(positions) for name in keys.column_names
@@ -199,6 +231,7 @@ class Cluster:
     scheduler: str | None = None  # address of a running cluster, as its library writes it
     timeout: float | None = None  # seconds that a part may take; then its rows that hang are errors
     cores: int | None = None  # threads of a worker; None: its share of the cores of this machine
+    memory: int | None = None  # bytes that a worker may take; then the rows that need more are errors
     supervised: bool = False  # a single worker here is a separate process, whose death the driver survives
 
     @property
@@ -316,6 +349,8 @@ class RunSummary(Tally):
 
     resumed: int  # rows of parts that an earlier run had finished
     repeated: str  # rows that share their keys, in words; empty if keys are unique
+    increment: Increment | None = None  # the earlier run that this one continues, and what is new
+    differences: tuple[str, ...] = ()  # from that run, but for the rows
 
 
 def explain_files(
@@ -331,22 +366,30 @@ def explain_files(
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
-    max_errors: float = 0.5,
+    max_errors: float | str = 0.5,
+    since: str | Place | None = None,
     progress: bool = True,
 ) -> RunSummary:
     """Explain every row of a table in files into a folder of Parquet files; resume an interrupted run.
 
     Each part has the columns of `limes.scale.explain_frame`, after ``row``, its number in the table from 0,
     and the keys. ``run`` holds the inputs that determine the explanations (model, background, options): a
-    folder accepts explanations of one run only. When more than the share ``max_errors`` of the rows so far
-    have no explanation, the run ends.
+    folder accepts explanations of one run only. When more rows than the share ``max_errors`` of the table,
+    0.01 or "1%", have no explanation, the run ends; and it ends at once where the model fails on all rows.
+
+    ``since`` is the folder of a finished run: only files that neither it nor those before it explained are
+    explained, and rows are numbered on. No new file: a finished folder without rows.
     """
     do = engine_of(engine)
-    if not 0 <= max_errors <= 1:
-        raise InputError(f"max_errors={max_errors!r} must be a share of the rows, from 0 to 1")
+    check_share("max_errors", max_errors)
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
+    if cluster.memory is not None and sys.platform not in ("linux", "darwin"):
+        raise InputError(
+            f"--memory-per-worker is for Linux and macOS, and this is {sys.platform}: leave it out, and "
+            "limit the container or the job that runs the command"
+        )
     step, folder = check_count("rows_per_part", rows_per_part), Folder(place_of(out).absolute())
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
@@ -356,18 +399,25 @@ def explain_files(
     shape |= {"contributions": account, "outputs": outputs}
     if keys and source.is_csv:
         shape["keys_are"] = "text"
-    run = {**run, "input": source.fingerprint, "output": shape}
+    increment = None if since is None else Increment.of(source, since, folder.path)
+    chain: dict[str, Any] = {}
+    if increment is not None:
+        source, chain = increment.rest(source), {"since": increment.record}
+    run = {**run, "input": source.fingerprint, **chain, "output": shape}
     check_keys(keys, {"row": None, **schema_of(explainer, layout, account)})
     check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
     features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
     key_schema = source.schema_of_keys(keys)
     work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs)
     with folder.opened(run) as finished:
-        limit = _ErrorLimit(folder, max_errors)
+        likely = source.likely_rows * (_CSV_SLACK if source.is_csv else 1)
+        limit = _ErrorLimit(work, check_share("max_errors", max_errors), likely)
         limit.add(finished.values())
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
         missing = _missing(source.parts(step, work.columns), plan, finished)
+        if not source.files:  # nothing that needs workers
+            do, cluster = engine_of("local"), THIS_PROCESS
         with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
             for record in do(work, heartbeat.begun(missing), cluster):
                 folder.append(record)
@@ -376,13 +426,21 @@ def explain_files(
                 limit.add([record])
         deque(missing, maxlen=0)  # those that the engine did not take
         _check_plan(plan, finished)
+        limit.end()
         # in the order of parts, whichever was finished first: sums of floats depend on their order
         tally = reduce(add, (finished[number].tally for number in sorted(finished)), NOTHING)
-        if not tally.rows:
+        if not tally.rows and since is None:
             raise InputError("the table has no rows")
         repeated = repeated_keys(folder, sorted(finished), keys, tally.rows)
         folder.finish(finished, work.run)
-        return RunSummary(**asdict(tally), resumed=resumed, repeated=repeated)
+        differences = [] if since is None else changed_settings(Folder(place_of(since)).run(), run)
+        return RunSummary(
+            **asdict(tally),
+            resumed=resumed,
+            repeated=repeated,
+            increment=increment,
+            differences=tuple(differences),
+        )
 
 
 def _missing(parts: Iterable[Part], plan: dict[int, int], finished: Collection[int]) -> Iterator[Part]:
@@ -403,13 +461,56 @@ def _check_plan(plan: Mapping[int, int], finished: Mapping[int, PartRecord]) -> 
         )
 
 
-class _ErrorLimit:
-    """Rows and errors so far; too large a share of errors ends the run."""
+# Rows of CSV are estimated: before its end, a run is ended at this multiple of the share
+_CSV_SLACK = 2
+# Parts after which a run ends in which not a single row was explained
+_HOPELESS = 10
 
-    def __init__(self, folder: Folder, largest: float) -> None:
-        self._folder = folder
-        self._largest = largest
+
+# Bytes by unit, in small letters
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{end}": base ** (i + 1)
+    for i, letter in enumerate("kmgt")
+    for end, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
+}
+
+
+def check_memory(text: str) -> int:
+    """Return a size such as 2GB, 1.5 GiB or 512Mi in bytes, or raise InputError."""
+    stated = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]*)", text.strip().lower())
+    size = int(float(stated[1]) * _UNITS.get(stated[2], 0)) if stated else 0
+    if size < 1:
+        raise InputError(f"--memory-per-worker {text}: pass a size such as 2GB, 1.5GiB or 512MB")
+    return size
+
+
+def check_share(name: str, value: float | str) -> float:
+    """Return a share of rows, 0.01 or "1%", as a number, or raise InputError."""
+    try:
+        text = str(value).strip()
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = np.nan
+    if not 0 <= share <= 1:
+        raise InputError(f"{name}={value!r} must be a share of the rows, from 0 to 1, or such as '1%'")
+    return share
+
+
+class _ErrorLimit:
+    """Rows and errors so far: a run ends when errors exceed their share of the whole table.
+
+    A few bad parts may be the first that end, so that their share of the rows so far means nothing. A model
+    that fails on everything is found by parts without an explanation: after the first one, a row of the
+    background is tried, and if that fails too, the run ends; and it ends after ten such parts in any case.
+    Parts that could not be read state nothing about the model.
+    """
+
+    def __init__(self, work: Work, largest: float, likely: int) -> None:
+        self._work = work
+        self._largest, self._likely = largest, likely
         self._reason = ""
+        self._failed = 0  # parts that could be read, and without a single explanation
+        self._tried = False  # a row of the background
         self.rows = self.errors = 0
 
     def add(self, records: Iterable[PartRecord]) -> None:
@@ -417,9 +518,26 @@ class _ErrorLimit:
             self.rows += record.rows
             self.errors += record.errors
             self._reason = self._reason or record.tally.reason
-        if self.errors > self._largest * self.rows:
-            raise InputError(
-                f"{self.errors:,} of {self.rows:,} rows have no explanation, more than was allowed. The "
-                f"first error: {self._reason}. Finished parts are in {self._folder.path}: correct the cause, "
-                "or allow more errors, and run again"
-            )
+            self._failed += record.errors == record.rows > 0 and error_kind(record.tally.reason) != UNREADABLE
+        self._check(max(self._likely, self.rows))
+        if self.errors == self.rows and self._failed and self._largest < 1:
+            if not self._tried and (reason := self._work.background_error()):
+                self._stop(f"and the model fails on a row of the background too ({reason})")
+            self._tried = True
+            if self._failed >= _HOPELESS:
+                self._stop(f"none in the first {self._failed} parts")
+
+    def end(self) -> None:
+        """Check the share once more, of the rows that there are."""
+        self._check(self.rows)
+
+    def _check(self, rows: int) -> None:
+        if self.errors > self._largest * rows * (1 + 1e-12):  # 0.29 * 100 is less than 29
+            self._stop(f"more than was allowed ({100 * self._largest:.6g}% of {rows:,})")
+
+    def _stop(self, why: str) -> NoReturn:
+        raise InputError(
+            f"{self.errors:,} of {self.rows:,} rows have no explanation, {why}. The first error: "
+            f"{self._reason}. Finished parts are in {self._work.folder.path}: correct the cause, or allow "
+            "more errors (--max-errors 1 allows any number), and run again"
+        )

@@ -123,7 +123,7 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     with config.set(_CONFIG), _client(cluster) as client:
         name = f"limes-{uuid4().hex}"
         threads = cluster.threads if cluster.scheduler is None else None
-        client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster.timeout), name=name)
+        client.register_plugin(_WorkPlugin(work.to_bytes(), threads, cluster), name=name)
         try:
             yield from _completed(client, name, iter(parts))
         except KilledWorker as error:
@@ -207,16 +207,16 @@ async def _greet(address: str) -> None:
 
 
 class _WorkPlugin(WorkerPlugin):
-    def __init__(self, content: bytes, threads: int | None, timeout: float | None) -> None:
+    def __init__(self, content: bytes, threads: int | None, limits: Cluster) -> None:
         self._content = content
         self._threads = threads  # of a worker that this program started; None on a running cluster
-        self._timeout = timeout
+        self._limits = limits
         self.work: Any = None
 
     def setup(self, worker: Any) -> None:
         if self._threads:  # Ctrl-C is for the driver, which then ends the workers
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.work = loaded(self._content, self._timeout, self._threads or worker.state.nthreads)
+        self.work = loaded(self._content, self._limits, self._threads or worker.state.nthreads)
         if self._threads:  # all that is loaded stays: the end of the process need not search it for garbage
             gc.freeze()
 

@@ -46,7 +46,7 @@ from limes.scale._frames import (
 from limes.scale._parts import PartRecord
 from limes.scale._processes import loaded
 from limes.scale._sources import Part
-from limes.scale._tables import Cluster, Work, pickled
+from limes.scale._tables import THIS_PROCESS, Cluster, Work, pickled
 
 __all__ = ["explain"]
 
@@ -81,8 +81,8 @@ def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRec
     content = work.to_bytes()
     with spark_context(cluster) as context:
         shared = context.broadcast(content)
-        timeout = cluster.timeout
-        yield from _jobs(context, lambda part: _result(shared.value, timeout, part), parts)
+        limits = Cluster(timeout=cluster.timeout, memory=cluster.memory)
+        yield from _jobs(context, lambda part: _result(shared.value, limits, part), parts)
 
 
 def _jobs(
@@ -122,18 +122,18 @@ def _jobs(
         pool.shutdown(cancel_futures=True)
 
 
-def _result(content: bytes, timeout: float | None, part: Part) -> PartRecord | LimesError:
+def _result(content: bytes, limits: Cluster, part: Part) -> PartRecord | LimesError:
     try:
-        record: PartRecord = _load(content, timeout)(part)
+        record: PartRecord = _load(content, limits)(part)
     except LimesError as error:
         return error  # Spark would try the part again if it were raised
     return record
 
 
 @lru_cache(maxsize=1)  # a worker process keeps its caches from part to part
-def _load(content: bytes, timeout: float | None = None) -> Any:
+def _load(content: bytes, limits: Cluster = THIS_PROCESS) -> Any:
     task = TaskContext.get()
-    return loaded(content, timeout, task.cpus() if task else 1)
+    return loaded(content, limits, task.cpus() if task else 1)
 
 
 def explain(
