@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib as mpl
-from sphinx_gallery.sorting import FileNameSortKey
+from sphinx.errors import ExtensionError
+from sphinx_gallery.scrapers import matplotlib_scraper
+from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
 import limes
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+from links import broken_links  # beside this file
 
 project = "limes"
 author = "the limes developers"
@@ -28,7 +33,6 @@ exclude_patterns = ["_build", "**/README.txt"]
 nitpicky = True
 nitpick_ignore = [
     ("py:class", "collections.abc.Callable"),
-    ("py:class", "limes.evaluate._task.EvaluationTask"),
 ]
 
 # Markdown: anchors of headings as on GitHub. Formulas are Unicode, which needs no script.
@@ -44,9 +48,12 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
 # Pages that are executed: every script of a folder, in the order of their names
+PAGES = ("start", "guides", "explained", "gallery")
+GALLERY = ("one", "many", "inputs", "rules", "trust", "pages")
 sphinx_gallery_conf = {
-    "examples_dirs": [str(DOCS / name) for name in ("start", "tutorials", "explained", "gallery")],
-    "gallery_dirs": ["start", "tutorials", "explained", "gallery"],
+    "examples_dirs": [str(DOCS / name) for name in PAGES],
+    "gallery_dirs": [*PAGES],
+    "subsection_order": ExplicitOrder([*(f"gallery/{name}" for name in GALLERY), "*"]),
     "filename_pattern": r"\.py$",
     "within_subsection_order": FileNameSortKey,
     "abort_on_example_error": True,
@@ -57,7 +64,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "capture_repr": ("_repr_html_", "__repr__"),
     "ignore_repr_types": r"matplotlib",  # a picture stands for itself
-    "image_scrapers": ("matplotlib",),
+    "thumbnail_size": (780, 585),
     "matplotlib_animations": True,
     "compress_images": (),
     "image_srcset": ["2x"],
@@ -75,6 +82,29 @@ def strict_warnings(_conf, _script, when):
     warnings._filters_mutated()
 
 
+def pictures(block, block_vars, conf):
+    """Save the figures of a block; the first of a page once more for its tile, small and without its title."""
+    from matplotlib import pyplot as plt
+
+    paths = block_vars["image_path_iterator"]
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    if figures and len(paths) == 0:
+        figure = figures[0]
+        size, titles = figure.get_size_inches(), [t for ax in figure.axes for t in (ax.title, ax._left_title)]
+        shown = [title.get_visible() for title in titles]
+        for title in titles if len(figure.axes) < 2 else ():
+            title.set_visible(False)
+        height = size[1] if size[1] > TILE else min(size[1], 0.75 * TILE)
+        figure.set_size_inches(min(size[0], TILE), height)
+        figure.savefig(next(paths), dpi=150)
+        figure.set_size_inches(size)
+        for title, was in zip(titles, shown, strict=True):
+            title.set_visible(was)
+    return matplotlib_scraper(block, block_vars, conf)
+
+
+TILE = 5.2  # inches that a tile is wide: names of columns can be read
+sphinx_gallery_conf |= {"image_scrapers": (pictures,)}
 sphinx_gallery_conf |= {"reset_modules": ("matplotlib", strict_warnings), "reset_modules_order": "both"}
 
 html_theme = "pydata_sphinx_theme"
@@ -89,12 +119,12 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "gallery/index": []}
 
 
 def escape_bars(_app, _what, _name, _thing, _options, lines):
@@ -102,6 +132,28 @@ def escape_bars(_app, _what, _name, _thing, _options, lines):
     lines[:] = [re.sub(r"(?<![`\w])\|([^|`]+)\|(?!`)", r"\|\1\|", line) for line in lines]
 
 
+def mend_back_links(app, page, _template, context, _doctree):
+    """Lead pages of source back to the names that autodoc gave: viewcode has one module a file, and we two."""
+    if not page.startswith("_modules/"):
+        return
+    module, names = page.removeprefix("_modules/").replace("/", "."), app.env.domains["py"].objects
+
+    def mended(match):
+        parts = match[2].split(".")
+        guesses = [match[2], *(".".join([module, *parts[i:]]) for i in range(1, len(parts)))]
+        return match[1] + next((name for name in guesses if name in names), match[2])
+
+    context["body"] = re.sub(r'(class="viewcode-back" href="[^"#]*#)([\w.]+)', mended, context["body"])
+
+
+def check_links(app, exception):
+    """Refuse a site with a link or a picture that leads nowhere."""
+    if exception is None and app.builder.name == "html" and (found := broken_links(Path(app.outdir))):
+        raise ExtensionError("Links that lead nowhere:\n" + "\n".join(found))
+
+
 def setup(app):
     """Connect what this site adds to Sphinx."""
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("html-page-context", mend_back_links)
+    app.connect("build-finished", check_links)
