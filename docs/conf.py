@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import matplotlib_scraper
-from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
+from sphinx_gallery.sorting import FileNameSortKey
 
 import limes
 
@@ -33,11 +33,12 @@ exclude_patterns = ["_build", "**/README.txt"]
 nitpicky = True
 nitpick_ignore = [
     ("py:class", "collections.abc.Callable"),
+    ("py:mod", "limes.evaluate"),
 ]
 
 # Markdown: anchors of headings as on GitHub. Formulas are Unicode, which needs no script.
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache"]  # sphinx-gallery's options hold a class, which is not pickled
+suppress_warnings = ["config.cache"]  # sphinx-gallery's options hold functions, which are not pickled
 
 # Docstrings
 autodoc_mock_imports = [name for name in ("dask", "distributed", "pyspark") if find_spec(name) is None]
@@ -53,7 +54,7 @@ GALLERY = ("one", "many", "inputs", "rules", "trust", "pages")
 sphinx_gallery_conf = {
     "examples_dirs": [str(DOCS / name) for name in PAGES],
     "gallery_dirs": [*PAGES],
-    "subsection_order": ExplicitOrder([*(f"gallery/{name}" for name in GALLERY), "*"]),
+    "subsection_order": lambda folder: GALLERY.index(Path(folder).name),
     "filename_pattern": r"\.py$",
     "within_subsection_order": FileNameSortKey,
     "abort_on_example_error": True,
@@ -96,7 +97,7 @@ def pictures(block, block_vars, conf):
             title.set_visible(False)
         height = size[1] if size[1] > TILE else min(size[1], 0.75 * TILE)
         figure.set_size_inches(min(size[0], TILE), height)
-        figure.savefig(next(paths), dpi=150)
+        figure.savefig(next(paths), dpi=150, bbox_inches="tight")
         figure.set_size_inches(size)
         for title, was in zip(titles, shown, strict=True):
             title.set_visible(was)

@@ -1,6 +1,6 @@
 """
-Which bins
-==========
+Choosing bins
+=============
 
 Bins decide what a coefficient compares. LIME's quartiles are the default. This page shows what the alternatives capture.
 """

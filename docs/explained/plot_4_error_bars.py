@@ -1,6 +1,6 @@
 """
-Error bars
-==========
+How far error bars can be trusted
+=================================
 
 A sampled coefficient comes with a standard error. This page says what it covers, and checks it.
 """

@@ -1,6 +1,6 @@
 """
-Certificates
-============
+Certificates of short rules
+===========================
 
 A short rule leaves things out. Its certificate states how much, with bounds that hold with a stated confidence, and whether a better rule of the same size exists.
 """

@@ -1,9 +1,11 @@
 """
-A text
-======
+A text classifier
+=================
 
-Which words made a classifier say what it said? The corpus is a few dozen short reviews, written for this page; a real
+A review was read as a complaint. Which words made it so? The corpus is a few dozen short reviews, written for this page; a real
 one changes nothing but the first cell.
+
+.. index:: text classifier, sentiment, NLP
 """
 
 # %%

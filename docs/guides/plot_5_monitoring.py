@@ -1,18 +1,18 @@
 """
-A long table
-============
+Monitoring a nightly table
+==========================
 
-Explaining every row of a table is one call. This page explains tens of thousands of rows while the site is built, and ends with the commands
-for a file that does not fit in memory.
+A model scores a table every night. Has anything changed in why it says what it says? Every row of two nights is explained, and the
+means of their contributions are compared.
+
+.. index:: monitoring, drift, nightly, data drift, explanation drift
 """
 
 # %%
-# Rows
-# ----
+# Two nights
+# ----------
 #
-# The wine table has few rows, so more are made of it: values of each column are resampled, and jittered.
-import time
-
+# The wine table has few rows, so more are made of it: rows are resampled and jittered. On the second night one instrument reads 5 % too much alcohol.
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_wine
@@ -21,55 +21,83 @@ from sklearn.ensemble import RandomForestRegressor
 wines, grape = load_wine(return_X_y=True, as_frame=True)
 model = RandomForestRegressor(50, max_depth=8, random_state=0).fit(wines, grape)
 
-rng = np.random.default_rng(0)
-rows = wines.sample(30_000, replace=True, random_state=0, ignore_index=True)
-rows += rng.normal(scale=0.1 * wines.std().to_numpy(), size=rows.shape)
-rows.index = pd.Index([f"W{i:05d}" for i in range(len(rows))], name="bottle")
+
+def night(seed, rows=2_000):
+    """One night's table, one line a bottle."""
+    table = wines.sample(rows, replace=True, random_state=seed, ignore_index=True)
+    table += np.random.default_rng(seed).normal(scale=0.1 * wines.std().to_numpy(), size=table.shape)
+    table.index = pd.Index([f"W{seed}{i:04d}" for i in range(rows)], name="bottle")
+    return table
+
+
+monday, tuesday = night(1), night(2)
+tuesday["alcohol"] *= 1.05
 
 # %%
 # One call
 # --------
+#
+# The background stays the training table, so that both nights are compared with the same average.
 import limes
 
 explainer = limes.TabularExplainer(model, wines)
-start = time.perf_counter()
-explanation = explainer(rows)
-print(
-    f"{len(rows):,} rows, {explanation.method}, {time.perf_counter() - start:.1f} s while the site was built"
-)
+explanation = explainer(pd.concat([monday, tuesday]))
 
 # %%
-# What they have in common
-# ------------------------
+# What has changed
+# ----------------
 #
-# ``summary`` has mean contributions, cohorts, and a few representative rows.
-summary = limes.summary(explanation, cohorts=["third" if p > 1 else "other" for p in explanation.predictions])
+# ``summary`` has mean contributions of all rows and of groups, and a few representative rows.
+nights = ["Monday"] * len(monday) + ["Tuesday"] * len(tuesday)
+summary = limes.summary(explanation, cohorts=nights, of="contributions")
+summary.plot.cohorts(max_features=5)
+
+# %%
+# A difference of means is more than chance if it is many times its standard error:
+contributions = explanation.contributions.values
+before, after = contributions[: len(monday)], contributions[len(monday) :]
+change = after.mean(axis=0) - before.mean(axis=0)
+error = np.sqrt(before.var(axis=0) / len(before) + after.var(axis=0) / len(after))
+table = pd.DataFrame({"change": change, "standard errors": change / error}, index=wines.columns)
+table.sort_values("standard errors", key=abs, ascending=False).head(4).round(3)
+
+# %%
+# The model is the same, so the column came in different. A column whose contributions move although its values do not interacts with one that moved.
+pd.DataFrame({"Monday": monday["alcohol"].describe(), "Tuesday": tuesday["alcohol"].describe()}).round(2)
+
+# %%
+# Rows to look at
+# ---------------
+#
+# Rows with warnings, and rows that together show the leading columns:
 summary
 
 # %%
-explanation[:2000].plot.beeswarm(max_features=6)
+explanation.plot.beeswarm(of="contributions", max_features=5)
 
 # %%
-# A frame out
+# A table out
 # -----------
 #
 # ``explain_frame`` returns one line a row, under the row's own name: the prediction, its account, and the
 # coefficients. A row that fails has an error message in its line, and costs no other row.
-rows.iloc[1, 0] = np.inf
-result = limes.scale.explain_frame(explainer, rows.iloc[:4])
+few = monday.iloc[:4].copy()
+few.iloc[1, 0] = np.inf
+result = limes.scale.explain_frame(explainer, few)
 result[["row", "prediction", "base", "contribution_alcohol", "value_alcohol", "error"]]
 
 # %%
-# The base and all contributions of a row add up to its prediction.
-contributions = result.filter(like="contribution_").sum(axis=1)
-(result["base"] + contributions - result["prediction"]).abs().max()
+# The base and all contributions of a row add up to its prediction:
+total = result["base"] + result.filter(like="contribution_").sum(axis=1)
+assert np.allclose(total.dropna(), result["prediction"].dropna())
 
 # %%
+# ``summarize`` has the means of such a table, which a job can compare with those of the night before:
 limes.scale.summarize(result)[["feature", "mean_abs_contribution", "mean_contribution"]].head(3)
 
 # %%
-# A million rows, and more
-# ------------------------
+# As a job
+# --------
 #
 # The command line reads Parquet and CSV of any length, in parts. Every part is whole or missing, and the same command
 # resumes an interrupted run. The numbers are the same to the last bit for any parts, workers and engine:
@@ -77,9 +105,7 @@ limes.scale.summarize(result)[["feature", "mean_abs_contribution", "mean_contrib
 # .. code-block:: text
 #
 #     limes explain-table model.skops loans.parquet explained --key loan_id --workers 8
-#     limes explain-table model.skops loans.parquet explained --key loan_id --engine dask --scheduler tcp://10.0.0.5:8786
-#     limes explain-table model.skops loans.parquet explained --key loan_id --engine spark --scheduler spark://10.0.0.5:7077
 #     limes summary explained
 #     limes verify explained
 #
-# :doc:`/scale` has the columns of the output, the costs of a billion rows, and what happens when something fails.
+# :doc:`/scale` has Dask and Spark, the columns of the output, the costs of a billion rows, and what happens when something fails.

@@ -1,9 +1,11 @@
 """
-A black box with few calls
-==========================
+A model behind an API
+=====================
 
-Some models cannot be read, and are slow or billed by the call. limes then asks for one pool of answers, shared by all rows, subtracts
-what a simple readable model of the black box predicts, and says how sure every coefficient is.
+Some models cannot be read, and are slow or billed by the call. limes then asks for one pool of answers, which all rows share, and gives
+every coefficient an error bar.
+
+.. index:: black box, API, number of calls, cost, error bars
 """
 
 # %%

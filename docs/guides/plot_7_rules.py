@@ -1,9 +1,11 @@
 """
-Short rules with a certificate
-==============================
+A rule to read out
+==================
 
-A rule of four facts is easier to read out than ten coefficients. This one adds up to the prediction, and a certificate states how far
+On the telephone a rule of four facts says more than ten coefficients. This one adds up to the prediction, and a certificate states how far
 it can be wrong.
+
+.. index:: rule, scorecard, sparse explanation, certificate, anchors
 """
 
 # %%

@@ -1,8 +1,8 @@
 """
-Coming from shap
-================
+Migrating from shap
+===================
 
-Both libraries give one number a column. They answer different questions, and this page shows where the numbers differ.
+Contributions of limes are Shapley values, as shap's are. This page shows where the two differ, which call replaces which, and how shap's own plots draw them.
 """
 
 # %%

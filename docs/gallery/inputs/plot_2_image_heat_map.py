@@ -16,11 +16,12 @@ from sklearn.svm import SVC
 import limes
 
 digits = load_digits()
-images, labels = (each[np.isin(digits.target, [3, 8])] for each in (digits.images, digits.target))
-model = SVC(gamma=0.001).fit(images[:240].reshape(240, 64), labels[:240])
+either = np.isin(digits.target, [3, 8])
+images, labels = 15 * digits.images[either], digits.target[either]  # 0 is black, 240 white
+model = SVC().fit(images[:240].reshape(240, 64), labels[:240])
 pixels = {"segments": "grid", "segment_options": {"rows": 8, "columns": 8}}
-explanation = limes.ImageExplainer(model, **pixels, fill=7.5, output="margin")(images[240])
+explanation = limes.ImageExplainer(model, **pixels, fill=127, output="margin")(images[240])
 explanation.plot.images()
 
 # %%
-# ``fill=7.5`` shows a pixel that is hidden as grey. :doc:`/guides/plot_4_image` explains this misread digit, and a photograph.
+# ``fill=127`` shows a pixel that is hidden as grey. :doc:`/guides/plot_4_image` explains this misread digit, and a photograph.

@@ -20,9 +20,9 @@ model = HistGradientBoostingClassifier(max_iter=60, max_depth=3, random_state=0)
 explanation = limes.TabularExplainer(model, X, output="margin")(X.iloc[[100]])
 
 catalogue = {  # for a value that raises the score, and for one that lowers it
-    "mean texture": ("The grey values vary much ({value})", "The grey values vary little ({value})"),
-    "mean symmetry": ("The nuclei are not symmetric ({value})", "The nuclei are symmetric ({value})"),
-    "mean smoothness": ("The outline is uneven ({value})", "The outline is smooth ({value})"),
+    "mean texture": ("Grey values vary much", "Grey values vary little"),
+    "mean symmetry": ("Nuclei are not symmetric", "Nuclei are symmetric"),
+    "mean smoothness": ("Outline is uneven", "Outline is smooth"),
 }
 reasons = explanation.reasons(3, catalogue, of="contributions", sign="+")
 for reason in reasons:
@@ -33,4 +33,4 @@ for reason in reasons:
 explanation.plot.bar(of="contributions", max_features=3, names={r.feature: str(r) for r in reasons})
 
 # %%
-# ``sign="+"`` keeps the reasons that raise the score. :doc:`/guides/plot_1_credit` writes such reasons on a letter.
+# A sentence may contain ``{value}``. ``sign="+"`` keeps the reasons that raise the score. :doc:`/guides/plot_1_credit` writes such reasons on a letter.

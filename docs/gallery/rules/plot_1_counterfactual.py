@@ -8,6 +8,8 @@ The fewest columns whose change takes the prediction across a threshold, with a 
 """
 
 # %%
+import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
@@ -22,14 +24,19 @@ contrast = limes.SparseExplainer(model, literals=limes.Literals.fit(X)).contrast
 contrast
 
 # %%
-# ``contrast.proved`` is True where bounds of the forest show that no change of fewer columns is enough. The row as it is, and with the changes:
-changed = row.assign(**{change.feature: change.new_value for change in contrast.changes})
-explainer = limes.TabularExplainer(model, X)
-_, axes = plt.subplots(2, 1, figsize=(6.5, 6.6), layout="constrained")
-for ax, rows, name in zip(axes, (row, changed), ("as it is", "changed"), strict=True):
-    explainer(rows).plot.waterfall(ax=ax, title=name, max_features=4)
-left, right = zip(*(ax.get_xlim() for ax in axes), strict=True)
-_ = plt.setp(axes, xlim=(min(left), max(right)))
+# ``contrast.proved`` is True where bounds of the forest show that fewer columns are not enough. The model's answer as the column moves:
+(change,) = contrast.changes
+values = np.linspace(500, 1000, 200)
+moved = pd.concat([row] * len(values)).assign(**{change.feature: values})
+
+_, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+ax.plot(values, model.predict_proba(moved)[:, 1], color="grey")
+ax.axhline(0.5, color="black", linestyle=":")
+ax.plot(change.value, contrast.prediction, "o", color="#c8423c", markersize=9, label="as it is")
+ax.plot(change.new_value, contrast.new_prediction, "o", color="#3b6fb6", markersize=9, label="changed")
+ax.set_xlabel(change.feature)
+ax.set_ylabel("probability of malignant")
+_ = ax.legend()
 
 # %%
-# All other columns stay as they are, so that the changed row need not be a plausible one.
+# All other columns stay as they are, so that the changed row need not be a plausible one. ``exclude=`` names columns that must not change.

@@ -1,0 +1,53 @@
+"""docs/links.py finds links of the built site that lead nowhere."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+broken_links = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "links.py"))["broken_links"]
+GOOD = '<h1 id="there">There</h1><img src="../picture.png"><a href="#there">up</a>'
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "picture.png").write_bytes(b"")
+    (tmp_path / "deep" / "page.html").write_text(GOOD, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<a href="deep/page.html#there">',
+        '<a href="deep/page.html?x=1#there">',
+        '<a href="https://example.org/gone.html#nowhere">',
+        '<a href="mailto:a@example.org">',
+        '<img src="data:image/png;base64,AA==">',
+        '<img src="picture.png" srcset="picture.png, picture.png 2.00x">',
+        '<p id="caf&eacute;"></p><a href="#caf%C3%A9">',
+    ],
+)
+def test_links_that_lead_somewhere_are_not_reported(site, body):
+    (site / "index.html").write_text(body, encoding="utf-8")
+    assert broken_links(site) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "address"),
+    [
+        ('<a href="deep/gone.html">', "deep/gone.html"),
+        ('<a href="deep/page.html#nowhere">', "deep/page.html#nowhere"),
+        ('<a href="#nowhere">', "#nowhere"),
+        ('<a href="deep/">', "deep/"),
+        ('<img src="gone.png">', "gone.png"),
+        ('<img src="picture.png" srcset="picture.png, gone.png 2.00x">', "gone.png"),
+        ('<link href="gone.css">', "gone.css"),
+    ],
+)
+def test_a_broken_link_is_reported_with_its_page(site, body, address):
+    (site / "index.html").write_text(body, encoding="utf-8")
+    assert broken_links(site) == [f"index.html: {address}"]
