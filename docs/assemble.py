@@ -294,7 +294,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _table(title: str, rows: Mapping[str, str]) -> str:
-    lines = [f".. list-table:: {title}", "   :widths: 30 70", "   :class: limes-members", ""]
+    lines = [f".. list-table:: {title}", "   :class: limes-members", ""]
     return "\n".join([*lines, *(f"   * - {name}\n     - {_capital(line)}" for name, line in rows.items())])
 
 

@@ -38,8 +38,8 @@ for ax, bins in zip(axes.flat, ["quartile", "decile", 2, None], strict=True):
     limes.TabularExplainer(model, X, bins=bins)(row).plot.effect("bmi", ax=ax, title=f"bins={bins!r}")
 
 # %%
-# What they capture
-# -----------------
+# How much each captures
+# ----------------------
 #
 # Each design has a neighbourhood of its own, so that R² of one cannot be compared with R² of another. ``suggest_design`` compares all of them on *common* draws, and at
 # the rows themselves: a high R² around a row is no use if the surrogate misses its prediction. Beside them stand the noise of the coefficients and the locality.

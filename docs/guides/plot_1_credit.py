@@ -78,8 +78,8 @@ for reason in reasons:
 assert all(reason.certain for reason in reasons)
 
 # %%
-# What would have been enough
-# ---------------------------
+# The smallest change that would have been enough
+# -----------------------------------------------
 #
 # A contrast changes as few columns as possible. ``exclude`` names those that nobody can change. Where fewer columns are proved not to be enough, it says so.
 literals = limes.Literals.fit(applicants)

@@ -98,8 +98,8 @@ diagnosis
 explanation.plot.effect("mean area")
 
 # %%
-# What would have changed the outcome
-# -----------------------------------
+# The smallest change of the outcome
+# ----------------------------------
 #
 # ``contrast`` looks for the fewest columns whose change takes the prediction across the threshold.
 literals = limes.Literals.fit(X)

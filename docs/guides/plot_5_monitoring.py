@@ -44,8 +44,8 @@ explainer = limes.TabularExplainer(model, wines)
 explanation = explainer(pd.concat([monday, tuesday]))
 
 # %%
-# What has changed
-# ----------------
+# Means of both nights
+# --------------------
 #
 # ``summary`` has mean contributions of all rows and of groups, and a few representative rows.
 nights = ["Monday"] * len(monday) + ["Tuesday"] * len(tuesday)

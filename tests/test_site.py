@@ -1,13 +1,15 @@
-"""docs/links.py finds links of the built site that lead nowhere."""
+"""The site: no link leads nowhere, and the gallery has the names that people search for."""
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
 import pytest
 
-broken_links = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "links.py"))["broken_links"]
+DOCS = Path(__file__).parents[1] / "docs"
+broken_links = runpy.run_path(str(DOCS / "links.py"))["broken_links"]
 GOOD = '<h1 id="there">There</h1><img src="../picture.png"><a href="#there">up</a>'
 
 
@@ -51,3 +53,17 @@ def test_links_that_lead_somewhere_are_not_reported(site, body):
 def test_a_broken_link_is_reported_with_its_page(site, body, address):
     (site / "index.html").write_text(body, encoding="utf-8")
     assert broken_links(site) == [f"index.html: {address}"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("waterfall", "force plot", "beeswarm", "global importance", "partial dependence", "scatter plot"),
+        *("heat map", "counterfactual", "adverse action", "anchors", "drift", "interaction", "calibration"),
+    ],
+)
+def test_the_gallery_has_the_names_that_people_search_for(name):
+    pages = [path.read_text("utf-8").split('"""')[1] for path in (DOCS / "gallery").rglob("plot_*.py")]
+    found = [page for page in pages if name in page.lower()]
+    assert found
+    assert any(re.search(rf"index::.*\b{name}", page, re.IGNORECASE) for page in found)
