@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib as mpl
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 from sphinx.errors import ExtensionError
 from sphinx_gallery.scrapers import matplotlib_scraper
 from sphinx_gallery.sorting import FileNameSortKey
@@ -147,6 +149,16 @@ def mend_back_links(app, page, _template, context, _doctree):
     context["body"] = re.sub(r'(class="viewcode-back" href="[^"#]*#)([\w.]+)', mended, context["body"])
 
 
+def write_report(app, exception):
+    """Write the report that the gallery opens."""
+    if exception is None and app.builder.name == "html":
+        X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        patients = limes.TabularExplainer(RandomForestRegressor(50, random_state=0).fit(X, y), X)(X)
+        patients.to_report(
+            Path(app.outdir) / "_static" / "patients.html", title="442 patients", progress=False
+        )
+
+
 def check_links(app, exception):
     """Refuse a site with a link or a picture that leads nowhere."""
     if exception is None and app.builder.name == "html" and (found := broken_links(Path(app.outdir))):
@@ -157,4 +169,5 @@ def setup(app):
     """Connect what this site adds to Sphinx."""
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
     app.connect("html-page-context", mend_back_links)
+    app.connect("build-finished", write_report)
     app.connect("build-finished", check_links)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import limes
+
 DOCS = Path(__file__).parents[1] / "docs"
 broken_links = runpy.run_path(str(DOCS / "links.py"))["broken_links"]
 GOOD = '<h1 id="there">There</h1><img src="../picture.png"><a href="#there">up</a>'
@@ -67,3 +69,18 @@ def test_the_gallery_has_the_names_that_people_search_for(name):
     found = [page for page in pages if name in page.lower()]
     assert found
     assert any(re.search(rf"index::.*\b{name}", page, re.IGNORECASE) for page in found)
+
+
+@pytest.mark.parametrize("name", ["Explanation", "TabularExplainer", "SparseExplainer", "Literals"])
+def test_a_class_page_lists_methods_with_parentheses_and_properties_without(name):
+    pytest.importorskip("numpydoc")
+    page = runpy.run_path(str(DOCS / "assemble.py"))["_object_page"]("limes", name)
+    properties, methods = page.split(".. autoclass")[0].split(".. list-table:: Methods")
+    kind = getattr(limes, name)
+    public = {key for key in vars(kind) if not key.startswith("_")}
+    callables = {key for key in public if callable(getattr(kind, key))}
+    assert callables <= set(re.findall(r"\* - \S*?`(\w+)\(\)", methods))
+    cells = " ".join(re.findall(r"^   \* - (.*)$", properties, re.MULTILINE))
+    listed = set(re.findall(r"`(\w+)(?:``| <)", cells))
+    assert listed.isdisjoint(callables)
+    assert {key for key in public - callables if isinstance(vars(kind)[key], property)} <= listed

@@ -1,6 +1,6 @@
 """
-R², and where the rest is
-=========================
+How much a surrogate captures: R²
+=================================
 
 An explanation is a summary. R² says how much of the model it summarises, and the *local ladder* where the rest is.
 """

@@ -19,8 +19,8 @@ explanation = limes.TabularExplainer(model, X)(X.iloc[[3]])
 _ = explanation.plot.effects(top=4)
 
 # %%
-# The coloured bar is the row's own bin. limes calls this the whole effect: it is partial dependence around one row, where the usual one averages over the
-# whole table. For that one pass ``bandwidth=np.inf``. One column alone:
+# The coloured bar is the row's own bin. limes calls this the whole effect: partial dependence around one row. The usual partial dependence averages over the
+# whole table; with ``bandwidth=np.inf`` so does this, with columns drawn independently. One column alone:
 explanation.plot.effect("bmi", unit="points")
 
 # %%

@@ -9,6 +9,10 @@ One file to click through thousands of explanations: search, sort, compare rows,
 # sphinx_gallery_thumbnail_path = 'images/report.png'
 
 # %%
+# .. raw:: html
+#
+#    <p><a href="../../_static/patients.html"><b>Open the report that this code writes</b></a></p>
+#
 # .. image:: /images/report.png
 #    :alt: A report: the list of rows, and one of them
 import tempfile

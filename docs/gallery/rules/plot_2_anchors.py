@@ -2,7 +2,7 @@
 Anchors
 =======
 
-The fewest facts under which the prediction holds, whatever the other columns are, with the share of cases.
+The fewest facts under which the predicted class holds, and the share of neighbours for which it does.
 
 .. index:: anchors, rules that hold, decision rule, sufficient conditions
 """
