@@ -11,9 +11,13 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import get_origin
+
+from numpydoc.docscrape import NumpyDocString
 
 import limes
 
@@ -104,7 +108,7 @@ def _is_source(path: Path) -> bool:
 
 def _is_gallery(path: Path) -> bool:
     """Whether sphinx-gallery writes the page: it takes these folders from ``docs/`` itself."""
-    return path.parts[0] in {"start", "tutorials", "explained", "gallery"} and path.name != "index.rst"
+    return path.parts[0] in {"start", "guides", "explained", "gallery"} and path.name != "index.rst"
 
 
 def _page(path: Path, name: str) -> bytes:
@@ -174,11 +178,15 @@ def _reference_to(room: str, name: str, listed: Mapping[str, list[str]]) -> str:
     if f"{room}.{name}" in listed and room == "limes" and name != "Explanation":
         return f"[`{name}`](#limes-{name})"
     if room == "limes.Explanation":
-        has_entry = callable(getattr(limes.Explanation, name, None)) or isinstance(
-            vars(limes.Explanation).get(name), property
-        )
-        return f"{{py:obj}}`{name} <limes.Explanation.{name}>`" if has_entry else f"`{name}`"
-    return f"{{py:obj}}`{name} <{_home(room, name)}.{name}>`" if _role(room, name) else f"`{name}`"
+        member = inspect.getattr_static(limes.Explanation, name, None)
+        is_method = inspect.isroutine(member)
+        has_entry = is_method or isinstance(member, property)
+    else:
+        is_method = _role(room, name) == "autofunction"
+        has_entry = bool(_role(room, name))
+    shown = f"{name}()" if is_method else name
+    place = room if room == "limes.Explanation" else _home(room, name)
+    return f"{{py:obj}}`{shown} <{place}.{name}>`" if has_entry else f"`{shown}`"
 
 
 def _home(room: str, name: str) -> str:
@@ -214,11 +222,84 @@ def _reference_pages() -> dict[str, bytes]:
 
 
 def _object_page(room: str, name: str) -> str:
-    parts = [f"{name}\n{'=' * len(name)}", _directive(room, name)]
+    parts = [f"{name}\n{'=' * len(name)}"]
+    thing = None if room in OPTIONAL else getattr(import_module(room), name)
+    if (
+        inspect.isclass(thing) and thing.__name__ != name
+    ):  # autodoc would say no more than that it is an alias
+        parts.append(f".. py:data:: {room}.{name}\n\n   The public name of this class:")
+        room, name = thing.__module__, thing.__name__
+    parts += [*_members(room, name), _directive(room, name)]
     for result in RESULTS.get(f"{room}.{name}", ()):
         home, _, heading = result.rpartition(".")
-        parts += [f"{heading}\n{'-' * len(heading)}", _directive(home, heading)]
+        parts += [f"{heading}\n{'-' * len(heading)}", *_members(home, heading), _directive(home, heading)]
     return "\n\n".join(parts) + "\n"
+
+
+def _members(room: str, name: str) -> list[str]:
+    """Return a table of the properties of a class, and one of its methods: a line each."""
+    if _role(room, name) != "autoclass":
+        return []
+    thing = getattr(import_module(room), name)
+    properties, methods = _fields(thing), {}
+    for key in dir(thing):
+        member = inspect.getattr_static(thing, key)
+        owner = next(base for base in thing.__mro__ if key in vars(base))
+        if (key.startswith("_") and key != "__call__") or not owner.__module__.startswith("limes"):
+            continue
+        line = _first_sentence(inspect.getdoc(getattr(thing, key)) or "")
+        if isinstance(member, property | cached_property) and line:
+            properties[f":py:obj:`{key} <{room}.{name}.{key}>`"] = line
+        elif inspect.isroutine(member) or isinstance(member, classmethod | staticmethod):
+            shown = "explainer(...)" if key == "__call__" else f"{key}()"
+            methods[f":py:obj:`{shown} <{room}.{name}.{key}>`" if line else f"``{shown}``"] = line
+    tables = {"Properties": properties, "Methods": methods}
+    return [_table(title, rows) for title, rows in tables.items() if rows]
+
+
+def _fields(thing: type) -> dict[str, str]:
+    """Return the fields of a dataclass and the documented attributes of a class, each with its first sentence."""
+    if thing is limes.Explanation:
+        return {
+            f"``{key}``": line for key, line in _lines_of("limes.Explanation").items() if key in _names(thing)
+        }
+    sections = NumpyDocString(inspect.getdoc(thing) or "")
+    entries = [*(sections["Parameters"] if is_dataclass(thing) else ()), *sections["Attributes"]]
+    named = {tuple(key.strip() for key in entry.name.split(",")): entry for entry in entries}
+    return {
+        ", ".join(f"``{key}``" for key in keys): _first_sentence(" ".join(entry.desc)) or entry.type
+        for keys, entry in named.items()
+        if not isinstance(inspect.getattr_static(thing, keys[0], None), property | cached_property)
+    }
+
+
+def _names(thing: type) -> set[str]:
+    return {field.name for field in fields(thing)}
+
+
+def _lines_of(room: str) -> dict[str, str]:
+    """Return what the page of public names says about each name of a room, as text without links."""
+    page = (DOCS / "api.md").read_text("utf-8").split("## Command line")[0]
+    section = dict(zip(*[iter(_ROOM.split(page)[1:])] * 2, strict=True))[room]
+    lines = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
+    return {key: _LINK.sub(r"\2", text).replace("`", "``").replace(r"\|", "|") for key, text in lines.items()}
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of the first paragraph of a docstring, as text that Sphinx reads."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    sentence = re.split(r"(?<=\.) (?=[A-Z])", paragraph)[0]
+    sentence = re.sub(r":\w+:`~?([^`<]+)`", r"``\1``", sentence)
+    return re.sub(r"(?<![`\w])\|([^|`]+)\|(?!`)", r"\|\1\|", sentence)
+
+
+def _table(title: str, rows: Mapping[str, str]) -> str:
+    lines = [f".. list-table:: {title}", "   :class: limes-members", ""]
+    return "\n".join([*lines, *(f"   * - {name}\n     - {_capital(line)}" for name, line in rows.items())])
+
+
+def _capital(line: str) -> str:
+    return line[:1].upper() + line[1:].removesuffix(".")
 
 
 def _directive(room: str, name: str) -> str:

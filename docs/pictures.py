@@ -1,6 +1,5 @@
-"""The pictures of README.md and of the first pages: ``python docs/pictures.py`` writes them into docs/images.
+"""The pictures of README.md and of pages in docs/images: ``python docs/pictures.py`` writes them all.
 
-One forest, one tumour: what the prediction is made of, what would change it, all rows, and the page that moves values.
 It needs playwright and Chromium.
 """
 
@@ -21,8 +20,8 @@ import skops.io
 from matplotlib import pyplot as plt
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
 import limes
@@ -30,27 +29,73 @@ import limes
 mpl.use("agg")
 HOME = Path(__file__).parent / "images"
 CASE = 157
+# Values of the contrast that the page shows, moved in the app
+MOVED = {"worst radius": "17.62", "worst perimeter": "101.9"}
 
 
-def draw_account(explanation: limes.Explanation) -> None:
-    """Draw what one prediction is made of."""
+def main() -> None:
+    """Explain a tumour and a patient, and write all pictures."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    patient = limes.TabularExplainer(RandomForestRegressor(random_state=0).fit(X, y), X)(X.iloc[[3]])
+    draw_two_questions(patient)
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+        folder = Path(name)
+        write_pages_of_tumours(folder)
+        patient.to_html(folder / "card.html")
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        open_page(page, folder / "card.html", 760, 455)
+        take(page, "card")
+        open_page(page, folder / "decision.html", 760, 900)
+        take(page, "decision", full_page=True)
+        open_page(page, folder / "report.html", 1360, 900)
+        page.locator("tr[data-row='13']").click()
+        take(page, "report")
+        with app(folder) as address:
+            page.set_viewport_size({"width": 1200, "height": 860})
+            page.goto(address)
+            move_values(page)
+            take(page, "what-if")
+        browser.close()
+
+
+def draw_two_questions(explanation: limes.Explanation) -> None:
+    """Draw the contributions and the coefficients of one row side by side."""
+    figure, axes = plt.subplots(1, 2, figsize=(12.0, 3.9), layout="constrained")
+    explanation.plot.waterfall(ax=axes[0], title="Contributions", max_features=5)
+    explanation.plot.bar(ax=axes[1], title="Coefficients", max_features=5)
+    figure.savefig(HOME / "two-questions.png", dpi=110)
+
+
+def write_pages_of_tumours(folder: Path) -> None:
+    """Draw the account of one tumour, and write its page, the report of all, and what the app reads."""
+    data = load_breast_cancer(as_frame=True)
+    X, X_test, y, _ = train_test_split(data.data, data.target_names[data.target], random_state=0)
+    model = RandomForestClassifier(random_state=0).fit(X, y)
+    explanations = limes.TabularExplainer(model, X, output="malignant")(X_test)
+    explanations.to_report(folder / "report.html", title="143 tumours")
+    explanation = explanations[X_test.index.get_loc(CASE)]
     figure, axes = plt.subplots(figsize=(9.0, 4.6), layout="constrained")
     explanation.plot.waterfall(ax=axes)
     figure.savefig(HOME / "account.png", dpi=130)
-
-
-def take(page: Page, name: str, **options: Any) -> None:
-    """Write a picture of a page, in few colours."""
-    path = HOME / f"{name}.png"
-    page.screenshot(path=path, **options)
-    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(path, optimize=True)
+    facts = limes.SparseExplainer(model, literals=limes.Literals.fit(X), output="malignant")
+    limes.decision_page(
+        explanation,
+        folder / "decision.html",
+        contrast=facts.contrast(X_test.loc[[CASE]], below=0.5),
+        title=f"Case {CASE}",
+        decision="Malignant",
+    )
+    skops.io.dump(model, folder / "model.skops")
+    X.to_csv(folder / "background.csv", index=False)
+    X_test.rename_axis("case").to_csv(folder / "rows.csv")
 
 
 @contextmanager
 def app(folder: Path) -> Iterator[str]:
     """Serve ``limes app`` and yield its address."""
-    names = ["model.skops", "rows.csv", "--background", "background.csv", "--id", "case", "--output", "malignant"]
-    command = [sys.executable, "-u", "-m", "limes", "app", *names, "--no-browser"]
+    command = [sys.executable, "-u", "-m", "limes", "app", "model.skops", "rows.csv", "--no-browser"]
+    command += ["--background", "background.csv", "--id", "case", "--output", "malignant"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -59,46 +104,28 @@ def app(folder: Path) -> Iterator[str]:
             process.terminate()
 
 
-def main() -> None:
-    """Fit the forest, and write all pictures."""
-    data = load_breast_cancer(as_frame=True)
-    X, X_test, y, _ = train_test_split(data.data, data.target_names[data.target], random_state=0)
-    model = RandomForestClassifier(random_state=0).fit(X, y)
-    explanations = limes.TabularExplainer(model, X, output="malignant")(X_test)
-    explanation = explanations[X_test.index.get_loc(CASE)]
-    draw_account(explanation)
-    facts = limes.SparseExplainer(model, literals=limes.Literals.fit(X), output="malignant")
-    contrast = facts.contrast(X_test.loc[[CASE]], below=0.5)
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
-        folder = Path(name)
-        skops.io.dump(model, folder / "model.skops")
-        X.to_csv(folder / "background.csv", index=False)
-        X_test.rename_axis("case").to_csv(folder / "rows.csv")
-        explanations.to_report(folder / "report.html", title="143 tumours")
-        limes.decision_page(
-            explanation, folder / "decision.html", contrast=contrast, title=f"Case {CASE}", decision="Malignant"
-        )
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1360, "height": 900})
-        page.goto((folder / "report.html").as_uri())
-        page.locator("tr[data-row='13']").click()
-        take(page, "report")
-        page.set_viewport_size({"width": 760, "height": 900})
-        page.goto((folder / "decision.html").as_uri())
-        take(page, "decision", full_page=True)
-        with app(folder) as address:
-            page.set_viewport_size({"width": 1200, "height": 860})
-            page.goto(address)
-            page.locator("#row").fill(str(CASE))
-            page.keyboard.press("Enter")
-            for column, value in (("worst radius", "17.62"), ("worst perimeter", "101.9")):
-                line = page.locator("#columns > li").filter(has=page.get_by_text(column, exact=True))
-                line.locator("input[type=text]").fill(value)
-                page.keyboard.press("Enter")
-                page.wait_for_timeout(1000)
-            page.wait_for_timeout(6000)
-            take(page, "what-if")
-        browser.close()
+def open_page(page: Page, path: Path, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(path.as_uri())
+
+
+def move_values(page: Page) -> None:
+    """Choose the tumour in the app, and move two of its values."""
+    page.locator("#row").fill(str(CASE))
+    page.keyboard.press("Enter")
+    for column, value in MOVED.items():
+        line = page.locator("#columns > li").filter(has=page.get_by_text(column, exact=True))
+        line.locator("input[type=text]").fill(value)
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(1000)
+    page.wait_for_timeout(6000)  # rule and diagnosis follow the prediction
+
+
+def take(page: Page, name: str, **options: Any) -> None:
+    """Write a picture of the page, in few colours."""
+    path = HOME / f"{name}.png"
+    page.screenshot(path=path, **options)
+    Image.open(path).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """
-What LIME converges to
-======================
+The limit of LIME
+=================
 
 LIME draws perturbed rows around a row, weights them by their distance, and fits a linear model to the answers. Another seed draws other rows, and the
 coefficients change. With more and more rows they converge, and limes computes where to.

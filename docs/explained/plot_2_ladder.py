@@ -1,6 +1,6 @@
 """
-R² and the local ladder
-=======================
+How much a surrogate captures: R²
+=================================
 
 An explanation is a summary. R² says how much of the model it summarises, and the *local ladder* where the rest is.
 """
@@ -56,12 +56,12 @@ print(f"whole effects      {one.additive_fidelity[0]:.2f}")
 print(f"five largest pairs {sum(pair_shares):+.2f}")
 
 # %%
-# The assertion holds the next sentence to what was printed.
+# The site is not built if the next sentence is not true of these numbers.
 assert one.additive_fidelity[0] > 3 * one.fidelity[0]
 assert sum(pair_shares) < 0.2
 
 # %%
-# So the row's model is close to a sum of functions of single columns, and the bins are what the coefficients lose. The effects show it:
+# Around this row the model is close to a sum of functions of single columns; coefficients lose what differs between bins. The whole effects show it:
 _ = one.plot.effects(top=3)
 
 # %%
@@ -69,8 +69,8 @@ _ = one.plot.effects(top=3)
 one.interactions(top=1)[0]
 
 # %%
-# What to do with a low R²
-# ------------------------
+# Advice for a low R²
+# -------------------
 #
 # - Whole effects capture much: show ``explanation.plot.effects()`` beside the coefficients. The HTML page does.
 # - Other bins capture more: :doc:`plot_3_bins`.

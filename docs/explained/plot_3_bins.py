@@ -1,6 +1,6 @@
 """
-Which bins
-==========
+Choosing bins
+=============
 
 Bins decide what a coefficient compares. LIME's quartiles are the default. This page shows what the alternatives capture.
 """
@@ -38,8 +38,8 @@ for ax, bins in zip(axes.flat, ["quartile", "decile", 2, None], strict=True):
     limes.TabularExplainer(model, X, bins=bins)(row).plot.effect("bmi", ax=ax, title=f"bins={bins!r}")
 
 # %%
-# What they capture
-# -----------------
+# How much each captures
+# ----------------------
 #
 # Each design has another neighbourhood, so the R² of two designs cannot be compared. ``suggest_design`` compares all of them on *common* draws, and at
 # the rows themselves: a high R² around a row is no use if the surrogate misses its prediction. Beside them stand the noise of the coefficients and the locality.

@@ -1,13 +1,13 @@
 """
-Error bars
-==========
+How far error bars can be trusted
+=================================
 
 A sampled coefficient comes with a standard error. This page says what it covers, and checks it.
 """
 
 # %%
-# What it says
-# ------------
+# The promise
+# -----------
 #
 # The exact coefficient lies within 1.96 standard errors of the sampled one for about 95 % of seeds. Here the exact one is known: a forest is explained
 # exactly, and as a function that cannot be read.
@@ -49,8 +49,8 @@ print(
 sampled.plot.bar()
 
 # %%
-# What they do not say
-# --------------------
+# Limits of the promise
+# ---------------------
 #
 # - They are about the *limit* of this model around this row. Whether the model is right is another question.
 # - They are not about the background: other training data would give other bins and frequencies. With ``law="joint"`` they are about the population behind the background.

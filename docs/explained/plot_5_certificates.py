@@ -1,6 +1,6 @@
 """
-Certificates
-============
+Certificates of short rules
+===========================
 
 A short rule leaves things out. Its certificate states how much, with bounds that hold with a stated confidence, and whether a better rule of the same size exists.
 """
@@ -35,9 +35,9 @@ print(
 )
 
 # %%
-# A rule of least squares may leave out facts that matter for this (0.6 x₀x₁ + 0.1 x₂ + 0.05 x₃: it takes x₂ and x₃). ``objective="precision"`` chooses the facts of least
-# precision error, which is the title problem of the 2025 paper: by a search over all sets of k facts in one sample, whose best sets get rows of their law. Its errors are
-# measured on fresh rows, too. ``"class"`` does the same for the probability of another class.
+# A rule of least squares may leave out facts that matter for precision: of 0.6 x₀x₁ + 0.1 x₂ + 0.05 x₃ it takes x₂ and x₃. ``objective="precision"`` chooses the facts with the least
+# precision error, the title problem of the 2025 paper. It searches all sets of k facts in one sample, and measures the best of them on rows of their own. The errors stated are
+# of fresh rows. ``"class"`` does the same for the probability of another class.
 holding = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[3]]).certificate
 print(holding.rule)
 print(f"{holding.precision:.2f} ± {holding.precision_error:.2f}, at most {holding.bounds['precision']:.2f}")

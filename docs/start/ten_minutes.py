@@ -43,7 +43,7 @@ print(explanation)
 # the two can differ in size and even in sign (:doc:`/two-questions`).
 #
 # **exact** means that both were computed from the forest itself: the same call gives the same numbers every time. For a model that
-# cannot be read the header says "sampled", and every number has a standard error (:doc:`/tutorials/plot_4_black_box`).
+# cannot be read the header says "sampled", and every number has a standard error (:doc:`/guides/plot_6_black_box`).
 #
 # **R²** in the last lines is the share of the model's variation around this row that LIME's coefficients capture: where it is small,
 # they are a rough summary, while contributions still add up.
@@ -128,4 +128,4 @@ limes.TabularExplainer(pipeline, patients)(patients.iloc[[3]]).plot.bar(max_feat
 # Next
 # ----
 #
-# :doc:`/tutorials/plot_1_decision` goes from a model to a page for a committee; :doc:`/exact` lists which models are exact.
+# :doc:`/guides/plot_2_clinical` goes from a model to a page for a committee; :doc:`/exact` lists which models are exact.

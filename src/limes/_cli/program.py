@@ -678,9 +678,7 @@ def demo(
         Path | None, typer.Option(help="Write the report of all rows, to search and sort, here.")
     ] = Path("limes-demo-report.html"),
     json: Json = None,
-    png: Annotated[Path | None, typer.Option(help="Write a waterfall here.")] = Path(
-        "limes-demo.png"
-    ),
+    png: Annotated[Path | None, typer.Option(help="Write a waterfall here.")] = Path("limes-demo.png"),
 ) -> None:
     """Train a random forest on scikit-learn's tumours and explain its predictions exactly."""
     import rich

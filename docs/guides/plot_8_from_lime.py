@@ -1,9 +1,11 @@
 """
-Coming from lime
-================
+Migrating from lime
+===================
 
-Old code runs with one changed import. This page shows what it returns, and then the same task in the words of limes.
+Old code runs with one changed import. This page shows what it returns, and then the same task in the API of limes.
 :doc:`/from-lime` lists every difference.
+
+.. index:: lime, LimeTabularExplainer, migration
 """
 
 # %%

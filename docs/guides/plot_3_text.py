@@ -1,9 +1,11 @@
 """
-A text
-======
+A text classifier
+=================
 
-Which words made a classifier say what it said? The corpus is a few dozen short reviews, written for this page; a real
+A review was read as a complaint. Which words made it so? The corpus is a few dozen short reviews, written for this page; a real
 one changes nothing but the first cell.
+
+.. index:: text classifier, sentiment, NLP
 """
 
 # %%
@@ -53,11 +55,11 @@ print(explanation.method, "after", explanation.model_calls, "calls of the model"
 explanation.plot.text()
 
 # %%
-# What every word adds
-# --------------------
+# Contributions of the words
+# --------------------------
 #
-# The picture above compares texts with and without a word. Contributions say how the model gets to its answer: they begin at its answer to an empty text,
-# and add up to that to this one. The line of a word reaches from what it adds alone to what it adds to all other words.
+# The picture above compares texts with and without a word. Contributions say how the model gets to its answer: they start at its answer to the empty text
+# and add up to its answer to this one. The thin line of a word reaches from what it adds alone to what it adds to all other words.
 account = explanation.contributions
 print(account.base_values, account.base_values + account.values.sum(axis=1), explanation.predictions)
 explanation.plot.waterfall()
@@ -66,7 +68,7 @@ explanation.plot.waterfall()
 # Words together
 # --------------
 #
-# Pairs say what single words miss:
+# Pairs show what single words miss:
 for pair in explanation.interactions(top=3):
     print(pair)
 
@@ -74,8 +76,8 @@ for pair in explanation.interactions(top=3):
 # Probabilities, and other models
 # -------------------------------
 #
-# Any function from a list of texts to numbers can be explained. A text of few words is exact for every model: it
-# is called on all subsets. Longer ones are sampled, with standard errors.
+# Any function from a list of texts to numbers can be explained. With few words the explanation is exact for every model, which
+# is called on all subsets of the words. Longer texts are sampled, with standard errors.
 probability = limes.TextExplainer(lambda texts: model.predict_proba(texts)[:, 1])(
     "slow service, delicious fish"
 )
@@ -90,5 +92,5 @@ print(probability)
 #     classifier = transformers.pipeline("text-classification", top_k=None)
 #     limes.TextExplainer(classifier, mask=True)(text)
 #
-# ``bag=False`` explains each occurrence of a word by itself, ``split=`` cuts the text in another way, ``mask=`` puts a token in place of a removed
-# word. :class:`limes.TextExplainer` lists what is exact.
+# ``bag=False`` explains each occurrence of a word by itself, ``split=`` cuts the text in another way, and ``mask=`` puts a token in place of a removed
+# word. :doc:`/exact` lists the models whose explanations are exact.

@@ -1,10 +1,11 @@
 """
-A decision: from the model to the committee's page
-==================================================
+A clinical model
+================
 
-A clinic scores tumours with gradient boosting. A score close to the threshold goes to a committee, which must see what
-the model looked at, how far the explanation can be trusted, and what would have changed the outcome. Credit decisions
-are filed in the same way; this one uses a table that scikit-learn ships.
+A clinic scores tumours with gradient boosting. A score close to the threshold goes to a committee, which must see what the model looked at,
+how far the explanation can be trusted, and what would have changed the outcome.
+
+.. index:: clinical, medicine, committee
 """
 
 # %%
@@ -41,7 +42,7 @@ explanation
 # -----------------------
 #
 # The picture starts at the model's average around the case and ends at its prediction: each bar is what one value
-# contributes. They are Shapley values, here exact, and they add up:
+# contributes. These are Shapley values, here exact, and they add up:
 account = explanation.contributions
 total = account.base_values[0] + account.values[0].sum()
 print(
@@ -61,8 +62,8 @@ pd.DataFrame(
 # LIME's question
 # ---------------
 #
-# LIME's coefficients answer another question: how much does the model change on average if a condition holds rather than
-# not? They are ``explanation.values``. Together they predict with the *surrogate*, which need not meet the model's answer. Where it
+# LIME's coefficients answer another question (:doc:`/two-questions`): how much does the model change on average if a condition holds rather than
+# not? Together they predict with the *surrogate*, which need not meet the model's answer. Where it
 # lies on the other side of the threshold, or misses by more than all coefficients together, the explanation warns, in print, on
 # pages, in files and in diagnoses alike:
 print(f"surrogate {explanation.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}")
@@ -92,31 +93,13 @@ diagnosis
 # The effect of one column
 # ------------------------
 #
-# A committee asks "and if the area had been smaller?". The whole effect answers for every bin of the column. It is an average
+# The committee asks "and if the area had been smaller?". The whole effect answers for every bin of the column. It is an average
 # over a bin, where the contribution is that of the one value: near the end of a bin the two can have different signs.
 explanation.plot.effect("mean area")
 
 # %%
-# Reasons in the organisation's own words
-# ---------------------------------------
-#
-# A catalogue turns the largest contributions into sentences. ``{value}`` is the row's value; of a pair the first sentence is for a
-# value that raises the score and the second for one that lowers it. ``certain`` is False where the order of two reasons could be different.
-catalogue = {
-    "mean concave points": (
-        "The outline has many concave points ({value}).",
-        "The outline has few concave points ({value}).",
-    ),
-    "mean area": ("The nuclei are large ({value}).", "The nuclei are small ({value})."),
-    "mean smoothness": ("The outline is uneven ({value}).", "The outline is smooth ({value})."),
-    "mean symmetry": ("The nuclei are not symmetric ({value}).", "The nuclei are symmetric ({value})."),
-}
-for reason in explanation.reasons(4, catalogue, of="contributions"):
-    print("-", reason)
-
-# %%
-# What would have changed the outcome
-# -----------------------------------
+# The smallest change of the outcome
+# ----------------------------------
 #
 # ``contrast`` looks for the fewest columns whose change takes the prediction across the threshold.
 literals = limes.Literals.fit(X)
@@ -126,29 +109,19 @@ contrast = rules.contrast(X_new.iloc[[case]], **({"below": 0.0} if is_above else
 contrast
 
 # %%
-# The page
-# --------
+# The committee's sheet
+# ---------------------
 #
-# Three files, which need neither a network nor limes: a sheet for the committee, the explanation and its diagnosis. JSON keeps every digit for the archive.
+# Three files, which need neither a network nor limes: the sheet, the explanation and its diagnosis. :doc:`plot_1_credit` puts reasons
+# into an organisation's own sentences and files every digit.
 import tempfile
 from pathlib import Path
 
 folder = Path(tempfile.mkdtemp())
 limes.decision_page(
-    explanation,
-    folder / "sheet.html",
-    decision="Referred to the committee.",
-    contrast=contrast,
-    catalogue=catalogue,
+    explanation, folder / "sheet.html", decision="Referred to the committee.", contrast=contrast
 )
 explanation.to_html(folder / "case.html")
 diagnosis.to_html(folder / "diagnosis.html")
-explanation.to_json(folder / "case.json")
 for file in sorted(folder.iterdir()):
     print(f"{file.name:16} {file.stat().st_size / 1000:5.0f} kB")
-
-# %%
-# The archive gives back the same numbers, without the model:
-again = limes.Explanation.read_json(folder / "case.json")
-assert (again.values == explanation.values).all()
-again.provenance["bandwidth"], again.provenance["bins"]

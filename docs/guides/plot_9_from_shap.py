@@ -1,8 +1,10 @@
 """
-Coming from shap
-================
+Migrating from shap
+===================
 
-Both libraries give one number a column. They answer different questions, and this page shows where the numbers differ.
+Contributions of limes are Shapley values, as shap's are. This page shows where the two differ, which call replaces which, and how shap's own plots draw them.
+
+.. index:: shap, SHAP, TreeExplainer, KernelExplainer, migration
 """
 
 # %%
@@ -37,11 +39,11 @@ side_by_side = pd.DataFrame(
 side_by_side.round(2)
 
 # %%
-# What each number means
+# Meaning of the numbers
 # ----------------------
 #
-# - A **contribution** (a Shapley value) shares the difference between this prediction and an average among the columns. shap's average goes
-#   over the training data; that of limes over the row's neighbourhood, whose size ``bandwidth=`` sets. Both add up to the model's prediction.
+# - A **contribution** (a Shapley value) is a column's part of the difference between this prediction and an average. shap's average is
+#   over the training data; that of limes is over the row's neighbourhood, whose size ``bandwidth=`` sets. Both add up to the model's prediction.
 # - A **coefficient** compares the model with and without a condition, around the row. With the intercept the coefficients add up to the
 #   *surrogate's* prediction, and R² says how much of the model's variation around the row that surrogate captures.
 account = explanation.contributions
@@ -53,8 +55,8 @@ print(
 print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
 
 # %%
-# A model that cannot be read is sampled: ``contributions=`` of the explainer says when, and ``account.standard_errors`` and ``account.calls`` how well, and
-# at what cost. Use contributions to share out one prediction. Use coefficients to state what a condition changes around a row.
+# A model that cannot be read is sampled: ``account.standard_errors`` and ``account.calls`` say how well its contributions are known, and at what cost.
+# Use contributions to account for one prediction, and coefficients to state what a condition changes around a row: :doc:`/two-questions`.
 #
 # Names
 # -----
@@ -69,6 +71,7 @@ print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {expla
 # ``shap.plots.bar``                   ``explanation.plot.bar()``
 # ``shap.plots.beeswarm``              ``explanation.plot.beeswarm()``
 # ``shap.plots.waterfall``             ``explanation.plot.waterfall(row)``
+# ``shap.plots.force``                 the same; or shap's own, through ``to_shap()``
 # ``shap.plots.scatter``               ``explanation.plot.dependence("bmi", color="s5")``
 # ``shap.plots.heatmap``               ``explanation.plot.heatmap()``
 # ``shap.plots.text``                  ``explanation.plot.text()``

@@ -1,9 +1,11 @@
 """
-Short rules with a certificate
-==============================
+A rule to read out
+==================
 
-A rule of four facts is easier to read out than ten coefficients. This one adds up to the prediction, and a certificate states how far
+On the telephone a rule of four facts says more than ten coefficients. This one adds up to the prediction, and a certificate states how far
 it can be wrong.
+
+.. index:: rule, scorecard, sparse explanation, certificate, anchors
 """
 
 # %%
@@ -19,7 +21,7 @@ model = RandomForestRegressor(100, min_samples_leaf=5, random_state=0).fit(X, y)
 # Facts
 # -----
 #
-# ``Literals`` cuts columns into bins. A fact says in which bin the row is.
+# ``Literals`` cuts columns into bins. A fact names the bin that holds the row's value.
 literals = limes.Literals.fit(X, bins=4)
 print(literals.names[:6])
 
@@ -27,7 +29,7 @@ print(literals.names[:6])
 # A rule
 # ------
 #
-# A base, and the weights of the ``k`` facts that hold: together they are the prediction. A fact that does not hold adds nothing.
+# The base and the weights of the ``k`` facts add up to the prediction. For another row, a fact that does not hold adds nothing.
 explainer = limes.SparseExplainer(model, literals=literals, k=4)
 short = explainer(X.iloc[[3]])
 print(short.rule())
@@ -36,12 +38,12 @@ print(short.rule())
 # The certificate
 # ---------------
 #
-# Errors of the rule on fresh perturbed rows, with upper bounds that hold together at 95 % confidence; the range of the model over all rows
+# The certificate has the rule's errors on fresh perturbed rows, with upper bounds that hold together at 95 % confidence; the model's range over all rows
 # that satisfy the rule; and whether any other rule of this size is better.
 print(short.certificate)
 
 # %%
-# Where a rule is not enough, a longer one is found for an error of your choice:
+# ``k="smallest"`` finds the shortest rule within an error of your choice:
 longer = limes.SparseExplainer(
     model, literals=literals, k="smallest", error=24.0, scale="auto", certify="fidelity"
 )(X.iloc[[3]])
@@ -51,8 +53,8 @@ print(longer.rule())
 # Rules that hold
 # ---------------
 #
-# ``objective="precision"`` asks another question: under which facts does the prediction move least? Its rule has no weights. The certificate states how far the prediction
-# stays in 90 % of the neighbours with these facts, and that no other facts do better in the sample, where that is proved.
+# ``objective="precision"`` asks another question: under which facts does the prediction move least? Such a rule has no weights; others call it an anchor. The
+# certificate states how little the prediction moves in 90 % of the neighbours with these facts and, where it is proved, that no other facts do better in the sample.
 holding = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[3]])
 print(holding.certificate)
 
@@ -62,7 +64,7 @@ fewest = limes.SparseExplainer(model, literals=literals, k="smallest", error=20.
 print(fewest(X.iloc[[3]]).rule())
 
 # %%
-# Of classifiers, ``objective="class"`` finds the facts under which the class changes least often.
+# For classifiers, ``objective="class"`` finds the facts under which the class changes least often: :doc:`/gallery/rules/plot_2_anchors`.
 
 # %%
 # Without a column
@@ -73,10 +75,10 @@ without = limes.SparseExplainer(model, literals=literals, k=4, exclude=["sex", "
 print(without(X.iloc[[3]]).rule())
 
 # %%
-# What would change the prediction
-# --------------------------------
+# The smallest change of the prediction
+# -------------------------------------
 #
-# A contrast changes as few columns as possible. It says whether bounds of the model prove that fewer do not suffice.
+# A contrast changes as few columns as possible. Bounds of the model may prove that fewer are not enough; ``proved`` says whether they do.
 contrast = explainer.contrast(X.iloc[[3]], below=110)
 print(contrast)
 contrast.proved
@@ -92,5 +94,5 @@ contrast.proved
 #
 # Base and weights are the best of their size, in closed form, under a law in which columns leave their bin at random. ``intercept=False`` drops the
 # base, as in the paper (:doc:`call by call </papers/calls-2025>`). ``solver="branch_and_bound"`` proves the optimum of a sample instead. ``worst_case="exact"`` searches
-# for the ends of the range where the bounds of a forest are too wide. A contrast is proved by bounds of trees, forests and sums, and else searched for among rows drawn. :class:`limes.MapleExplainer` is one of
-# the paper's baselines.
+# for the ends of the range where the bounds of a forest are too wide. Contrasts are proved for trees, forests and sums; for other models they are the best among random rows.
+# :class:`limes.MapleExplainer` is one of the paper's baselines.

@@ -1,8 +1,10 @@
 """
-A diagnosis
-===========
+Diagnosis
+=========
 
-Findings, the bandwidth path, and what the model does in each bin.
+Known ways in which an explanation misleads, checked one by one, and what the model does in each bin.
+
+.. index:: diagnosis, warnings, findings, fidelity
 """
 
 # %%
@@ -14,18 +16,8 @@ import limes
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 model = RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, y)
 diagnosis = limes.diagnose(limes.TabularExplainer(model, X)(X.iloc[[20]]), progress=False)
-
-# %%
-# ``plot.bandwidth``
-# ------------------
-diagnosis.plot.bandwidth()
-
-# %%
-# ``plot.profile``
-# ----------------
 diagnosis.plot.profile()
 
 # %%
-# The card, and the page of ``to_html``
-# -------------------------------------
+# All findings; :doc:`/findings` says what each means and what to do:
 diagnosis

@@ -1,9 +1,11 @@
 """
-A black box with few calls
-==========================
+A model behind an API
+=====================
 
-Some models cannot be read, and are slow or billed by the call. limes then asks for one pool of answers, shared by all rows, subtracts
-what a simple readable model of the black box predicts, and says how sure every coefficient is.
+Some models cannot be read, and are slow or billed by the call. limes then asks for one pool of answers, which all rows share, and gives
+every coefficient an error bar.
+
+.. index:: black box, API, number of calls, cost, error bars
 """
 
 # %%
@@ -32,8 +34,8 @@ def service(rows):
 # An explanation with error bars
 # ------------------------------
 #
-# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget of the coefficients;
-# contributions ask for up to as many answers again, of up to twenty rows unless they are wished for (``contributions=False`` saves them).
+# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget for the coefficients. Contributions
+# take up to as many calls again; ``contributions=False`` saves them. For more than twenty rows they are computed only when they are read.
 import limes
 
 explainer = limes.TabularExplainer(service, X, tolerance="5%", max_calls=2048, rng=0)
@@ -52,8 +54,8 @@ print("calls in all:", calls)
 # The second row is cheap
 # -----------------------
 #
-# Rows share the pool: fifty more explanations ask for little beside their own predictions. Where one of them needs a smaller
-# error the pool grows, for all rows, up to ``max_calls``.
+# Rows share the pool: fifty more explanations call the model little more than for their own predictions. If one of them needs a smaller
+# error, the pool grows for all rows, up to ``max_calls``.
 before = calls
 more = explainer(X.iloc[:50])
 print(
@@ -63,6 +65,8 @@ print(
 # %%
 # The reason, and the control
 # ---------------------------
+#
+# ``reason`` says why the model is sampled. ``controls`` names the readable model whose known averages are subtracted, so that only the rest is noisy.
 print(explanation.reason)
 print("subtracted:", explanation.controls[0])
 
@@ -70,8 +74,8 @@ print("subtracted:", explanation.controls[0])
 # Are the error bars right?
 # -------------------------
 #
-# The same row with twelve seeds. Where the standard errors are honest, the coefficients spread over seeds by about as much as is stated;
-# less means that the errors are cautious.
+# The same row with twelve seeds. If the standard errors are right, the coefficients spread over seeds by about as much as stated. A smaller spread means that
+# the errors are cautious.
 import numpy as np
 
 repeats = [limes.TabularExplainer(service, X, max_calls=1024, rng=seed)(row) for seed in range(12)]

@@ -1,0 +1,25 @@
+"""
+Waterfall
+=========
+
+How one prediction adds up: from the model's average around the row to its prediction, one bar a column.
+
+.. index:: waterfall, SHAP values, Shapley values, local feature importance
+"""
+
+# %%
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+
+import limes
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+model = RandomForestRegressor(50, random_state=0).fit(X, y)
+explanation = limes.TabularExplainer(model, X)(X.iloc[[3]])
+explanation.plot.waterfall(max_features=6, names={"s5": "triglycerides (log)"}, unit="points")
+
+# %%
+# Red bars raise the prediction, blue bars lower it. Each bar is a contribution: a Shapley value around the row. The thin line below a bar reaches
+# from what the value adds alone to what it adds last. Where its ends are far apart, the column interacts with others.
+#
+# The same numbers: ``explanation.contributions``. :doc:`/two-questions` compares them with LIME's coefficients.
