@@ -291,7 +291,12 @@ def _lines_of(room: str) -> dict[str, str]:
     page = (DOCS / "api.md").read_text("utf-8").split("## Command line")[0]
     section = dict(zip(*[iter(_ROOM.split(page)[1:])] * 2, strict=True))[room]
     lines = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
-    return {key: _LINK.sub(r"\2", text).replace("`", "``").replace(r"\|", "|") for key, text in lines.items()}
+    return {
+        key: _LINK.sub(r"\2", re.sub(r" \((\[[^\]]*\]\([^)]*\)(, )?)+\)", "", text))
+        .replace("`", "``")
+        .replace(r"\|", "|")
+        for key, text in lines.items()
+    }
 
 
 def _first_sentence(text: str) -> str:
