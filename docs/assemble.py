@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
+from textwrap import indent
 from typing import get_origin
 
 from numpydoc.docscrape import NumpyDocString
@@ -229,11 +230,19 @@ def _object_page(room: str, name: str) -> str:
     ):  # autodoc would say no more than that it is an alias
         parts.append(f".. py:data:: {room}.{name}\n\n   The public name of this class:")
         room, name = thing.__module__, thing.__name__
-    parts += [*_members(room, name), _directive(room, name)]
+    parts += _documented(room, name)
     for result in RESULTS.get(f"{room}.{name}", ()):
         home, _, heading = result.rpartition(".")
-        parts += [f"{heading}\n{'-' * len(heading)}", *_members(home, heading), _directive(home, heading)]
+        parts += [f"{heading}\n{'-' * len(heading)}", *_documented(home, heading)]
     return "\n\n".join(parts) + "\n"
+
+
+def _documented(room: str, name: str) -> list[str]:
+    """Return the entry of a name: tables of members come before the fields of a result, and after the options of a call."""
+    tables, directive = _members(room, name), _directive(room, name)
+    if room not in OPTIONAL and is_dataclass(getattr(import_module(room), name)):
+        return [*tables, directive]
+    return [directive, *(indent(table, "   ") for table in tables)]
 
 
 def _members(room: str, name: str) -> list[str]:
@@ -282,7 +291,12 @@ def _lines_of(room: str) -> dict[str, str]:
     page = (DOCS / "api.md").read_text("utf-8").split("## Command line")[0]
     section = dict(zip(*[iter(_ROOM.split(page)[1:])] * 2, strict=True))[room]
     lines = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
-    return {key: _LINK.sub(r"\2", text).replace("`", "``").replace(r"\|", "|") for key, text in lines.items()}
+    return {
+        key: _LINK.sub(r"\2", re.sub(r" \((\[[^\]]*\]\([^)]*\)(, )?)+\)", "", text))
+        .replace("`", "``")
+        .replace(r"\|", "|")
+        for key, text in lines.items()
+    }
 
 
 def _first_sentence(text: str) -> str:

@@ -47,6 +47,7 @@ autodoc_mock_imports = [name for name in ("dask", "distributed", "pyspark") if f
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 

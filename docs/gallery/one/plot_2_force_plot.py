@@ -32,7 +32,7 @@ with warnings.catch_warnings():
 import shap
 
 values = explanation.to_shap()[0]
-shap.plots.force(values, matplotlib=True, show=False, figsize=(7, 3), contribution_threshold=0.12)
+shap.plots.force(values, matplotlib=True, show=False, figsize=(7, 3), contribution_threshold=0.25)
 
 # %%
 # The waterfall has one line a column, so that every name and number can be read:
