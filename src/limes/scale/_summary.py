@@ -607,7 +607,7 @@ def _means_of(
         u, v = float(a.variance[i] / max(a.rows[i], 1)), float(b.variance[j] / max(b.rows[j], 1))
         error = math.sqrt(u + v + (common[name] ** 2 if common else 0.0))
         change = after - before
-        if abs(change) <= _ROUNDING * (abs(before) + abs(after)):
+        if abs(change) <= _ROUNDING * (abs(before) + abs(after)) or abs(change) <= _ROUNDING * unit:
             change = 0.0
         if math.isnan(error):
             p = math.nan
