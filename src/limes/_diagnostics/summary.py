@@ -76,7 +76,7 @@ class Summary(Printable):
     Attributes
     ----------
     of
-        What β are: "contributions" or "coefficients".
+        The kind of β: "contributions" or "coefficients".
     mean_abs, spread
         Mean of |β| over rows, and its standard deviation.
     mean, low, high
@@ -168,9 +168,8 @@ def summary(
     rows, features
         Number of rows to pick, and number of features that a row shows.
     of
-        What β are: "contributions", which calls a model whose contributions are not known, or
-        "coefficients". "auto": contributions that are known, or exact within two milliseconds a row, else
-        coefficients.
+        The kind of β: "contributions", which may call the model, or "coefficients". "auto": contributions
+        that are known, or exact within two milliseconds a row, else coefficients.
 
     Raises
     ------

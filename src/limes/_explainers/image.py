@@ -89,21 +89,21 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     segments
         "quickshift", "slic", "felzenszwalb", "watershed" or "grid"; whole numbers (H, W) that name the
         superpixels; a mask (H, W) of booleans; a list of masks, as Segment Anything returns them (or its
-        dicts), of which the smaller lie on the larger: mask j is superpixel j, and what is in none is the
-        last; or a callable photograph -> one of these. (H, W) is the size of the photograph, or of what the
-        network sees; segments that no pixel of this is left of are no features, with a warning. All names
-        but "grid" need scikit-image.
+        dicts), with smaller masks on top of larger ones: mask j is superpixel j, and pixels in no mask are
+        the last; or a callable photograph -> one of these. (H, W) is the size of the photograph, or of
+        what the network sees; a segment without a pixel in the network's input is no feature, with a
+        warning. All names but "grid" need scikit-image.
     segment_options
         Options of a segmentation by name, such as ``{"n_segments": 50}``; the patches of a vision transformer
         are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
     hierarchy
-        True: an account at two levels, coarse rectangles and finer ones where it matters, from a few hundred
-        calls. Half of these choose which rectangles are halved. Coefficients are contributions (Shapley
-        values, with KernelSHAP's weights of images in place of LIME's): those of fine rectangles add up to
-        their coarse one's, all of them to f(image) - f(all filled). ``explanation.levels`` has both. Errors
-        are as of ``hierarchy`` of :class:`limes.TextExplainer`. ``segments``, ``bandwidth``, ``ridge``,
-        ``tolerance`` and ``control`` are not used; there is one ``fill``, which stays that of the coarse
-        rectangles ("blur" is seldom worse than "mean" here).
+        True: contributions at two levels, coarse rectangles and finer ones where the model varies most,
+        from a few hundred calls. Half of these choose which rectangles are halved. Coefficients are
+        contributions (Shapley values, with KernelSHAP's weights of images in place of LIME's): those of
+        fine rectangles add up to their coarse one's, all of them to f(image) - f(all filled).
+        ``explanation.levels`` has both. Errors are as of ``hierarchy`` of :class:`limes.TextExplainer`.
+        ``segments``, ``bandwidth``, ``ridge``, ``tolerance`` and ``control`` are not used; there is one
+        ``fill``, which stays that of the coarse rectangles ("blur" is seldom worse than "mean" here).
     fill
         What is shown where a superpixel is off: "mean" (its own mean colour, or the whole image's where the
         superpixel is plain), "blur", "inpaint" (its surroundings), a colour, an image, or a callable (image,
@@ -113,10 +113,10 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
     hide
-        "fill": a superpixel that is off shows its fill. "background": each perturbed image shows there, and
-        where else superpixels are off, the same place of a photograph of the ``background``, drawn at random.
-        What is explained is then the mean over the background, exactly where 2^d subsets of all its
-        photographs are no more than ``max_calls``; else errors contain the draw.
+        "fill": a superpixel that is off shows its fill. "background": each perturbed image shows, wherever
+        superpixels are off, the same pixels of one photograph of the ``background``, drawn at random. The
+        mean over the background is then explained: exactly where the 2^d subsets with all photographs are
+        at most ``max_calls``; elsewhere errors include the draw.
     background
         Several photographs, as ``images`` of a call, with the pixels of the explained one after
         ``preprocess``.
@@ -126,7 +126,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         None: the ``top`` largest outputs of the model. A name or a position of an output, or a list of them.
         For estimators also "margin" and "probability".
     top
-        How many outputs are explained if ``output`` is None; all from the same calls.
+        The number of outputs that are explained if ``output`` is None; all use the same calls.
     labels
         Names of the outputs: a list, or a text file with one name a line.
     link
@@ -137,16 +137,16 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     preprocess
         :class:`limes.Preprocess`: how an image becomes a network's input; or torchvision's
         ``weights.transforms()`` or composition of transforms, or an image processor of ``transformers``,
-        whose settings are read. The default is pixels as they are, with channels first for torch, and as an
-        ONNX file says. Where it crops, the edges of a photograph are outside of what is explained;
-        ``explanation.mask(of="image")`` has the photograph's pixels.
+        whose settings are read. By default pixels are passed unchanged, with channels first for torch, and
+        in the layout of an ONNX file. Where it crops, the explanation does not cover the edges of a
+        photograph; ``explanation.mask(of="image")`` has the photograph's pixels.
     ridge
         0, or the penalty of ``lime``'s own fit on 1000 rows (``lime`` uses 1).
     batch_size
         Images in one call of the model; memory grows with it, not with ``max_calls``.
     method, tolerance, max_calls, rng, retry, contributions, threshold
-        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d images, and
-        explained exactly, where they are no more than ``max_calls``.
+        As for :class:`limes.TabularExplainer`. A model that cannot be read is explained exactly, by calls
+        for all 2^d images, where these are at most ``max_calls``.
     control
         The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the log
         odds of probabilities; "kernel", kernels of superpixels that matter; "process", a Gaussian process,

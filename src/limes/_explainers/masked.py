@@ -430,7 +430,7 @@ class FittedItem(NamedTuple, Generic[Item]):
 
 
 class MaskedExplainer(Described, ABC, Generic[Item]):
-    """Explains an input: takes it apart, binds the model to it, fits, and makes the explanation."""
+    """Explain an input: take it apart, bind the model to it, fit, and make the explanation."""
 
     # words for an input, for several, and for features
     _kind: ClassVar[str]

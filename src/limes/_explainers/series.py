@@ -64,10 +64,10 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         labels) -> such numbers. A segment that is the same when it is hidden has a NaN coefficient, with a
         warning. "background mean" is the mean of the ``background``, step by step.
     hide
-        "fill": a hidden segment shows its fill. "background": each perturbed series shows there, and where
-        else it hides, one of the series of the ``background``, drawn at random, as long and with as many
-        channels as the explained one. What is explained is then the mean over the background, exactly where
-        2^d subsets of all its series are no more than ``max_calls``; else errors contain the draw.
+        "fill": a hidden segment shows its fill. "background": each perturbed series shows, in all hidden
+        segments, one series of the ``background``, drawn at random, with as many steps and channels as the
+        explained one. The mean over the background is then explained: exactly where the 2^d subsets with
+        all series are at most ``max_calls``; elsewhere errors include the draw.
     background
         Several series, as a list or (n, T, C); an array (n, T), or a table, is n series of one channel.
     channels

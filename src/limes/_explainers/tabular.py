@@ -65,20 +65,20 @@ class TabularExplainer(Described):
         ``model.predict_proba``, the estimator itself is read.
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
-        polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories and
-        dtypes (integer columns become float64 where their perturbed values are not integers). Times, dates
-        and durations have bins and laws as numbers of days have, periods and decimals as numbers: conditions
-        are written in their own terms, and slopes are per day or per period.
+        polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories
+        and dtypes (integer columns become float64 where their perturbed values are not integers). Times,
+        dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
+        show them in their original form, and slopes are per day or per period.
     output
         None: ``predict`` of regressors, ``predict_proba`` of classifiers, membership of clusterers (1 in a
         cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.
     bins
-        "quartile", "decile", "entropy" (needs ``target``), "auto" (what :func:`limes.suggest_design` chooses
-        for rows of the background, asking a function as often as it says), a number of bins, a list of edge
-        arrays with both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`,
-        a mapping of columns to such (quartiles for the others; edges of times may be dates or their texts),
-        or None: no bins, β_j is the slope in x_j itself, per unit of the column, under normal(mean, std) with
-        smooth weights. At a row that lacks the value the feature is "x_j is missing"; the two are
+        "quartile", "decile", "entropy" (needs ``target``), "auto" (chosen by :func:`limes.suggest_design`
+        for rows of the background, with its calls of the model), a number of bins, a list of edge arrays
+        with both ends (as ``numpy.histogram`` takes them) or of :class:`limes.designs.BinStatistics`, a
+        mapping of columns to such (quartiles for the others; edges of times may be dates or their texts),
+        or None: no bins, β_j is the slope in x_j itself, per unit of the column, under normal(mean, std)
+        with smooth weights. At a row that lacks the value the feature is "x_j is missing"; the two are
         uncorrelated.
     target
         (n,) classes or numbers that "entropy" bins separate.
@@ -99,8 +99,8 @@ class TabularExplainer(Described):
         0. Rows are then explained one by one. Not with ``law="joint"``.
     missing
         Codes that stand for missing values in columns of numbers, such as [-7, -8, -9]. A column's codes,
-        which must lie beyond its values, are one separate cell, and no edge of a bin. The model gets them as
-        they are. Not with ``bins=None``.
+        which must lie beyond its values, are one separate cell, and no edge of a bin. The model gets the
+        codes unchanged. Not with ``bins=None``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
@@ -111,16 +111,16 @@ class TabularExplainer(Described):
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     contributions
-        When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or shown;
-        those that need calls of the model at once for up to 20 rows, else when they are first read. True: at
-        once for all rows. False: only when they are read, and nothing shows them unasked. They ask the model
-        up to ``max_calls`` times a row, beside the calls for coefficients; without ``max_calls`` and
-        ``tolerance`` up to 2,800 times, 800 of more than 64 columns. Those of more than 100 columns are not
-        computed unless they are read, by up to 4,096 calls a row.
+        When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or
+        shown; those that need calls of the model at once for up to 20 rows, else when they are first read.
+        True: at once for all rows. False: only when they are read; no output shows them before. They take
+        up to ``max_calls`` calls a row in addition to those for coefficients; without ``max_calls`` and
+        ``tolerance`` up to 2,800, or 800 for more than 64 columns. For more than 100 columns they are
+        computed only when they are read, with up to 4,096 calls a row.
     threshold
-        Where a decision is made, in the output's units: rows are warned of where the surrogate lies on the
-        other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0 for
-        margins.
+        The number that decides between two outcomes, in the output's units; a row has a warning where
+        surrogate and model lie on different sides of it. None is 0.5 for probabilities (of two classes the
+        second's) and 0 for margins.
     control
         Readable model that reduces the sampler's variance (a control variate): "none", "additive", "tree",
         "kernel", "network" (effects of cells and a random layer, on the log odds of probabilities), "margin"
@@ -145,8 +145,8 @@ class TabularExplainer(Described):
     NotReadableError
         If ``method="exact"`` and the model cannot be read.
     ReadMismatchError
-        If ``method="exact"`` and what was read off the model does not answer what the model answers, on the
-        background or on rows of its law: says where. With "auto" such a model is sampled.
+        If ``method="exact"`` and the form that was read differs from the model on the background or on
+        rows of its law; the message names the row. With "auto" such a model is sampled.
 
     Notes
     -----
@@ -221,7 +221,7 @@ class TabularExplainer(Described):
 
     @property
     def suggestion(self) -> DesignSuggestion | None:
-        """With ``bins="auto"``: the design that was chosen, and what it was compared with."""
+        """The design that ``bins="auto"`` chose, and the designs that it was compared with."""
         return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
@@ -235,15 +235,15 @@ class TabularExplainer(Described):
 
     @property
     def pool_calls(self) -> int:
-        """Rows that the model was asked about once for all explained rows: the pool's, if there is one.
+        """Model calls that all explained rows share: the pool's, if there is one.
 
-        Eight of them are four inputs asked twice, which shows whether the model is a function.
+        Eight of them check whether the model is a function, by four inputs twice each.
         """
         return self._model.bound.pool_calls
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
-        """Warnings about the model itself, whatever row is explained: that it is no function."""
+        """Warnings about the model that hold for every row, such as varying answers to the same input."""
         return repetition_warnings(self._model.bound.reading.spread)
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
@@ -252,7 +252,7 @@ class TabularExplainer(Described):
         Raises
         ------
         ModelError
-            If the model fails; what was answered is kept.
+            If the model fails; finished answers are kept.
         """
         self._model.bound.fill_pool(progress_of(shown=progress), check_count("workers", workers))
 
@@ -390,7 +390,7 @@ class TabularExplainer(Described):
 
     @cached_property
     def reproducible(self) -> TabularExplainer:
-        """The same explainer, with results that are the same to the last bit however a table is cut.
+        """The same explainer, with results that are the same to the last bit wherever a table is cut.
 
         Otherwise the order of summation depends on the number of rows, and so do the last bits.
         """

@@ -76,10 +76,10 @@ class TextExplainer(MaskedExplainer[Document]):
     vectorizer
         Turns texts into rows of numbers, if the model does not do it itself.
     split
-        "word": words as Unicode bounds them, whose marks and apostrophes belong to them, numbers, emoji and
-        runs of other symbols; for a vectorizer whose ``token_pattern`` is not the usual one, what it matches.
-        "sentence", for sentences as features, of which a long text has few; a regular expression of what
-        separates words (``lime`` uses ``\\W+``); a callable text -> [(start, end), ...]; or a fast tokenizer
+        "word": words by Unicode's rules, with their marks and apostrophes, numbers, emoji and runs of
+        other symbols; for a vectorizer with another ``token_pattern`` than the default, the matches of
+        that pattern. "sentence": sentences, of which a long text has few. A regular expression of the text
+        between words (``lime`` uses ``\\W+``); a callable text -> [(start, end), ...]; or a fast tokenizer
         of Hugging Face, whose offsets are used.
     group
         Words that are kept or removed together as one feature: a callable word -> name of its group, or None
@@ -94,16 +94,16 @@ class TextExplainer(MaskedExplainer[Document]):
         them for the same (Food, food). "spelling": if they are spelt alike, as for ``lime``. False: each
         occurrence by itself.
     hierarchy
-        True: an account at two levels, sentences and words, from a few hundred calls even of long texts.
-        Coefficients are then contributions (Shapley values: KernelSHAP's weights of texts in place of
-        LIME's). Words add up to f(text) - f(no words), and so do sentences; a word that stands in several
-        is shared by these, to each place an equal part. ``explanation.levels`` has both. Errors are root
-        mean square errors among words that look alike by the answers. ``bandwidth``, ``ridge``, ``group``,
-        ``tolerance`` and ``control`` are not used.
+        True: contributions at two levels, sentences and words, from a few hundred calls even for long
+        texts. Coefficients are then contributions (Shapley values: KernelSHAP's weights of texts in place
+        of LIME's). Words add up to f(text) - f(no words), and so do sentences; a word in several sentences
+        is divided among them, with an equal part for each occurrence. ``explanation.levels`` has both.
+        Errors are root mean square errors among words that look alike by the answers. ``bandwidth``,
+        ``ridge``, ``group``, ``tolerance`` and ``control`` are not used.
     mask
-        None deletes words, and puts the tokenizer's mask token in their places where the text is longer than
-        the network reads; a text is put in their places, "" deletes them; True puts the tokenizer's mask
-        token there. A word that is the mask itself has a NaN coefficient, with a warning.
+        None deletes words, or replaces them by the tokenizer's mask token where the text is longer than
+        the network reads. A text replaces them; "" deletes them. True replaces them by the tokenizer's
+        mask token. A word that is the mask itself has a NaN coefficient, with a warning.
     bandwidth
         ν > 0 in the paper's unit, infinity allowed; ``lime`` calls 0.25 a kernel width of 25.
     output
@@ -112,24 +112,23 @@ class TextExplainer(MaskedExplainer[Document]):
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry, contributions, threshold
-        As for :class:`limes.TabularExplainer`. A model that cannot be read is asked about all 2^d deletions,
-        and explained exactly, where they are no more than ``max_calls``.
+        As for :class:`limes.TabularExplainer`. A model that cannot be read is explained exactly, by calls
+        for all 2^d deletions, where these are at most ``max_calls``.
     control
-        The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the log
-        odds of probabilities; "kernel", kernels of words that matter; "process", a Gaussian process, for
-        models that take their time; "margin" of models with a link, where the margin can be read. "auto" is
-        the margin if there is one, else the logistic model or kernels, whichever leaves less of answers that
-        it has not seen. ``explanation.controls`` says which.
+        The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the
+        log odds of probabilities; "kernel", kernels of words that matter; "process", a Gaussian process,
+        for slow models; "margin" of models with a link, where the margin can be read. "auto" is the margin
+        if there is one, else the logistic model or kernels, whichever leaves less variance on held-out
+        answers. ``explanation.controls`` says which.
 
     Raises
     ------
     InputError
         If an option is not usable, or the model takes numbers and there is no vectorizer.
 
-    Notes
-    -----
-    Words that a read model does not use are marked as "unused" in their conditions. Of models that are no sum
-    of words their coefficients are not 0: in a text z_j of one word tells of how many others are removed.
+    Notes ----- Words that a read model does not use are marked as "unused" in their conditions. Their
+    coefficients are not 0 where the model is no sum of words, because z_j of a word tells how many words
+    are removed.
 
     References
     ----------
@@ -438,7 +437,7 @@ class TextPart:
         True: a word is one feature, wherever it stands, and words are the same if they are spelt alike.
         False: every place is a feature.
     mask
-        A text in the place of a word that is deleted; None leaves its place empty.
+        A text that replaces a deleted word; None deletes it without a replacement.
 
     Raises
     ------

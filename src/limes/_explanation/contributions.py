@@ -54,14 +54,13 @@ class Contributions:
         Standard errors of these; NaN in an explanation that was stored without them.
     alone : as ``values``
         β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself. Sampled: the mean over the walks
-        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error. Of
-        what is hidden f({j}) - f(∅), asked.
+        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error.
+        For texts, images and series f({j}) - f(∅), from calls of the model.
     last : as ``values``
-        β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others; likewise.
-        Of what is hidden f(all) - f(all but j), asked.
+        β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others;
+        likewise. For texts, images and series f(all) - f(all but j), from calls of the model.
     calls : (n,)
-        Rows that the model was asked about for the contributions alone; 0 where its read form was, if
-        anything.
+        Model calls for the contributions alone; 0 where the form of a read model answers.
 
     Raises
     ------
@@ -69,7 +68,7 @@ class Contributions:
         When they are first read, if the model was fitted again since the rows were explained, ``max_calls``
         is too few, or ``method="exact"`` asks for contributions that have no closed form.
     ModelError
-        Then, too, if the model fails.
+        When they are first read, if the model fails.
 
     References
     ----------

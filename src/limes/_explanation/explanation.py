@@ -258,9 +258,9 @@ class Explanation(Page):
     def levels(self) -> tuple[Self, ...]:
         """The levels of an account with ``hierarchy=True``, the coarse one first, and this explanation last.
 
-        Of a text its sentences, of an image its coarse rectangles: each is an explanation, whose values are
-        sums of the finer ones (of all, whichever are selected here), with its own errors. Others
-        have one level, themselves.
+        The coarse level has the sentences of a text, or the coarse rectangles of an image. Each level is
+        an explanation with its own errors; coarse values are sums of all finer ones, also after a
+        selection. Explanations without ``hierarchy=True`` have one level, themselves.
         """
         stored = self.provenance.get("coarse")
         if stored is None or len(self) != 1:
@@ -437,7 +437,7 @@ class Explanation(Page):
         row, output
             The row, by position or name; the output, the positive class of two unless given.
         sign : "both", "+" or "-"
-            Whether only reasons count that raise the prediction, or that lower it.
+            Whether to count only reasons that raise the prediction, "+", or lower it, "-".
         of : "coefficients" or "contributions"
             What differs between the condition and all else, or what the value contributes to the prediction.
         scale : "units" or "percentage points"
@@ -582,7 +582,7 @@ class Explanation(Page):
         title: str | None = None,
         progress: bool = True,
     ) -> str:
-        """Return a self-contained page to click through, and write it to `path` if given.
+        """Return a self-contained interactive page, and write it to `path` if given.
 
         It lists all rows, to search, sort and filter, and shows a row's contributions, coefficients, effects,
         rule and findings. Two rows, or two models, can be put side by side. Where β(ν) is exact, a slider
@@ -601,9 +601,9 @@ class Explanation(Page):
             Whether to add the diagnosis of each row by :func:`limes.diagnose`, which calls the model; or the
             diagnosis itself.
         bandwidths : bool
-            Whether to add the slider of bandwidths, which calls no model: 25 more explanations of each row.
-            By default, for up to 10,000 rows, and 50 where they take long: behind links, as probabilities of
-            margins.
+            Whether to add the slider of bandwidths, which calls no model: 25 more explanations of each
+            row. The default is True for up to 10,000 rows, or up to 50 where they take long, as for
+            probabilities behind a link.
         effects : bool
             Whether to add the whole effects of columns. By default, as bandwidths, if they are a million
             numbers at most.

@@ -37,9 +37,9 @@ class Certificate(Printable):
     confidence
         Probability with which all ``bounds`` hold together, under ``assumption``.
     bounds
-        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (of rules
-        that are to hold "precision" by bets, which are closer), and
-        "precision_from_fidelity" = √(fidelity bound / coincidence).
+        Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (for
+        rules that are to hold "precision" by bets, which are tighter), and "precision_from_fidelity" =
+        √(fidelity bound / coincidence).
     objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where
         E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
@@ -64,11 +64,11 @@ class Certificate(Printable):
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
     minimises
-        What the facts were chosen for: least "fidelity" error of the weights, or, for rules that are to hold,
-        least "precision" error or P["class" other given the facts]. Then ``objective``, ``lower_bound``,
-        ``gap`` and ``proved`` are of that error in the sample of ``samples`` rows, or under the law itself
-        ("population", where all rows were asked); ``bounds["band"]`` is the distance from ``prediction`` that
-        at most 10 % of the neighbours with the facts exceed.
+        The error that the facts minimise: the "fidelity" error of the weights, or, for rules that are to
+        hold, the "precision" error or, for "class", P[other class given the facts]. Then ``objective``,
+        ``lower_bound``, ``gap`` and ``proved`` are of that error in the sample of ``samples`` rows, or
+        under the law itself ("population", where all rows were asked); ``bounds["band"]`` is the distance
+        from ``prediction`` that at most 10 % of the neighbours with the facts exceed.
     facts
         The conditions of the rule.
     prediction, quantity

@@ -87,12 +87,13 @@ class SparseExplainer(Described):
     k
         Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
     objective
-        What the literals are chosen for. "fidelity": least error of the weights. "precision": at most k facts
-        S under which the answer moves least, E[|f(z) - f(x)| given z_S = x_S]. "class": facts under which it
-        stays on its side of ``threshold``, least P[other side given z_S = x_S]. Both are searched for in a
-        sample, by branch and bound, and bounded on fresh rows; weights are then the least squares on S.
+        The error that the literals minimise. "fidelity": the error of the weights. "precision": at most k
+        facts S under which the answer moves least, E[|f(z) - f(x)| given z_S = x_S]. "class": facts under
+        which it stays on its side of ``threshold``, least P[other side given z_S = x_S]. Both are searched
+        for in a sample, by branch and bound, and bounded on fresh rows; weights are then the least squares
+        on S.
     threshold
-        For "class": what lies between the classes; 0.5 of probabilities, 0 of margins.
+        For "class": the number between the classes; 0.5 for probabilities, 0 for margins.
     spread
         σ ≥ 0; the larger, the closer to the instance.
     intercept
@@ -115,13 +116,13 @@ class SparseExplainer(Described):
     exclude
         Names of columns or literals that no rule uses; the best rule of the others is found.
     neighbourhood
-        With literals: "columns" (a literal a column: it stays as it is, or takes a background value of
-        another bin; no row is impossible; the model takes rows of the table) or "flips" (the literals flip on
-        their own, as in the paper; the model takes their ``values``).
+        With literals: "columns" (one literal for each column, which keeps its value or takes a background
+        value of another bin, so that every row is possible; the model takes rows of the table) or "flips"
+        (the literals flip independently, as in the paper; the model takes their ``values``).
     values
-        (-1, 1), the paper's, or (0, 1): the numbers that the model takes for a literal that does not hold and
-        for one that does. A rule counts them -1 and +1 in both cases. A model that keeps the rows that it was
-        fitted on is refused if they have the other numbers; no other model shows it.
+        (-1, 1), the paper's, or (0, 1): the numbers that the model takes for a literal that does not hold
+        and for one that does. A rule counts them -1 and +1 in both cases. A model that stores its training
+        rows is refused if these have the other numbers; other models cannot be checked.
     confidence
         Probability with which all bounds of the certificate hold together.
     output
@@ -134,8 +135,8 @@ class SparseExplainer(Described):
         of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
         that it is an assumption.
     error, certify
-        For k="smallest": the bound, and of what, "precision" or "fidelity", in units of the answers. Rules
-        that are to hold have their objective's.
+        For k="smallest": the bound in units of the answers, and the error that it bounds, "precision" or
+        "fidelity". With another objective than "fidelity" it bounds that objective's error.
     worst_case
         ``certificate.worst_case`` of models that are read: the range of answers over all combinations of
         background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":

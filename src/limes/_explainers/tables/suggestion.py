@@ -98,7 +98,7 @@ class DesignSuggestion(Printable):
     judged_rows
         Rows at which designs were compared: all, where the model was read.
     model_calls
-        Rows that the model was asked about, 0 where it was read.
+        Model calls, 0 where the model was read.
     """
 
     name: str
@@ -228,10 +228,10 @@ _OF_FITS = ("coef", "own_fidelity", "rest")
 def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> DesignSuggestion:
     """Suggest bins or slopes, and a bandwidth, for a tabular explainer, which is not changed.
 
-    Compared are the explainer's own bins, two bins (cut at the median), quartiles, deciles and slopes at its
-    bandwidth, and the best of them at half and twice that. The winner fits best, by the mean of R² at the
-    rows and around them, among those that miss the rows no more than the explainer's own design does; another
-    bandwidth must gain 0.01. A model that cannot be read is asked by each design once for all rows.
+    Compared are the explainer's own bins, two bins (cut at the median), quartiles, deciles and slopes at
+    its bandwidth, and the best of them at half and twice that. The winner fits best, by the mean of R² at
+    the rows and around them, among those that miss the rows no more than the explainer's own design does;
+    another bandwidth must gain 0.01. Each design calls a model that cannot be read once for all rows.
 
     Parameters
     ----------
@@ -240,9 +240,9 @@ def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> D
     X
         Rows to compare the designs at: one, or 50 to 500 for a whole table.
     max_calls
-        Most rows that a model is asked about which cannot be read, beside those of ``X``: 16,384, of wide
-        tables 32 a column. Up to seven designs share them. Designs are then compared at no more than 128
-        rows, evenly spread, or at fewer where the answers are too few for all, as under a narrow bandwidth
+        Maximum calls of a model that cannot be read, besides those for ``X``: 16,384, or 32 a column for
+        wide tables. Up to seven designs share them. Designs are then compared at no more than 128 rows,
+        evenly spread, or at fewer where the answers are too few for all, as under a narrow bandwidth
         (``judged_rows``).
 
     Raises
