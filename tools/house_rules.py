@@ -48,6 +48,11 @@ PHRASES = {
     r"(stay|stays|stayed) done": "kept",
     r"(has|have) not\b(?= *[.,;:]|$)": "is missing from, does not have",
     r"(say|give) (--|`)": "pass",
+    r"in (any|other|its) company": "in every batch, with other rows",
+    r"once a (background|pool|row|worker)": "once for each",
+    r"unasked": "by default, on request only",
+    r"told (apart )?from": "differs from, is indistinguishable from",
+    r"warned of": "has a warning",
 }
 # Files that quote what the rules replace
 QUOTING = ("tools/house_rules.py", "docs/STYLE.md")

@@ -1,1 +1,1 @@
-"""Whether rows that mislead are warned of, and whether suggested designs miss rows less."""
+"""Warnings of rows whose surrogate misleads, and misses of suggested designs."""

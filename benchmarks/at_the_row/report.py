@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_WARNED = "| table, model | misleading rows | of them warned of | fine rows | of them warned of |"
+_WARNED = "| table, model | misleading rows | of them with a warning | fine rows | of them with a warning |"
 _DESIGNS = (
     "| table, model | suggested | median miss: default | suggested | on the other side: default | suggested |"
 )

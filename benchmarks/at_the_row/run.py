@@ -103,7 +103,7 @@ def _outputs(explanation: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _warned(explanation: Any, *, is_margin: bool) -> dict:
-    """Shares of misleading rows, of those that are warned of, and of the other rows that are."""
+    """Shares of misleading rows, of those with a warning, and of the other rows with a warning."""
     f, g = _outputs(explanation)
     threshold = 0.0 if is_margin else 0.5
     misleading = (f > threshold) != (g > threshold)

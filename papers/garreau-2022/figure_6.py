@@ -52,8 +52,8 @@ def _same_box(lime, instance: np.ndarray, count: int) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-_TEXT = """**Claim.** Explanations depend on ξ through its bins only: those of ξ′ in the same box cannot be
-told from those of ξ.
+_TEXT = """**Claim.** Explanations depend on ξ through its bins only: those of ξ′ in the same box are
+indistinguishable from those of ξ.
 
 **Here.** As claimed; the limits are equal to the last bit, though the rows lie {apart:.1f} standard
 deviations apart on average and their predictions spread over {spread:.2f} (target of variance 1). Kernel

@@ -88,14 +88,14 @@ def test_contributions_have_the_same_bits_however_a_table_is_cut(patients, name)
 def test_sampled_contributions_on_request_have_errors(patients, options):
     explainer = sampled(patients, **options)
     some = patients[0].iloc[:7].reset_index(drop=True)
-    unasked = by_parts(some, explainer, [])
-    assert not {"base", *CONTRIBUTIONS} & {*unasked}
+    default = by_parts(some, explainer, [])
+    assert not {"base", *CONTRIBUTIONS} & {*default}
     whole = by_parts(some, explainer, [], contributions=True)
     assert (whole[ERRORS] >= 0).all(axis=None)
     assert (whole[ERRORS] > 0).any(axis=None)
     assert missed(whole) < 1e-9
     rest = whole.drop(columns=["base", *CONTRIBUTIONS, *ERRORS])
-    pd.testing.assert_frame_equal(rest, unasked, check_exact=True)
+    pd.testing.assert_frame_equal(rest, default, check_exact=True)
     cut = by_parts(some, explainer, [1, 5], contributions=True)
     pd.testing.assert_frame_equal(whole, cut, check_exact=True)
     contributions = explainer(some).contributions

@@ -25,7 +25,7 @@ of B sorted
 
 two cumulative sums, so that n_A + n_B numbers suffice for n_A n_B combinations. The contrast of a column of A
 has other weights of a and the same G; columns of B have contrasts with the halves exchanged. Orders are made
-once a background, weights once a row, and all units of a network share them (Horowitz & Sahni 1974).
+once for a background, weights once for a row, and all units of a network share them (Horowitz & Sahni 1974).
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ class SamplingOptions:
         "auto", True or False: when ``explanation.contributions`` are computed, see
         :class:`limes.TabularExplainer`.
     threshold
-        Where a decision is made, in the output's units: a row is warned of if the surrogate lies on the
-        other side of it than the model. None is 0.5 for probabilities, of two classes the second's, and 0
-        for margins.
+        The number that decides between two outcomes, in the output's units: a row has a warning where
+        surrogate and model lie on different sides of it. None is 0.5 for probabilities (of two classes the
+        second's) and 0 for margins.
     controls
         Names that ``control`` may take, beside "auto".
 

@@ -98,8 +98,8 @@ def with_account(
     Coefficients outlive whatever happens: a failure is a warning, and a stop has them in its ``partial``.
     """
     fit = explanation.fit
-    unasked = wanted == "auto"
-    if fit is None or wanted is False or (unasked and (fit.is_read or inputs > MOST_ESTIMATED)):
+    is_default = wanted == "auto"
+    if fit is None or wanted is False or (is_default and (fit.is_read or inputs > MOST_ESTIMATED)):
         return explanation
     fits, error = fit.make(), None
     try:
@@ -113,7 +113,7 @@ def with_account(
     except KeyboardInterrupt as stop:
         error = stop
     except InputError as refusal:
-        if unasked:  # reading them says why
+        if is_default:  # reading them says why
             return explanation
         error = refusal
     if isinstance(error, KeyboardInterrupt):

@@ -123,7 +123,7 @@ class Interaction(_Drawn):
 
 # Rows whose effects are computed together, the most that are cached
 ROWS_TOGETHER = 1000
-# Seconds a row within which long tables and summaries have exact contributions unasked
+# Seconds a row within which long tables and summaries have exact contributions by default
 QUICK = 2e-3
 # Seconds that contributions may add to a table, a page or a file, about; most rows of those that take next to
 # no time; most rows whose contributions are estimated for one
@@ -290,7 +290,7 @@ class Fit:
 
     ``make`` returns the `RowFits`, which all selections of one explanation share; ``several`` states whether
     arrays have an axis of outputs, ``is_read`` whether contributions cost no call of the model, ``shows``
-    whether they are shown unasked.
+    whether they are shown by default.
     """
 
     make: Callable[[], RowFits]
@@ -326,7 +326,7 @@ class Fit:
         return self.make().is_quick
 
     def shows_accounts(self, rows: int) -> bool:
-        """Whether exact contributions of a number of rows are quick enough to be shown unasked."""
+        """Whether exact contributions of a number of rows are quick enough to be shown by default."""
         return rows <= _MOST_ROWS and rows * self.make().account_seconds <= _MOST_SECONDS
 
     def fidelity(self) -> tuple[Floats, Floats]:
@@ -424,7 +424,7 @@ class Fit:
         return None if computed is None else self._chosen_from(computed)
 
     def account(self, places: Sequence[int]) -> Contributions | None:
-        """Contributions of rows that can be shown unasked: quick ones, without a call of the model."""
+        """Contributions of rows that are shown by default: quick ones, without a call of the model."""
         if not (self.shows and places and self.shows_accounts(len(places))):
             return None
         some = replace(self, rows=self.rows[places])

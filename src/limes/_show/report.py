@@ -261,7 +261,7 @@ class _Content:
         }
 
     def _account(self, outputs: list[int], wanted: bool) -> dict[str, Any] | None:
-        """Return the contributions of all rows; None where they are not to be shown unasked."""
+        """Return the contributions of all rows; None where they are shown on request only."""
         e, packer = self.explanation, self.packer
         parts = []
         for start in range(0, len(e), _ACCOUNTS):

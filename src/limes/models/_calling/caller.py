@@ -277,10 +277,10 @@ class OneOutput:
 #
 # Dropout that was left on, randomness without a seed, a scaler that is fitted to each batch: such a model has
 # no limit, and what is computed from its answers has errors even where every input was asked. A function
-# gives the same input, asked twice in other company, the same answer.
+# gives the same input the same answer in two different batches.
 
 
-# Inputs that are asked twice: once together, once in parts, in another order and other company
+# Inputs that are predicted twice: once together, once in parts, in another order and other batches
 _INPUTS = 4
 _PARTS = (np.array([2, 3, 1]), np.array([0]))
 # Rows that the check asks about
