@@ -44,7 +44,7 @@ def try_metadata() -> str:
     assert bill["components"]  # noqa: S101
     for part in bill["components"]:
         assert part["name"] in notices, f"the notices do not name {part['name']}"  # noqa: S101
-    return ", ".join(f"{part['name']} {part['version']}" for part in bill["components"])
+    return ", ".join(f"{part['name']} {part.get('version', '')}" for part in bill["components"])
 
 
 def try_readme(path: Path) -> int:

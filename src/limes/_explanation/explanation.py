@@ -267,7 +267,7 @@ class Explanation(Page):
             return (self,)
         try:
             return self._coarse(stored), self
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             raise InputError(f"the coarse level of this explanation is damaged: {error!r}") from error
 
     def _coarse(self, stored: Mapping[str, Any]) -> Self:

@@ -6,6 +6,7 @@ anybody. Numbers and texts are shown without a further look at their types.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sized
 from dataclasses import is_dataclass
 from functools import cache
@@ -134,6 +135,8 @@ def _certificate(entry: Certificate | Mapping[str, Any]) -> Certificate:
     _check_types("certificates", facts, {"bounds": bounds})
     if certificate.fresh_fidelity < 0 or certificate.bounds["fidelity"] < 0:
         raise InputError("certificates have a negative squared error: write them again")
+    if not math.isfinite(certificate.bounds.get("class", 0.0)):
+        raise InputError("certificates bound a probability by no finite number: write them again")
     return certificate
 
 

@@ -398,7 +398,9 @@ def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
 def slope_deviations(explanation: Explanation) -> Floats:
     """Return standard deviations (d,) of columns with slopes, the unit of their bars; 1 for others."""
     slopes, names = slope_facts(explanation), explanation.feature_names
-    return np.array([slopes[name]["deviation"] if name in slopes else 1.0 for name in names])
+    return np.array(
+        [slopes[name]["deviation"] if name in slopes else 1.0 for name in names], dtype=np.float64
+    )
 
 
 def bar_units(explanation: Explanation, rows: Any = slice(None)) -> Floats:
