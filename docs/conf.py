@@ -162,8 +162,8 @@ def write_report(app, exception):
 
 def check_links(app, exception):
     """Refuse a site with a link or a picture that leads nowhere."""
-    if exception is None and app.builder.name == "html" and (found := broken_links(Path(app.outdir))):
-        raise ExtensionError("Links that lead nowhere:\n" + "\n".join(found))
+    if exception is None and app.builder.name == "html" and (broken := broken_links(Path(app.outdir))):
+        raise ExtensionError("Links that lead nowhere:\n" + "\n".join(broken))
 
 
 def setup(app):

@@ -63,5 +63,5 @@ def _is_broken(path: Path, address: str) -> bool:
 
 
 if __name__ == "__main__":
-    found = broken_links(Path(sys.argv[1]).resolve())
-    sys.exit("\n".join(found) or None)
+    broken = broken_links(Path(sys.argv[1]).resolve())
+    sys.exit("\n".join(broken) or None)

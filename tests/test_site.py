@@ -66,9 +66,9 @@ def test_a_broken_link_is_reported_with_its_page(site, body, address):
 )
 def test_the_gallery_has_the_names_that_people_search_for(name):
     pages = [path.read_text("utf-8").split('"""')[1] for path in (DOCS / "gallery").rglob("plot_*.py")]
-    found = [page for page in pages if name in page.lower()]
-    assert found
-    assert any(re.search(rf"index::.*\b{name}", page, re.IGNORECASE) for page in found)
+    named = [page for page in pages if name in page.lower()]
+    assert named
+    assert any(re.search(rf"index::.*\b{name}", page, re.IGNORECASE) for page in named)
 
 
 @pytest.mark.parametrize("name", ["Explanation", "TabularExplainer", "SparseExplainer", "Literals"])
