@@ -110,8 +110,8 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/house_rules.py src/limes kernels tests benchmarks fuzz papers tools examples build_backend \
-		ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+	$(BIN)/python tools/house_rules.py src/limes kernels tests benchmarks fuzz papers tools examples build_backend docs \
+		README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 # The compiled loops once more, with warnings as errors.
 CMAKE = $(BIN)/pip install --quiet nanobind cmake ninja && $(BIN)/cmake -G Ninja \

@@ -58,7 +58,7 @@ def test_an_index_shows_the_readme_without_relative_links():
     text = backend().readme(README, None)
     assert [link for link in links(text) if not link.startswith(("http", "#"))] == []
     assert "![" not in text
-    assert "| Start | ten minutes" in text
+    assert "| Start | from install" in text
     # nothing else is lost: code and tables are as they were
     assert text.count("```") == README.count("```")
     assert text.count("\n|") == README.count("\n|")
@@ -66,7 +66,7 @@ def test_an_index_shows_the_readme_without_relative_links():
 
 def test_with_an_address_of_the_sources_links_and_images_are_absolute():
     text = backend().readme(README, SOURCE)
-    assert f"]({SOURCE}/raw/HEAD/docs/diabetes.png)" in text
+    assert f"]({SOURCE}/raw/HEAD/docs/images/account.png)" in text
     assert f"[changelog]({SOURCE}/blob/HEAD/CHANGELOG.md)" in text
     assert [link for link in links(text) if not link.startswith(("http", "#"))] == []
     assert len(links(text)) == len(links(README))
@@ -88,8 +88,8 @@ def test_the_metadata_has_the_readme_of_the_index(tmp_path, monkeypatch):
 
 def test_every_licence_that_the_notices_link_to_is_in_the_wheel():
     stated = [link for link in links(NOTICES) if link.startswith("licenses/")]
-    there = [path.relative_to(ROOT).as_posix() for path in (ROOT / "licenses").iterdir()]
-    assert sorted(stated) == sorted(there)
+    present = [path.relative_to(ROOT).as_posix() for path in (ROOT / "licenses").iterdir()]
+    assert sorted(stated) == sorted(present)
     assert PROJECT["license-files"] == ["LICENSE", "THIRD_PARTY_NOTICES.md", "licenses/*.txt"]
 
 
@@ -114,8 +114,8 @@ def test_the_kernels_include_nothing_else():
     assert foreign
     of_compilers = {name for name in foreign if name.endswith("intrin.h")}
     assert {name.split("/")[0] for name in foreign - of_compilers} == {"nanobind"}
-    own = set(re.findall(r'#\s*include\s*"([^"]+)"', text))
-    assert own <= {path.name for path in sources}
+    included = set(re.findall(r'#\s*include\s*"([^"]+)"', text))
+    assert included <= {path.name for path in sources}
     packages = re.findall(r"find_package\((\w+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
     assert packages == ["Python", "nanobind"]
 

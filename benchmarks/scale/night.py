@@ -86,10 +86,10 @@ def _comparison(home: Path, night: int) -> dict[str, Any]:
 def _timed(home: Path, arguments: list[str]) -> tuple[int, float]:
     start = time.perf_counter()
     command = [sys.executable, "-m", "limes", *arguments]
-    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 4):
-        raise RuntimeError(done.stderr)
-    return done.returncode, time.perf_counter() - start
+    finished = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+    if finished.returncode not in (0, 4):
+        raise RuntimeError(finished.stderr)
+    return finished.returncode, time.perf_counter() - start
 
 
 def text(result: dict[str, Any]) -> str:
@@ -120,10 +120,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--save", action="store_true", help="also into results/ and pages/")
-    asked = parser.parse_args()
-    result = measure(asked.rows, asked.workers)
+    options = parser.parse_args()
+    result = measure(options.rows, options.workers)
     print(text(result))
-    if asked.save:
+    if options.save:
         readme.save("scale_night", result)
         readme.replace("scale_night", text(result))
 

@@ -36,7 +36,7 @@ print(
 
 # %%
 # A rule of least squares may leave out facts that matter for precision: of 0.6 x₀x₁ + 0.1 x₂ + 0.05 x₃ it takes x₂ and x₃. ``objective="precision"`` chooses the facts with the least
-# precision error, the title problem of the 2025 paper. It searches all sets of k facts in one sample, and measures the best of them on rows of their own. The errors stated are
+# precision error, the title problem of the 2025 paper. It searches all sets of k facts in one sample, and measures the best of them on fresh rows. The errors stated are
 # of fresh rows. ``"class"`` does the same for the probability of another class.
 holding = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[3]]).certificate
 print(holding.rule)

@@ -81,14 +81,14 @@ assert all(reason.certain for reason in reasons)
 # The smallest change that would have been enough
 # -----------------------------------------------
 #
-# A contrast changes as few columns as possible. ``exclude`` names those that nobody can change. Where fewer columns are proved not to be enough, it says so.
+# A contrast changes as few columns as possible. ``exclude`` names those that the applicant cannot change. Where fewer columns are proved not to be enough, it says so.
 literals = limes.Literals.fit(applicants)
 rules = limes.SparseExplainer(model, literals=literals, output="margin", exclude=["years_of_credit"])
 contrast = rules.contrast(applicant, above=0.0)
 contrast
 
 # %%
-# It is a statement about the model, not a promise: nothing is said about whether such an applicant would repay.
+# It is a statement about the model, not a promise: it does not say whether such an applicant would repay.
 #
 # May the explanation be relied on?
 # ---------------------------------

@@ -19,14 +19,14 @@ PATIENCE = 1.0  # seconds
 
 
 @pytest.fixture(scope="module")
-def asked():
+def desks():
     return flowers()
 
 
 @pytest.fixture
-def address(asked, monkeypatch):
+def address(desks, monkeypatch):
     monkeypatch.setattr(server, "_PATIENCE", PATIENCE)
-    with running(application(asked.desk, TOKEN)) as address:
+    with running(application(desks.desk, TOKEN)) as address:
         yield address
 
 
@@ -71,9 +71,9 @@ def test_drops_of_bytes_buy_no_time(address):
     assert seconds_of_drops(half_sent(address, stated=1000)) < 10 * PATIENCE
 
 
-def test_many_half_sent_questions_keep_nobody_waiting(address, asked):
+def test_many_half_sent_questions_do_not_delay_others(address, desks):
     connections = [half_sent(address) for _ in range(50)]
-    question = {"values": asked.desk.row(0)["values"], "output": 0}
+    question = {"values": desks.desk.row(0)["values"], "output": 0}
     assert httpx.post(f"{address}/{TOKEN}/api/explain", json=question).status_code == 200
     assert all(answer_of(connection).startswith("HTTP/1.1 408 ") for connection in connections)
 
@@ -91,8 +91,8 @@ def test_many_half_sent_questions_keep_nobody_waiting(address, asked):
         ("", 415),
     ],
 )
-def test_types_of_questions(address, asked, kind, status):
-    question = json.dumps({"values": asked.desk.row(0)["values"], "output": 0})
+def test_types_of_questions(address, desks, kind, status):
+    question = json.dumps({"values": desks.desk.row(0)["values"], "output": 0})
     answer = httpx.post(f"{address}/{TOKEN}/api/explain", content=question, headers={"content-type": kind})
     assert answer.status_code == status
     assert status == 200 or "as application/json" in answer.json()["error"]

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from internals import StorePath, place_of, program, without_credentials
 from limes.exceptions import InputError
 
-SECRET = "hunter2"  # noqa: S105 - of no account
+SECRET = "hunter2"  # noqa: S105 - opens nothing
 OPTIONS = [
     "access_key",
     "secret_key",

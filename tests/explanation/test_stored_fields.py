@@ -178,15 +178,15 @@ def test_a_text_never_opens_a_file(tmp_path):
     explanation = table()
     path = tmp_path / "e.json"
     explanation.to_json(path)
-    for given in (str(path), path, "no/such/file.json", b"{}", None, 5):
+    for source in (str(path), path, "no/such/file.json", b"{}", None, 5):
         with pytest.raises(
             InputError, match=r"pass what to_json wrote; Explanation.read_json\(path\) reads a file"
         ):
-            Explanation.from_json(given)
+            Explanation.from_json(source)
     assert Explanation.read_json(path).to_json() == path.read_text(encoding="utf-8")
 
 
-def test_a_file_that_is_none_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
         InputError, match=r"from the file 'no/such/file.json'.*from_json\(text\) reads a text"
     ):

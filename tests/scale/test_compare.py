@@ -217,10 +217,10 @@ def test_models_and_backgrounds_that_differ_are_noted_and_widen_errors(tmp_path)
     common = x["error_contribution_age"].mean() ** 2 + y["error_contribution_age"].mean() ** 2
     assert common > 0
     np.testing.assert_allclose(change.error, np.sqrt(spread + common), rtol=1e-9)
-    own = [
+    separate = [
         run(tmp_path / f"own-{i}", draw(rng, 30), run={"background": "rows of the table"}) for i in range(2)
     ]
-    assert "pass one --background to both" in compare_runs(*own).notes[0]
+    assert "pass one --background to both" in compare_runs(*separate).notes[0]
 
 
 def test_coefficients_are_compared_where_a_run_has_no_contributions(tmp_path):

@@ -109,8 +109,8 @@ print("alive", flush=True)
 room = b"1" * limit
 time.sleep(20)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (86, "alive\n"), done.stderr
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (86, "alive\n"), finished.stderr
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_sizes(text, size):
 
 
 @pytest.mark.parametrize("text", ["", "GB", "2 parsecs", "-1GB", "0", "1e9"])
-def test_what_is_no_size_is_refused(text):
+def test_other_texts_are_no_sizes(text):
     with pytest.raises(InputError, match="pass a size such as 2GB"):
         check_memory(text)
 
@@ -144,7 +144,7 @@ def test_the_command_limits_its_workers(tmp_path, monkeypatch):
     joblib.dump(import_module("greedy_model").Greedy(), tmp_path / "model.joblib")
     arguments = ["explain-table", "model.joblib", "in.parquet", "out", "--background", "calm.parquet"]
     arguments += ["--trust-pickle", "--memory-per-worker", "1.2GB", "--summary", "night.json"]
-    done = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-m", "limes", *arguments],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(limes.__file__).parents[1])},
@@ -152,7 +152,7 @@ def test_the_command_limits_its_workers(tmp_path, monkeypatch):
         text=True,
         check=False,
     )
-    assert done.returncode == 3, done.stderr
+    assert finished.returncode == 3, finished.stderr
     night = json.loads((tmp_path / "night.json").read_text())
     assert (night["rows"], night["errors"]) == (120, 1)
     assert night["errors_by_kind"]["ModelError"]["first_row"] == 77

@@ -252,10 +252,10 @@ def run(*options):
 def test_the_command_continues_a_night_and_states_what_is_new(files):
     assert run("monday").exit_code == 0
     files.iloc[200:].to_parquet("loans/b.parquet")
-    done = run("tuesday", "--since", "monday", "--summary", "night.json", "--seed", "3")
-    assert done.exit_code == 0, done.output
-    assert "1 file new since 200 rows of 1 file" in done.output
-    assert "unlike the earlier run: options rng was 0, is 3" in done.output
+    finished = run("tuesday", "--since", "monday", "--summary", "night.json", "--seed", "3")
+    assert finished.exit_code == 0, finished.output
+    assert "1 file new since 200 rows of 1 file" in finished.output
+    assert "unlike the earlier run: options rng was 0, is 3" in finished.output
     with open("night.json") as file:
         since = json.load(file)["since"]
     assert since.pop("run")

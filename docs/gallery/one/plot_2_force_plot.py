@@ -2,7 +2,7 @@
 Force plot
 ==========
 
-limes has no force plot of its own: shap's draws the contributions of limes, and the waterfall answers the same question.
+limes has no force plot: shap's draws the contributions of limes, and the waterfall answers the same question.
 
 .. index:: force plot, decision plot
 """
