@@ -81,9 +81,10 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
     facts = plain_fact(stored["provenance"], "provenance")
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
-    pictures = facts.get("pictures")
+    pictures = facts.get("pictures")  # of the parts of an input; what is no dictionary is drawn nowhere
     for its in (facts, *(pictures.values() if isinstance(pictures, dict) else ())):
-        _check_types("provenance", its, FACTS)
+        if isinstance(its, dict):
+            _check_types("provenance", its, FACTS)
     ids = stored["ids"]
     if ids is None:
         ids = range(n)
@@ -145,9 +146,7 @@ def _types_of_certificates() -> Mapping[str, Any]:
     return get_type_hints(Certificate)
 
 
-def _check_types(where: str, values: Any, types: Mapping[str, Any]) -> None:
-    if not isinstance(values, Mapping):
-        raise InputError(f"{where} has {values!r}; pass a dictionary")
+def _check_types(where: str, values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
     for name, kind in types.items():
         if name in values and not _is_of(values[name], kind):
             words = getattr(kind, "__name__", kind) if not get_args(kind) else kind
