@@ -19,10 +19,10 @@ def draw() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = RandomForestRegressor(random_state=0).fit(X, y)
     explanation = limes.TabularExplainer(model, X)(X.iloc[[3]])
-    figure, axes = plt.subplots(1, 2, figsize=(12.0, 3.9), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
     explanation.plot.waterfall(ax=axes[0], title="Contributions", max_features=5)
     explanation.plot.bar(ax=axes[1], title="Coefficients", max_features=5)
-    figure.savefig(Path(__file__).parent / "images" / "two-questions.png", dpi=110)
+    figure.savefig(Path(__file__).parent / "images" / "two-questions.png", dpi=130)
 
 
 if __name__ == "__main__":
