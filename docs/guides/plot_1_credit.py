@@ -110,7 +110,7 @@ limes.decision_page(
     explanation, folder / "A0117.html", decision="Declined.", catalogue=catalogue, contrast=contrast
 )
 declined = explainer(applicants[model.predict_proba(applicants)[:, 1] < 0.5].head(200))
-declined.to_report(folder / "declined.html", title="Declined applicants")
+declined.to_report(folder / "declined.html", title="Declined applicants", progress=False)
 explanation.to_json(folder / "A0117.json")
 for file in sorted(folder.iterdir()):
     print(f"{file.name:16} {file.stat().st_size / 1000:5.0f} kB")

@@ -70,11 +70,11 @@ def warmth(images):
 
 
 superpixels = {"segments": "slic", "segment_options": {"n_segments": 40}}
-explanation = limes.ImageExplainer(warmth, **superpixels, fill=(0, 0, 0), rng=0)(flower)
+explanation = limes.ImageExplainer(warmth, **superpixels, fill=(0, 0, 0), rng=0)(flower, progress=False)
 explanation.plot.images()
 
 # %%
-# A function is sampled. The bars have 95 % intervals, here too short to be seen:
+# A function is sampled, and the bars have 95 % intervals:
 print(
     f"{explanation.values.shape[1]} superpixels, {explanation.method}, {explanation.model_calls} calls, R² = {explanation.fidelity[0]:.3f}"
 )

@@ -24,7 +24,7 @@ def blue(images):
 explainer = limes.ImageExplainer(
     blue, segments="slic", segment_options={"n_segments": 30}, fill=(0, 0, 0), rng=0
 )
-explanation = explainer(temple)
+explanation = explainer(temple, progress=False)
 explanation.plot.image(kind="cutout", top=8)
 
 # %%

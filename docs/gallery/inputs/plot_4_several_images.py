@@ -23,4 +23,4 @@ photographs = [load_sample_image(name)[::3, ::3] for name in ("china.jpg", "flow
 explainer = limes.ImageExplainer(
     blue, segments="grid", segment_options={"rows": 4, "columns": 6}, fill=(0, 0, 0), rng=0
 )
-limes.gallery(explainer(photographs))
+limes.gallery(explainer(photographs, progress=False))

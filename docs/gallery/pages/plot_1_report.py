@@ -26,7 +26,7 @@ import limes
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = RandomForestRegressor(50, random_state=0).fit(X, y)
 report = Path(tempfile.mkdtemp()) / "patients.html"
-limes.TabularExplainer(model, X)(X).to_report(report, title="442 patients")
+limes.TabularExplainer(model, X)(X).to_report(report, title="442 patients", progress=False)
 print(f"{report.stat().st_size / 1e6:.1f} MB, opens without a network")
 
 # %%
