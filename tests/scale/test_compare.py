@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pandas as pd
@@ -154,7 +155,8 @@ def write_run(folder, numbers):
     lines = lines.assign(method="exact", warnings=codes, error=pd.array([None] * n, "str"))
     lines.to_parquet(folder / "part-00000.parquet")
     tally = {"rows": n, "errors": 0, "outputs": 1, "sizes": {}, "shares": {}, "smallest": "", "reason": ""}
-    (folder / "_parts.jsonl").write_text(json.dumps({"part": 0, "sha256": "", "tally": tally}))
+    digest = sha256((folder / "part-00000.parquet").read_bytes()).hexdigest()
+    (folder / "_parts.jsonl").write_text(json.dumps({"part": 0, "sha256": digest, "tally": tally}))
     (folder / "_run.json").write_text(json.dumps({"input": {}}))
     (folder / "_finished.json").write_text(json.dumps({"parts": 1, "rows": n}))
     return folder

@@ -344,11 +344,11 @@ class Folder:
         """The inputs of a run that is finished, and its number of rows; InputError where it is not."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such folder; pass the output folder of a finished run")
-        run, end, journal = self.run(), self.end(), self.journal()
-        parts = {number: self.part(number) for number in journal}
-        if end is None or [*sorted(parts)] != [*range(end["parts"])] or {*parts.values()} - {*self.files()}:
+        run, end = self.run(), self.end()
+        if end is None or sorted(self.finished()) != [*range(end["parts"])]:
             raise InputError(
-                f"{self.path} is not finished, or lost parts: run its command again first, which resumes it"
+                f"{self.path} is not finished, or a part of it was lost or changed: run its command again "
+                "first, which resumes it"
             )
         return run, end["rows"]
 
