@@ -486,7 +486,7 @@ def test_an_onnx_session_states_its_layout_and_size():
     answers = perturbed(IMAGE, LABELS).reshape(16, -1) @ weights[:, 0]
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
-    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and gets \(7, 8, 3\)"):
+    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), got \(7, 8, 3\)"):
         ImageExplainer(session)(np.zeros((7, 8, 3), np.uint8))
     larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)
     result = ImageExplainer(
