@@ -252,7 +252,7 @@ def test_a_kink_of_too_many_combinations_is_refused(columns):
     laws = (number, *(categorical(np.array([0.0, 1.0])) for _ in range(25)))
     family = ProductFamily(laws, BinWeights(1.0))
     form = forms.Ridges(rng.normal(size=(1, 26)), [-0.5], [1.0], "relu")
-    with pytest.raises(InputError, match=r"too few columns have densities.*too many combinations"):
+    with pytest.raises(InputError, match=r"too few columns have a density.*too many combinations"):
         limes.limit(family.at(np.zeros(26)), form)
     # where no sum changes its sign there is no kink
     constant = forms.Ridges(np.ones((1, 26)), [50.0], [1.0], "relu")

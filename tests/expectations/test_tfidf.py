@@ -146,7 +146,7 @@ def test_words_that_share_columns(kind, d, bandwidth, rng, outputs):
 def test_shared_words_are_checked():
     with pytest.raises(InputError, match="subsets"):
         SharedWords(np.array([0, 1]), np.zeros(3))
-    with pytest.raises(InputError, match="0 of no word and of one"):
+    with pytest.raises(InputError, match="0 for sets of no word and of one"):
         SharedWords(np.array([0, 1]), np.array([0.0, 1.0, 0.0, 1.0]))
     pair = SharedWords(np.array([0, 1]), np.array([0.0, 0.0, 0.0, 2.0]))
     with pytest.raises(InputError, match="each in one group"):

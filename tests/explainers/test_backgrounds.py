@@ -448,7 +448,7 @@ def test_a_background_of_one_is_a_fill():
         ),
         (
             lambda: SeriesExplainer(peak, segments="frequency", hide="background", background=OTHERS),
-            "segments of time",
+            "bands of frequencies",
         ),
         (
             lambda: SeriesExplainer(peak, hide="background", background=OTHERS)(SERIES[:6]),

@@ -234,7 +234,11 @@ TABLE = TablePart(background=REVIEWS[COLUMNS])
             "takes no column 'text'.*its column",
         ),
         ({"revew": "text", "row": TABLE}, {"revew": "good", "row": ROW[COLUMNS]}, "did you mean 'review'"),
-        ({"review": "text"}, {"review": "good"}, r"the columns \['stars', 'price', 'city'\], too"),
+        (
+            {"review": "text"},
+            {"review": "good"},
+            r"also takes the columns \['stars', 'price', 'city'\], which no part has",
+        ),
         (
             {"review": "text", "row": TABLE, "s": SeriesPart()},
             {"review": "good", "row": ROW[COLUMNS], "s": np.arange(5.0)},

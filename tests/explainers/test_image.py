@@ -486,7 +486,7 @@ def test_an_onnx_session_states_its_layout_and_size():
     answers = perturbed(IMAGE, LABELS).reshape(16, -1) @ weights[:, 0]
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
-    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), and gets \(7, 8, 3\)"):
+    with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), got \(7, 8, 3\)"):
         ImageExplainer(session)(np.zeros((7, 8, 3), np.uint8))
     larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)
     result = ImageExplainer(
@@ -613,7 +613,7 @@ def test_options_that_do_not_exist(options, error, message):
         ({"labels": ["a", "b", "c"]}, "3 labels, the first of them 'a', and the model gives 4 answers"),
         ({"output": "birds", "labels": ["dog", "cat", "bird", "fish"]}, "did you mean 'bird'"),
         ({"output": 4}, "output=4 is not among the model's 4 answers"),
-        ({"output": []}, "no class at all"),
+        ({"output": []}, "pass one class or more"),
         ({"fill": (1, 2)}, r"fill has shape \(2,\)"),
         ({"fill": lambda image, labels: np.full(image.shape, np.nan)}, "not finite"),
     ],

@@ -205,8 +205,8 @@ def test_a_damaged_file_is_refused():
     [
         ({"segments": "equals"}, "did you mean 'equal'"),
         ({"segments": [0, 1]}, "whole number a step"),
-        ({"segments": "frequency", "fill": 0.0}, "left out"),
-        ({"segments": "frequency", "fill": "zero"}, "left out"),
+        ({"segments": "frequency", "fill": 0.0}, "have no effect on bands"),
+        ({"segments": "frequency", "fill": "zero"}, "have no effect on bands"),
         ({"fill": "means"}, "did you mean 'mean'"),
         ({"fill": [1.0, 2.0]}, "one a step"),
         ({"fill": np.nan}, "finite numbers"),

@@ -222,8 +222,8 @@ def test_a_network_whose_expectation_is_not_exact_is_sampled_or_refused(table):
     options = {"literals": literals, "neighbourhood": "flips", "k": 3}
     explanation = limes.SparseExplainer(model, **options)(table.iloc[[0]])
     assert explanation.method == "sampled"
-    assert "its expectation is not exact: a kink is known" in explanation.reason
-    with pytest.raises(NotReadableError, match="its expectation is not exact: a kink is known"):
+    assert "its expectation is not exact: the error of a kink" in explanation.reason
+    with pytest.raises(NotReadableError, match="its expectation is not exact: the error of a kink"):
         limes.SparseExplainer(model, method="exact", **options)
 
 

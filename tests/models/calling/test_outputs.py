@@ -76,7 +76,7 @@ def test_a_pipeline_is_resolved_like_its_last_step():
         (TREE, "versicolour", ["'versicolour'", "did you mean 'versicolor'?", "'probability'"]),
         (TREE, 7, ["7", "pass one of", "'setosa'"]),
         (TREE, ["setosa", "rose"], ["'rose'", "not a class"]),
-        (TREE, [], ["no class"]),
+        (TREE, [], ["pass one class or more"]),
         (TREE, "margin", ["'margin'", "DecisionTreeClassifier.decision_function"]),
         (SVC().fit(X, Y), "probability", ["'probability'", "SVC.predict_proba"]),
         (SVC().fit(X, Y), 1, ["predict_proba", "output='margin'"]),

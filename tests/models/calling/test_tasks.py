@@ -344,7 +344,7 @@ def test_a_photograph_of_any_type(torch, vit, photo, seen):
 def test_photographs_that_were_scaled_already(vit):
     for photo in (IMAGE / 127.5 - 1.0, IMAGE * 3.0):
         with pytest.raises(
-            InputError, match=r"images from 0 to 255, or floats from 0 to 1, .* as it was before"
+            InputError, match=r"images from 0 to 255, or floats from 0 to 1, .* the unscaled image"
         ):
             ImageExplainer(vit, **QUARTERS)(photo)
     # the advice

@@ -184,7 +184,7 @@ def test_a_network_with_a_kink_on_many_categories_is_sampled_with_the_reason():
     model = regressor().fit(X, X.sum(axis=1))
     explanation = limes.TabularExplainer(model, X, categorical=list(range(30)), max_calls=256)(X[:1])
     assert explanation.method == "sampled"
-    assert "too few columns have densities" in explanation.reason
+    assert "too few columns have a density" in explanation.reason
     smooth = regressor("tanh").fit(X, X.sum(axis=1))
     assert limes.TabularExplainer(smooth, X, categorical=[0, 1, 2, 3])(X[:1]).method == "exact"
 
