@@ -32,7 +32,7 @@ test-lowest:
 		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_pipeline.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
-		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py
+		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py tests/scale/test_slices.py
 
 # Packages that wrap lime, in a separate environment; dianna's dependencies (torch, ONNX) are not needed for its call
 WRAPPERS := .venv-wrappers
