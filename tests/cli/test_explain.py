@@ -279,6 +279,13 @@ def test_the_version_is_printed(tmp_path):
     assert run(tmp_path, "--version").output == f"limes {limes.__version__}\n"
 
 
+def test_the_version_is_printed_without_scipy():
+    command = [sys.executable, "-X", "importtime", "-m", "limes", "--version"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "limes._cli.program" in loaded
+    assert "scipy" not in loaded
+
+
 def test_foreign_types_get_no_option_to_copy(tmp_path):
     import os
 

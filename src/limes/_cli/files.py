@@ -13,7 +13,6 @@ from zipfile import BadZipFile, ZipFile
 
 from limes._checks import listed, require, without_credentials
 from limes.exceptions import InputError
-from limes.models.readers import LIBRARIES
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
@@ -25,8 +24,6 @@ _TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
-# Libraries for whose types an error message suggests --trust
-_LIBRARIES = {"sklearn", *LIBRARIES}
 
 
 def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> Any:
@@ -46,6 +43,8 @@ def load_model(path: Path, *, trust: list[str] | None, trust_pickle: bool) -> An
 def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     import skops.io
 
+    from limes.models.readers import LIBRARIES  # imports scipy, which --help does without
+
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > max(_PLAUSIBLE, _RATIO * path.stat().st_size):
@@ -56,7 +55,7 @@ def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     trusted = [*_TRUSTED, *trust]
     with _loading(path, "skops file"):
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
-    foreign = [t for t in unknown if t.split(".", 1)[0] not in _LIBRARIES]
+    foreign = [name for name in unknown if name.split(".", 1)[0] not in {"sklearn", *LIBRARIES}]
     if foreign:  # no option to copy: os.system is a type of this kind
         raise InputError(
             f"{path} holds {listed(foreign)}, of no library of models that limes reads. Loading it may run "
