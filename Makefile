@@ -155,14 +155,15 @@ papers: $(INSTALLED)
 clean:
 	rm -rf $(VENV) $(LOWEST) $(WRAPPERS) $(BRIDGES) $(TORCH) $(SITE) build src/limes/_kernels*.so
 
-# Kernels are compiled again when one of their sources is newer.
+# Kernels are compiled again when one of their sources is newer. Bytecode is left to the first import of a module: pip would
+# take half its time to write that of all modules.
 $(LIMES): pyproject.toml CMakeLists.txt $(wildcard kernels/* build_backend/*.py)
 	$(PYTHON) -c 'import sys; sys.exit("limes needs Python >= 3.11, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[pandas]'
+	$(BIN)/pip install --quiet --no-compile --editable '.[pandas]'
 	touch $@
 
 $(INSTALLED): $(LIMES)
 	$(BIN)/python tools/requirements.py test lint bench docs > $(VENV)/extras.txt
-	$(BIN)/pip install --quiet --requirement $(VENV)/extras.txt
+	$(BIN)/pip install --quiet --no-compile --requirement $(VENV)/extras.txt
 	touch $@
