@@ -3,7 +3,6 @@
 #include "forest_block.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "arrays.h"
 #include "forest_effects.h"
@@ -14,32 +13,6 @@
 namespace limes {
 namespace {
 
-struct Instructions {
-  const char* name;
-  ExplainRows (*rows)(std::size_t width);
-  EffectsOfRows (*effects)(std::size_t width);
-  PoolSquares (*squares)(std::size_t width);
-  bool (*is_here)();
-};
-
-bool always() { return true; }
-
-const Instructions kInstructions[] = {
-    {"avx512", &avx512_rows, &avx512_effects, &avx512_squares, &has_avx512},
-    {"avx2", &avx2_rows, &avx2_effects, &avx2_squares, &has_avx2},
-    {"portable", &portable_rows, &portable_effects, &portable_squares, &always}};
-
-// The function for the instructions called `only`, or the widest there are where that is "".
-template <typename Function>
-Function widest(Function (*Instructions::*of)(std::size_t), std::size_t width, const char* only) {
-  for (const Instructions& set : kInstructions) {
-    if (!set.is_here() || (*only != 0 && std::strcmp(only, set.name) != 0)) continue;
-    const Function function = (set.*of)(width);
-    if (function != nullptr) return function;
-  }
-  throw std::invalid_argument("this processor does not have these instructions");
-}
-
 template <typename Cells>
 void check_cells(const Cells& cells, std::size_t width) {
   const std::uint32_t* last = cells.data() + cells.size();
@@ -49,9 +22,9 @@ void check_cells(const Cells& cells, std::size_t width) {
 
 nb::list instructions() {
   nb::list names;
-  for (const Instructions& set : kInstructions) {
-    if (set.is_here() && set.rows(4) != nullptr) names.append(set.name);
-  }
+  if (has_avx512() && avx512_rows(4) != nullptr) names.append("avx512");
+  if (has_avx2() && avx2_rows(4) != nullptr) names.append("avx2");
+  names.append("portable");
   return names;
 }
 
@@ -67,7 +40,7 @@ void explain_block(const Splits& splits, Array<const double, 3> table, Array<con
               contrast.shape(1) == splits.columns && contrast.shape(2) == splits.outputs,
           "mean must be (rows, outputs) and contrast (rows, columns, outputs)");
   check_cells(cells, width);
-  const ExplainRows explain = widest(&Instructions::rows, width, only);
+  const ExplainRows explain = widest(only, avx512_rows(width), avx2_rows(width), portable_rows(width));
   if (splits.count() == 0 || rows == 0) return;
   explain(splits, {table.data(), width}, cells.data(), rows, mean.data(), contrast.data());
 }
@@ -84,7 +57,7 @@ void effects_block(const Splits& splits, Array<const double, 3> table, Array<con
               effects.shape(3) == splits.outputs,
           "effects must be (rows, columns, cells, outputs)");
   check_cells(cells, width);
-  const EffectsOfRows add = widest(&Instructions::effects, width, only);
+  const EffectsOfRows add = widest(only, avx512_effects(width), avx2_effects(width), portable_effects(width));
   if (splits.count() == 0 || rows == 0) return;
   add(splits, {table.data(), width}, {shares.data(), width}, cells.data(), rows, effects.data());
 }
@@ -105,7 +78,7 @@ void squares_of_pool(Array<const std::uint32_t, 2> cells, Matrix answers, Array<
               squares.shape(1) == outputs && squares.shape(2) == 3,
           "weights must be (surrogates, 2) and squares (surrogates, outputs, 3)");
   check_cells(cells, width);
-  const PoolSquares add = widest(&Instructions::squares, width, only);
+  const PoolSquares add = widest(only, avx512_squares(width), avx2_squares(width), portable_squares(width));
   add({rows, columns, outputs, cells.data(), answers.data()},
       {count, width, factors.data(), curves.data(), bases.data()}, weights.data(), squares.data());
 }

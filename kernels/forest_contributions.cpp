@@ -2,7 +2,6 @@
 
 #include "forest_contributions.h"
 
-#include <cstring>
 
 #include "arrays.h"
 #include "kernels.h"
@@ -43,28 +42,6 @@ void edge_masses(const Splits& splits, const Intervals& intervals, Array<const d
   }
 }
 
-struct Instructions {
-  const char* name;
-  AddContributions (*with)(std::size_t nodes);
-  bool (*is_here)();
-};
-
-bool always() { return true; }
-
-const Instructions kInstructions[] = {{"avx512", &avx512_contributions, &has_avx512},
-                                      {"avx2", &avx2_contributions, &has_avx2},
-                                      {"portable", &portable_contributions, &always}};
-
-// The pass with the instructions called `only`, or the widest there are where that is "".
-AddContributions widest(std::size_t nodes, const char* only) {
-  for (const Instructions& set : kInstructions) {
-    if (!set.is_here() || (*only != 0 && std::strcmp(only, set.name) != 0)) continue;
-    const AddContributions add = set.with(nodes);
-    if (add != nullptr) return add;
-  }
-  throw std::invalid_argument("this processor does not have these instructions");
-}
-
 // Add to base (rows, outputs) and sums (rows, 3, columns, outputs) what these trees contribute; see ContributionsTask.
 void add_contributions(const Splits& splits, const Intervals& intervals, Array<const double, 3> masses,
                        Array<const std::uint32_t, 2> cells, Array<const std::uint32_t, 2> places,
@@ -92,7 +69,8 @@ void add_contributions(const Splits& splits, const Intervals& intervals, Array<c
     require(offset <= intervals.start[j] && intervals.start[j + 1] - offset <= members.shape(0),
             "members must have a row for each set");
   }
-  const AddContributions add = widest(nodes, only);
+  const AddContributions add =
+      widest(only, avx512_contributions(nodes), avx2_contributions(nodes), portable_contributions(nodes));
   if (rows == 0 || trees.size() == 0) return;
   [[maybe_unused]] const FlushToZero flush;
   add({splits, intervals, masses.data(), width, cells.data(), places.data(), members.data(), first.data(), rows,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -51,5 +52,18 @@ inline bool has_avx512() {
 inline bool has_avx2() { return false; }
 inline bool has_avx512() { return false; }
 #endif
+
+// Of functions for three sets of instructions, each null where the compiler does not know the set: the one for the widest that
+// this processor has, or for the set called `only` where that is not "".
+template <typename Function>
+Function widest(const char* only, Function avx512, Function avx2, Function portable) {
+  const auto chosen = [&](const char* name, Function function, bool is_here) {
+    return is_here && function != nullptr && (*only == 0 || std::strcmp(only, name) == 0);
+  };
+  if (chosen("avx512", avx512, has_avx512())) return avx512;
+  if (chosen("avx2", avx2, has_avx2())) return avx2;
+  if (chosen("portable", portable, true)) return portable;
+  throw std::invalid_argument("this processor does not have these instructions");
+}
 
 }  // namespace limes
