@@ -37,7 +37,7 @@ tuesday["alcohol"] *= 1.05
 # One call
 # --------
 #
-# The background stays the training table, so that both nights are compared with the same average.
+# The background stays the training table, so that both nights have the same bins and the same law around each row.
 import limes
 
 explainer = limes.TabularExplainer(model, wines)

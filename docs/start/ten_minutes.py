@@ -35,7 +35,8 @@ print(explanation)
 # --------------
 #
 # A **contribution** is what the row's value adds to the prediction. The first line adds up: the model's average around the row,
-# and all contributions, give the prediction. They are Shapley values of the model where the other columns vary around the row;
+# and all contributions, give the prediction. Around the row: columns are redrawn from the background, and rows that keep more of the row's bins
+# count more; with ``bandwidth=np.inf`` all count the same. Contributions are Shapley values of the model where the other columns vary around the row;
 # ``explanation.contributions`` holds them.
 #
 # A **coefficient** answers LIME's question: it compares two averages of the model over perturbed rows, those in which the condition
@@ -105,7 +106,7 @@ of_malignant = limes.TabularExplainer(forest, tumours.data, output="malignant")
 #
 # One call explains many rows, ``many[3]`` is one of them, ``limes.summary(many)`` sums them up, and some pictures need them:
 many = explainer(X.iloc[:200])
-many.plot.beeswarm(max_features=6)
+many.plot.beeswarm(of="contributions", max_features=6)
 
 # %%
 # Categories and missing values
@@ -122,7 +123,7 @@ from sklearn.preprocessing import OneHotEncoder
 patients = X.assign(sex=np.where(X["sex"] == 1, "female", "male"))
 encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
 pipeline = make_pipeline(encoder, RandomForestRegressor(50, random_state=0)).fit(patients, y)
-limes.TabularExplainer(pipeline, patients)(patients.iloc[[3]]).plot.bar(max_features=5)
+limes.TabularExplainer(pipeline, patients)(patients.iloc[[3]]).plot.waterfall(max_features=5)
 
 # %%
 # Next

@@ -177,7 +177,7 @@ class OutputView:
         additive = self.additive()
         if not np.isfinite(additive):
             return f"{surrogate}{fit}."
-        return f"{surrogate}{fit}; curves of single columns have {max(additive, 0.0):.2f}."
+        return f"{surrogate}{fit}; curves of single columns have R² {max(additive, 0.0):.2f}."
 
     @property
     def facts(self) -> list[tuple[str, str]]:

@@ -92,7 +92,7 @@ class Account {
     const { model, i, k } = this;
     const [r2, additive] = [model.r2(i, k), model.account.additive ? model.at(model.account.additive, i, k) : NaN];
     const fit = Number.isNaN(r2) ? '' : ` and has R² ${r2.toFixed(2)} around it`;
-    const curves = Number.isNaN(additive) ? '' : `; curves of single columns have ${Math.max(0, additive).toFixed(2)}`;
+    const curves = Number.isNaN(additive) ? '' : `; curves of single columns have R² ${Math.max(0, additive).toFixed(2)}`;
     return `LIME's surrogate says ${number(model.surrogate(i, k))} at the row${fit}${curves}.`;
   }
 
