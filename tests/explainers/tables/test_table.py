@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.dummy import DummyRegressor
 
 from internals import Table
 from limes.exceptions import InputError
@@ -570,3 +571,8 @@ def test_a_part_of_an_arrow_table_is_refused():
     batch = pa.Table.from_pandas(pd.DataFrame({"a": [1.0, 2.0]})).to_batches()[0]
     with pytest.raises(InputError, match="RecordBatch"):
         Table.fit(batch)
+
+
+def test_a_model_in_place_of_the_background_names_the_order():
+    with pytest.raises(InputError, match="pass the model first, then the table"):
+        Table.fit(DummyRegressor())
