@@ -353,15 +353,14 @@ class Table:
     @classmethod
     def fit(cls, background: Any, *, categorical: Any = None) -> Table:
         """Learn names, levels and dtypes; ``categorical`` are columns of numbers taken as categories."""
+        if hasattr(background, "predict") or callable(background):
+            kind = type(background).__name__
+            raise InputError(f"the background is a model ({kind}): pass the model first, then the table")
         raw = open_table(background)
         if raw.converter is None or not raw.arrays or not raw.arrays[0].size:
-            swapped = hasattr(background, "predict") or callable(background)
-            advice = (
-                "the model first, then the table" if swapped else "a dataframe, or an array of two dimensions"
-            )
             raise InputError(
-                f"the background ({type(background).__name__}) must be a table with rows and columns: pass "
-                f"{advice}"
+                f"the background ({type(background).__name__}) must be a table with rows and "
+                "columns: pass a dataframe, or an array of two dimensions"
             )
         names = names_of(raw)
         chosen = column_positions("categorical", categorical, raw.keys or [], names)
