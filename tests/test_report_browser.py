@@ -506,6 +506,27 @@ def test_values_of_a_page_stay_on_one_line_on_a_narrow_screen(browser, tmp_path)
     assert max(heights) < 30
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_numbers_of_a_card_fit_below_their_headings_on_a_narrow_screen(browser, sampled, diabetes):
+    model, X, rows, _ = diabetes
+    shown = limes.TabularExplainer(model.predict if sampled else model, X, max_calls=200, rng=0)(
+        rows.iloc[:1], progress=False
+    )
+    context = browser.new_context(viewport={"width": 500, "height": 900})
+    page = context.new_page()
+    # sites give cells of tables a width
+    page.set_content(f"<style>td {{ min-width: 7rem }}</style>{shown._repr_html_()}")
+    card = page.locator(".limes-explanation").bounding_box()
+    heading = page.locator("table.lx-account th:nth-child(3)").bounding_box()
+    numbers = [cell.bounding_box() for cell in page.locator("table.lx-account td:nth-child(3)").all()]
+    context.close()
+    assert len(numbers) == 10
+    for number_box in numbers:
+        assert number_box["x"] + number_box["width"] <= card["x"] + card["width"] - 10
+        assert number_box["x"] == heading["x"]
+        assert number_box["y"] > heading["y"]
+
+
 def test_a_browser_that_cannot_inflate_says_so(browser, tmp_path):
     path = tmp_path / "report.html"
     explanation(2).to_report(path)

@@ -29,8 +29,13 @@ for reason in reasons:
     print("-", reason, "" if reason.certain else "(its place is not certain)")
 
 # %%
-# The reasons as bars:
-explanation.plot.bar(of="contributions", max_features=3, names={r.feature: str(r) for r in reasons})
+# The same columns as bars, with their values:
+names = {
+    "mean texture": "Variation of grey values",
+    "mean symmetry": "Asymmetry of nuclei",
+    "mean smoothness": "Unevenness of the outline",
+}
+explanation.plot.bar(of="contributions", max_features=3, names=names)
 
 # %%
 # A sentence may contain ``{value}``. ``sign="+"`` keeps the reasons that raise the score. :doc:`/guides/plot_1_credit` writes such reasons on a letter.

@@ -6,7 +6,6 @@ One file to click through thousands of explanations: search, sort, compare rows,
 
 .. index:: report, dashboard, HTML report
 """
-# sphinx_gallery_thumbnail_path = 'images/report.png'
 
 # %%
 # .. raw:: html
@@ -31,3 +30,5 @@ print(f"{report.stat().st_size / 1e6:.1f} MB, opens without a network")
 
 # %%
 # :doc:`/report` says what it shows and how to read it.
+
+# sphinx_gallery_thumbnail_path = 'images/report.png'

@@ -6,7 +6,6 @@ Move a row's values, and see prediction, coefficients, rule and diagnosis follow
 
 .. index:: what if, simulator, sliders, interactive
 """
-# sphinx_gallery_thumbnail_path = 'images/what-if.png'
 
 # %%
 # .. image:: /images/what-if.png
@@ -19,3 +18,5 @@ Move a row's values, and see prediction, coefficients, rule and diagnosis follow
 #     limes app model.skops loans.parquet --id loan --drop target
 #
 # :doc:`/what-if` says what can be moved, and what the page is safe from.
+
+# sphinx_gallery_thumbnail_path = 'images/what-if.png'

@@ -6,7 +6,6 @@ What a notebook shows, and the page of ``to_html``: one file without scripts, fo
 
 .. index:: notebook, Jupyter, HTML page
 """
-# sphinx_gallery_thumbnail_path = 'images/card.png'
 
 # %%
 from sklearn.datasets import load_diabetes
@@ -22,3 +21,5 @@ explanation
 # %%
 # ``explanation.to_html("patient.html")`` writes it. A terminal prints:
 print(explanation)
+
+# sphinx_gallery_thumbnail_path = 'images/card.png'

@@ -6,7 +6,6 @@ A sheet about one decision: account, reasons, what would have changed it, and wh
 
 .. index:: decision page, letter, PDF, print
 """
-# sphinx_gallery_thumbnail_path = 'images/decision.png'
 
 # %%
 # .. image:: /images/decision.png
@@ -29,3 +28,5 @@ sheet = limes.decision_page(explanation, title="Case 157", decision="Malignant",
 # %%
 # With ``"sheet.html"`` as second argument it writes the file, and ``catalogue=`` has reasons in your own words:
 # :doc:`/gallery/one/plot_7_adverse_action_reasons`.
+
+# sphinx_gallery_thumbnail_path = 'images/decision.png'

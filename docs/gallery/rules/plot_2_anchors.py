@@ -15,7 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 import limes
 
 X, y = load_wine(return_X_y=True, as_frame=True)
-model = RandomForestClassifier(50, random_state=0).fit(X, y == 2)
+grape = y.map({0: "another grape", 1: "another grape", 2: "third grape"})
+model = RandomForestClassifier(50, random_state=0).fit(X, grape)
 literals = limes.Literals.fit(X)
 explainer = limes.SparseExplainer(model, literals=literals, k="smallest", objective="class", error=0.05)
 explanation = explainer(X.iloc[[140]])

@@ -7,8 +7,8 @@ advice, and is reported only where something is wrong:
 kind           quantity                                           warning     note
 ============== ================================================== =========== ===========
 cancellation   share of Var_w f between a column's cells          ≥ 0.2       ≥ 0.1
-               share of that which the coefficient captures       ≤ 0.05      ≤ 0.1
-alignment      change when the column alone leaves its cell       ≤ 0.1 of |β|
+cancellation   share of that which the coefficient captures       ≤ 0.05      ≤ 0.1
+alignment      effect of the column alone, as a share of β        ≤ 0.1
 bandwidth      factor between ν and the sign change               ≤ 3         ≤ 5
 edge           standard deviations to the next bin                ≤ 0.001     ≤ 0.002
 fidelity       R², where single columns capture less than half    < 0.25      < 0.5
