@@ -60,7 +60,7 @@ explanation
 #
 # ``limes.diagnose`` checks the explanation for known failures, each with a number, a sentence and an advice.
 # :doc:`/findings` says what each of them means.
-diagnosis = limes.diagnose(explanation)
+diagnosis = limes.diagnose(explanation, progress=False)
 print(diagnosis)
 
 # %%
