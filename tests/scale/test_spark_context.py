@@ -9,7 +9,7 @@ import types
 import pytest
 
 import limes.scale
-from internals import MissingLibraryError, _processes
+from internals import Cluster, MissingLibraryError, _processes
 from limes.exceptions import InputError
 
 
@@ -69,13 +69,14 @@ def test_the_error_without_pyspark_has_the_command_that_installs_it(monkeypatch)
         __import__("limes.scale.spark")
 
 
-def test_a_part_has_a_separate_process_only_with_a_timeout(spark, monkeypatch):
+def test_a_part_has_a_separate_process_only_with_limits(spark, monkeypatch):
     monkeypatch.setattr(_processes, "use_threads", lambda count: None)
     monkeypatch.setattr(_processes, "unpickled", lambda content: lambda part: (content, part))
     monkeypatch.setattr(
         _processes,
         "WorkerPool",
-        lambda content, parts, cluster: lambda part: (content, part, cluster.timeout),
+        lambda content, parts, cluster: lambda part: (content, part, cluster.timeout, cluster.memory),
     )
-    assert spark._result(b"work", None, 7) == (b"work", 7)
-    assert spark._result(b"work", 2.0, 7) == (b"work", 7, 2.0)
+    assert spark._result(b"work", Cluster(), 7) == (b"work", 7)
+    assert spark._result(b"work", Cluster(timeout=2.0), 7) == (b"work", 7, 2.0, None)
+    assert spark._result(b"work", Cluster(memory=10**9), 7) == (b"work", 7, None, 10**9)

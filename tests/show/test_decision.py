@@ -50,7 +50,7 @@ def test_it_has_all_parts(tmp_path):
     assert ">coefficient" not in page
     assert "2 smaller ones" in page  # of ten columns
     assert contrast._card().remarks[0] in page
-    assert "no promise" in page
+    assert "does not promise" in page
 
 
 def test_log_odds_are_stated_as_a_probability():
