@@ -90,7 +90,7 @@ def discretizer(lime, name):
             return [np.quantile(data[:, j], [0.5]) for j in range(2)]
 
     kind = {"undiscretize": Rounded, "values": Means, "few edges": FirstTwo}[name]
-    return table(lime, options={"discretizer": kind(X, [], NAMES)})
+    return table(lime, options={"discretizer": kind(X, [], NAMES, random_state=0)})
 
 
 def statistics(lime, columns):
