@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,13 @@ def test_a_part_writes_its_page_and_the_quotation(tmp_path, monkeypatch):
     page = (tmp_path / "pages" / "speed.md").read_text()
     assert page == f"# Speed\n\n{begin}\n\nMachine: new\n\nnot quoted\n\n| a |\n|---|\n\n{end}\n\nlast\n"
     assert (tmp_path / "README.md").read_text() == quoted.format("Machine: new\n\n| a |\n|---|\n\n")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_measures_and_reports(part):
+    run, report = (import_module(f"benchmarks.{part}.{name}") for name in ("run", "report"))
+    assert callable(run.measure)
+    assert callable(report.text)
+    assert set(PARTS[part]) <= set(inspect.signature(run.measure).parameters)
+    stored = json.loads((ROOT / "benchmarks" / "results" / f"{part}.json").read_text("utf-8"))
+    assert report.text(stored)

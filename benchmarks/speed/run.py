@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.progress import say
 from benchmarks.speed import competitors, limes_exact, limes_one, memory, scaling
 from benchmarks.speed.cases import CASES, GROWTH, AbsentError, Case, build
-from benchmarks.speed.competitors import OTHERS, OWN
+from benchmarks.speed.competitors import OTHERS, REQUIRED
 
 ROUNDS = 5
 # Seconds after which a competitor sits out the rounds of a case that are left.
@@ -63,7 +63,7 @@ def machine() -> str:
 
 def _versions() -> dict[str, str]:
     result = {}
-    for package in (*(competitor.PACKAGE for competitor in OWN + OTHERS), *MODELS):
+    for package in (*(competitor.PACKAGE for competitor in REQUIRED + OTHERS), *MODELS):
         try:
             result[package] = version(package)
         except PackageNotFoundError:
@@ -96,7 +96,7 @@ def _case(name: str, file: Path, rounds: int) -> dict:
 
 def _prepare(case: Case) -> tuple[Runners, dict[ModuleType, float], dict[str, str]]:
     runners, prepared, absent = {}, {}, {}
-    for who in OWN + OTHERS:
+    for who in REQUIRED + OTHERS:
         say(f"{case.name}: {who.NAME} prepares")
         try:
             competitors.load(who)
@@ -164,7 +164,7 @@ def _difference(who: ModuleType, answers: dict[ModuleType, Any]) -> float | None
 
 def _memory(who: ModuleType, name: str, file: Path, absent: dict[str, str]) -> dict[str, float] | None:
     """Of limes and the libraries beside it; one row a call prepares the same as many."""
-    if who in OWN and who is not limes_exact:
+    if who in REQUIRED and who is not limes_exact:
         return None
     say(f"{name}: memory of {who.NAME}")
     try:
