@@ -107,6 +107,7 @@ def text(result: dict[str, Any]) -> str:
             f"{change['quantity']} {change['name']}".strip() + f" ({change['size']:.3f})"
             for change in run.get("changed", ())
         )
+        changed = changed.replace("|", r"\|")  # of "mean |contribution|", in a table of Markdown
         verdict = f"{len(run['changed'])} of {run['quantities']}: {changed}" if changed else "nothing"
         lines.append(
             f"| {run['name']} | {run['seconds']:.1f} | {run['code']} | {rows} | "
