@@ -95,7 +95,7 @@ test-stores: $(INSTALLED)
 TORCH := .venv-torch
 test-torch:
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime torch transformers pillow scikit-image pandas
+	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime torch transformers pillow scikit-image pandas polars pyarrow
 	OMP_NUM_THREADS=1 $(TORCH)/bin/pytest $$(grep -rlE 'importorskip\("(torch|transformers|tokenizers)"' tests)
 
 # All seeds and examples, of which `make test` takes a part (tests/effort.py), and what other targets run as well.

@@ -313,15 +313,14 @@ def test_segments_themselves_or_a_name():
 
 
 @ENGINES
-def test_tensors_with_gradients_are_refused_with_advice(chosen):
+@pytest.mark.parametrize("gradients", [False, True])
+def test_tensors_are_answers(chosen, gradients):
     torch = pytest.importorskip("torch")
 
     def network(images):
-        return torch.as_tensor(model(images)).requires_grad_()
+        return torch.as_tensor(model(images)).requires_grad_(gradients)
 
-    with pytest.raises(ModelError, match="detach"):
-        explained(fn=network, engine=chosen)
-    explanation = explained(fn=lambda images: torch.as_tensor(model(images)), engine=chosen)
+    explanation = explained(fn=network, engine=chosen)
     assert explanation.local_exp == explained(engine=chosen).local_exp
 
 
