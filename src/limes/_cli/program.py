@@ -481,8 +481,9 @@ def explain_table(
         "options": chosen,
     }
     memory = None if memory_per_worker is None else check_memory(memory_per_worker)
-    is_one = engine == "local" and workers == 1 and timeout is None and memory is None
-    cluster = Cluster(workers, scheduler, timeout, memory=memory, supervised=is_one and rows_are_supervised())
+    cluster = Cluster(workers, scheduler, timeout, memory=memory)
+    if engine == "local" and workers == 1 and not cluster.has_limits:
+        cluster = replace(cluster, supervised=rows_are_supervised())
     try:
         with ending_in_order():
             tally = explain_files(
@@ -565,15 +566,14 @@ def compare(
     """
     require("pyarrow", "limes compare", package="'limes[scale]'")
     from limes.scale import compare_runs
-    from limes.scale._parts import writing
-    from limes.scale._stores import place_of, write_whole
+    from limes.scale._stores import place_of
+    from limes.scale._summary import write_summary
 
     place = None if json is None else place_of(json)
     result = compare_runs(earlier, later, level=level)
     print_comparison(result, top)
     if place is not None:
-        with writing(place):
-            write_whole(place, result.to_json().encode())
+        write_summary(place, result.to_json())
         typer.echo(f"written: {place}")
     if fail_on_drift and any(not change.size < least for change in result.changed):
         raise typer.Exit(_DRIFT)

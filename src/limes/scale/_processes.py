@@ -119,7 +119,7 @@ def _halves(rows: range) -> list[range]:
 def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
     """What was pickled, in a worker of another engine; with limits, a process computes its parts."""
     use_threads(threads)
-    if limits.timeout is None and limits.memory is None:
+    if not limits.has_limits:
         return unpickled(content)
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
     return WorkerPool(content, iter(()), Cluster(timeout=limits.timeout, memory=limits.memory, cores=threads))
@@ -127,8 +127,7 @@ def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
 
 def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
     # one worker is this process, unless it has limits, or is ``supervised``
-    has_limits = cluster.timeout is not None or cluster.memory is not None
-    if cluster.workers == 1 and not has_limits and not cluster.supervised:
+    if cluster.workers == 1 and not cluster.has_limits and not cluster.supervised:
         yield from map(work, parts)
         return
     with closing(WorkerPool(work.to_bytes(), iter(parts), cluster)) as pool:

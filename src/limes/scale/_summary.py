@@ -158,18 +158,18 @@ def summary_place(where: str, out: str, source: Source, inputs: Iterable[Path | 
     return place
 
 
-def write_summary(place: Place, summary: Mapping[str, Any]) -> None:
+def write_summary(place: Place, summary: str) -> None:
     from limes.scale._parts import writing
     from limes.scale._stores import write_whole
 
     with writing(place):
-        write_whole(place, json.dumps(summary, indent=1, allow_nan=False).encode())
+        write_whole(place, summary.encode())
 
 
 def run_summary(
     folder: Any, tally: RunSummary, *, method: str, seconds: float, versions: Mapping[str, str]
-) -> dict[str, Any]:
-    """What a finished run has to say to the program that started it, for JSON.
+) -> str:
+    """What a finished run has to say to the program that started it, as JSON.
 
     Means are those of `summarize`, of the folder's rows: also of those that an earlier run finished.
     ``seconds`` are of this run alone.
@@ -177,7 +177,7 @@ def run_summary(
     kinds: dict[str, dict[str, Any]] = {}
     outputs = means_of(_with_kinds(parts_of(folder), kinds))
     distinct, is_exact = tally.distinct
-    return {
+    summary = {
         "rows": tally.rows,
         "resumed": tally.resumed,
         "errors": tally.errors,
@@ -199,6 +199,7 @@ def run_summary(
             for its in outputs
         ],
     }
+    return json.dumps(summary, indent=1, allow_nan=False)
 
 
 def _of_increment(its: Increment, differences: Sequence[str]) -> dict[str, Any]:

@@ -235,6 +235,11 @@ class Cluster:
     supervised: bool = False  # a single worker here is a separate process, whose death the driver survives
 
     @property
+    def has_limits(self) -> bool:
+        """Whether parts need a separate process, which another one watches."""
+        return self.timeout is not None or self.memory is not None
+
+    @property
     def threads(self) -> int:
         """Threads of a worker on this machine, so that together they have a core each."""
         # of those that this process may use, by affinity and by the limit of its container
