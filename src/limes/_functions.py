@@ -309,6 +309,16 @@ class Stacked:
         return np.concatenate([family.integrate(density) for family in self.families])
 
 
+class Composed:
+    """Functions of functions of one coordinate: they jump and bend where these do."""
+
+    function: Function
+
+    def fastest(self, x: Floats) -> Floats:
+        """Some of the functions, or of their like, that no other one is harder to resolve than, (m, n)."""
+        raise NotImplementedError
+
+
 class Texture(NamedTuple):
     """Points where functions may jump or bend, ascending; whether they are constant between them."""
 
@@ -348,6 +358,8 @@ def texture(function: Function) -> Texture:
             return Texture(np.unique(np.concatenate(breaks)), all(constant), max(panels))
         case Shape() | SmoothFunctions():
             return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
+        case Composed():
+            return texture(function.function)
         case Identity() | Power() | Polynomial():
             return Texture(np.zeros(0), constant=False, panels=1)
     return Texture(np.zeros(0), constant=False)
@@ -363,6 +375,13 @@ def landmarks(function: Function) -> Floats:
         case Filled() | Stacked():
             return np.concatenate([landmarks(part) for part in parts(function)])
     return np.append(texture(function).breaks, [np.inf, np.nan])
+
+
+def is_line(function: Function) -> bool:
+    """Whether functions are lines where x is not missing."""
+    if isinstance(function, Polynomial):
+        return not function.coefficients[:, 2].any()
+    return isinstance(function, Identity)
 
 
 def by_category(function: Function) -> bool:

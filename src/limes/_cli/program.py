@@ -90,11 +90,12 @@ class SharedOptions:
         str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")
     ] = "quartile"
     law: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur."
+            help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur. "
+            "Default: empirical for contributions, truncnorm for coefficients."
         ),
-    ] = "truncnorm"
+    ] = None
     bandwidth: Annotated[
         float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
     ] = None

@@ -23,6 +23,7 @@ from limes._expectations.of_forms import exact_expectation
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily
 from limes.models.forms._base import Form, Reducible, Sum
+from limes.models.forms._linked import Linked, Ridges
 from limes.models.forms._trees import Forest
 
 # Walks that one thread takes down the trees
@@ -32,6 +33,14 @@ _MOST_COLUMNS, _MOST_THRESHOLDS = 254, 65_534
 # Most pairs of walks to a row, and most steps of these, times trees; a column of another margin costs as much
 # as some trees
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_STEPS, _A_COLUMN = 1 << 13, 1 << 9, 1 << 27, 8
+
+
+def behind_links(form: Form) -> BehindCurve | None:
+    """The answers of links of sums, as of a network with one hidden layer; None for other forms."""
+    links = form.expanded if isinstance(form, Ridges) else form
+    if not isinstance(links, Linked) or _Proportional.of(links.margin) is None:
+        return None
+    return BehindCurve(links.margin, links.answers)
 
 
 class _Proportional(NamedTuple):

@@ -48,7 +48,7 @@ from limes._expectations.tabulated import (
     TabulatedExpectation,
     product_rounding,
 )
-from limes._functions import Function, Identity, Polynomial
+from limes._functions import Function, Identity, Polynomial, is_line
 from limes.designs._column import IndicatorColumn, KeptColumn, RangedColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
@@ -281,7 +281,7 @@ def slope_of(function: Function, loading: Floats) -> Floats:
     """Slopes (K,) of loading (m, K) times functions that are lines; 0 where they are not lines: no decay."""
     if isinstance(function, Identity):
         return np.asarray(loading[0])
-    if isinstance(function, Polynomial) and not function.coefficients[:, 2].any():
+    if isinstance(function, Polynomial) and is_line(function):
         return np.asarray(function.coefficients[:, 1] @ loading)
     return np.zeros(loading.shape[1])
 

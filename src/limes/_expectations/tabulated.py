@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
-from limes._functions import Density, Function, Identity, texture
+from limes._functions import Composed, Density, Function, is_line, texture
 from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
@@ -106,7 +106,7 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class WaveBundle:
+class WaveBundle(Composed):
     """Waves of several loadings of the same functions, one after the other: they share their quadrature."""
 
     waves: tuple[Waves, ...]
@@ -127,7 +127,7 @@ class WaveBundle:
             return np.asarray(self(ends[1:]) @ density.interval(ends[:-1], ends[1:]))
         if not any(waves.nodes.size for waves in self.waves):
             return np.zeros((0, whole.shape[1]), dtype=np.complex128)
-        piece, x, weight = density.points(self._fastest, breaks, panels)
+        piece, x, weight = density.points(self.fastest, breaks, panels)
         values = self.function(x)
         first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
 
@@ -138,7 +138,7 @@ class WaveBundle:
 
         return np.concatenate([sums(waves) for waves in self.waves])
 
-    def _fastest(self, x: Floats) -> Floats:
+    def fastest(self, x: Floats) -> Floats:
         values, waves = self.function(x), self.waves
         if len(values) == 1:
             # of one function the largest |z| times the loading is the fastest
@@ -148,7 +148,7 @@ class WaveBundle:
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneWaves:
+class PlaneWaves(Composed):
     """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
 
     function: Function  # m functions
@@ -170,7 +170,7 @@ class PlaneWaves:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             points, weights = [ends[1:]] * count, list(density.interval(ends[:-1], ends[1:]).T)
         else:
-            piece, x, weight = density.points(self._fastest, breaks, panels)
+            piece, x, weight = density.points(self.fastest, breaks, panels)
             ends = np.searchsorted(piece, np.arange(1, count))
             points, weights = np.split(x, ends), np.split(weight, ends)
         sums = [self._sums(x, weight) for x, weight in zip(points, weights, strict=True)]
@@ -186,7 +186,7 @@ class PlaneWaves:
         along = np.exp(1j * np.multiply.outer(first, a) + (level - self.offset))
         return along, np.exp(1j * np.multiply.outer(second, b))
 
-    def _fastest(self, x: Floats) -> Floats:
+    def fastest(self, x: Floats) -> Floats:
         """The waves at the corners of the hexagon that the nodes fill, as real functions."""
         high = self.heights[0].max()
         along, across = self._factors(x, np.array([high, high, 0.0]), np.array([0.0, -high, high]))
@@ -210,12 +210,16 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
     points = []
     for measure in marginal.measures:
         if not isinstance(measure, GaussianPieces):
-            points.append(measure.value[measure.weight > 0])
+            values = measure.value[measure.weight > 0]
+            present = values[~np.isnan(values)]
+            if is_line(function) and present.size:  # which is largest at an end
+                values = np.append(values[np.isnan(values)], [present.min(), present.max()])
+            points.append(values)
         elif constant:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
         else:
-            if not isinstance(function, Identity):  # a line is largest at an end
+            if not is_line(function):
                 points.append(measure.points(function, breaks, panels)[1])
             points += [*(measure.anchor + measure.scale * side for side in measure.reach)]
     return points

@@ -178,7 +178,7 @@ class TabularExplainer(Described):
         output: Any = None,
         bins: Any = "quartile",
         target: ArrayLike | None = None,
-        law: str = "truncnorm",
+        law: str | None = None,
         categorical: Any = None,
         bandwidth: float | None = None,
         weights: str = "bins",

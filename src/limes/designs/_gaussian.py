@@ -106,6 +106,9 @@ class GaussianPieces:
         """The pieces of several columns, (P,) each, one column's after the other."""
         return cls(*(np.concatenate([getattr(its, each.name) for its in many]) for each in fields(cls)))
 
+    def take(self, at: Bools) -> GaussianPieces:
+        return GaussianPieces(*(getattr(self, each.name)[at] for each in fields(self)))
+
     @cached_property
     def area(self) -> Floats:
         """∫ exp(-slope t - precision t²/2) dt over [lower, upper]."""

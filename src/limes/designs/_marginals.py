@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
 from limes._functions import Function, Identity, by_category, texture
+from limes._threads import LRUCache
+from limes.designs._condensed import CellPoints, ManyAtoms
 from limes.designs._gaussian import CentredPieces, GaussianPieces, learn_mean_steps
 from limes.exceptions import InputError
 
@@ -29,6 +31,8 @@ from limes.exceptions import InputError
 _BYTE = 256
 # Values that are drawn at once, and stay in the processor's cache
 _DRAWN = 1 << 14
+# Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
+_MANY_ATOMS, _CACHED = 64, 16
 # A function (n,) -> (m, n) whose integrals show whether a quadrature is fine enough
 Waves = Callable[[Floats], Floats]
 
@@ -46,6 +50,9 @@ class Atoms:
 
     def expect(self, function: Function) -> Floats:
         return np.asarray(function(self.value) * self.weight)
+
+    def take(self, at: Bools) -> Atoms:
+        return Atoms(self.value[at], self.weight[at])
 
     def centred(self, origin: Floats, unit: Floats | float = 1.0) -> Atoms:
         return Atoms(self.value, self.weight * ((self.value - origin) / unit))
@@ -292,7 +299,34 @@ class Laws:
 
     def expect(self, function: Function) -> Floats:
         """E[function | cell], (m, V, p)."""
-        return self._by_cell([measure.expect(function) for measure in self.measures])
+        atoms = self._many_atoms
+        if atoms is None:
+            return self._by_cell([measure.expect(function) for measure in self.measures])
+        return self._expected.get(function, lambda: self._over_points(atoms, function))
+
+    def _over_points(self, atoms: ManyAtoms, function: Function) -> Floats:
+        sums = atoms.expect(function)
+        for measure, owner in zip(self.measures, self.marginal.split(self.marginal.owners), strict=True):
+            if not isinstance(measure, Atoms):
+                sums[:, owner] += measure.expect(function)
+        return sums[:, None]
+
+    @cached_property
+    def _many_atoms(self) -> ManyAtoms | None:
+        """The atoms of a single law, where they are many."""
+        if self.size > 1 or self.marginal.owners.size <= _MANY_ATOMS:
+            return None
+        parts = zip(self.measures, self.marginal.split(self.marginal.owners), strict=True)
+        each = [(m.value, m.weight, owner) for m, owner in parts if isinstance(m, Atoms)]
+        if not each:
+            return None
+        x, weight, cell = map(np.concatenate, zip(*each, strict=True))
+        order = np.lexsort((x, cell))
+        return ManyAtoms(CellPoints(x[order], weight[order], cell[order]), self.marginal.cells.count)
+
+    @cached_property
+    def _expected(self) -> LRUCache[Function, Floats]:
+        return LRUCache(_CACHED)
 
     def expect_centred(self, function: Function) -> Floats:
         """E[(x - mean of the cell) / unit · function | cell], (m, V, p)."""
@@ -465,6 +499,10 @@ class BinStatistics:
         (p,) of the values inside the bins. A bin with std 0 or without width is a point mass.
     frequencies
         (p,) non-negative; equal by default.
+    values, shares
+        (m,) distinct values of the column and their shares, equal by default, which contributions rest on: in
+        a bin they are weighted by their shares, and bins by ``frequencies``. Without them contributions rest
+        on the truncated normals, as coefficients do.
 
     Examples
     --------
@@ -480,6 +518,27 @@ class BinStatistics:
     means: Sequence[float] | Floats
     stds: Sequence[float] | Floats
     frequencies: Sequence[float] | Floats = ()
+    values: Sequence[float] | Floats = ()
+    shares: Sequence[float] | Floats = ()
+
+    def law_of_values(self, law: Marginal) -> Marginal:
+        """Return the ``law`` of the column with the distinct values in its cells, if there are any.
+
+        Raises
+        ------
+        InputError
+            If values and shares are no law of distinct values.
+        """
+        values, shares = (float_array(name, getattr(self, name), 1) for name in ("values", "shares"))
+        if not values.size:
+            return law
+        shares = shares if shares.size else np.ones(values.size)
+        if shares.shape != values.shape or not np.isfinite(values).all() or not (shares > 0).all():
+            raise InputError(
+                f"{values.size} values need as many finite shares > 0, or none, and must be finite themselves"
+            )
+        order = np.argsort(values)
+        return _of_shares(law, values[order], shares[order])
 
     def marginal(self) -> Marginal:
         """Return the law of the column.
@@ -546,6 +605,29 @@ def _reach(edges: Floats, coded: tuple[bool, bool], ends: tuple[float, float] | 
     return reach
 
 
+def of_values(law: Marginal, x: Floats) -> Marginal:
+    """The law with the values (n,) that it was learnt from inside its cells: atoms, with their shares."""
+    values, counts = np.unique(x, return_counts=True)  # missing values are one, the last
+    return _of_shares(law, values, counts)
+
+
+def _of_shares(law: Marginal, values: Floats, shares: ArrayLike) -> Marginal:
+    """The law with distinct values, ascending (m,), in the place of what is inside its cells.
+
+    Cells without a value keep what they have: of probability 0, unless bins were given frequencies.
+    """
+    cell = law.cells.locate(values)
+    mass = np.bincount(cell, shares, law.cells.count)
+    atoms = Atoms(values, np.asarray(shares / mass[cell]))
+    parts, owners = [atoms], [cell]
+    for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
+        kept = mass[owner] == 0
+        if kept.any():
+            parts.append(measure.take(kept))
+            owners.append(owner[kept])
+    return Marginal(law.cells, law.log_mass, tuple(parts), np.concatenate(owners))
+
+
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:
     """The law of a column of codes (n,), an atom and a cell a level; ``points`` are all levels, NaN last."""
     values = np.unique(x) if points is None else points
@@ -600,7 +682,8 @@ def marginals_from_bins(
 
 def _from_statistics(where: str, statistics: BinStatistics) -> Marginal:
     edges, mean, std, mass = (
-        float_array(where + f.name, getattr(statistics, f.name), 1) for f in fields(statistics)
+        float_array(where + name, getattr(statistics, name), 1)
+        for name in ("edges", "means", "stds", "frequencies")
     )
     count = edges.size - 1
     mass = mass if mass.size else np.ones(max(count, 0))

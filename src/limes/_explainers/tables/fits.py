@@ -334,6 +334,7 @@ class TableFits(_Accounts):
     """Fits of the rows of one call."""
 
     family: ProductFamily
+    account: Callable[[], ProductFamily]  # the designs that contributions rest on
     texts: Sequence[Objects]  # the columns' cells in words
     writers: Sequence[Writer]  # what writes numbers of a column
     x: Floats  # (n, d)
@@ -432,18 +433,21 @@ class TableFits(_Accounts):
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
-        return exact_contributions(form.form, form.expectation, self.family, self.x[at], self.cells[at])
+        return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
 
     def _walked_to(self, row: int, others: Others | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
-        mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
-        starts = ProductStarts(self.family.at(self.x[row]), mean)
+        family = self.account()
+        # the mean that coefficients rest on, where it is exact and of the same law
+        knows_mean = family is self.family and not self._is_sampled(row)
+        mean = self.fitted.moments.mean[row].reshape(-1) if knows_mean else None
+        starts = ProductStarts(family.at(self.x[row]), mean)
         return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others)
 
     def _others(self, rows: Ints) -> Sequence[Others | None]:
         """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
         if self.walks is not None and isinstance(self.walks.predict, BehindCurve) and rows.size:
-            margins = self.walks.predict.contributions(self.family, self.x[rows], self.cells[rows])
+            margins = self.walks.predict.contributions(self.account(), self.x[rows], self.cells[rows])
             return [None] * len(rows) if margins is None else [Others(its) for its in margins]
         return [self._trees(row) for row in rows.tolist()]
 
@@ -458,7 +462,7 @@ class TableFits(_Accounts):
         if trees is None:
             return None
         at = self.x[row : row + 1], self.cells[row : row + 1]
-        values = trees.contributions(self.family, *at)
+        values = trees.contributions(self.account(), *at)
         return None if values is None else Others(values[0], trees.predict)
 
     def _is_sampled(self, row: int) -> bool:

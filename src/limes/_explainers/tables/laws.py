@@ -22,7 +22,16 @@ from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.table import Table
 from limes.designs._bins import bin_edges
 from limes.designs._joint import JointFamily
-from limes.designs._marginals import LAWS, BinCells, BinStatistics, Marginal, binned, categorical, unbinned
+from limes.designs._marginals import (
+    LAWS,
+    BinCells,
+    BinStatistics,
+    Marginal,
+    binned,
+    categorical,
+    of_values,
+    unbinned,
+)
 from limes.designs._product import ProductFamily
 from limes.designs._weights import WEIGHTS, named_weights
 from limes.exceptions import InputError
@@ -34,6 +43,8 @@ Writer: TypeAlias = Callable[[Any, Floats | None], list[str]]
 # Laws of perturbed rows: of independent columns, by their law inside a bin, and of the background's own rows,
 # weighted by the cells that they change
 TABLE_LAWS = (*LAWS, "joint")
+# Unless the user names a law: LIME's for its coefficients, and the background's own values for contributions
+_OF_COEFFICIENTS, _OF_CONTRIBUTIONS = "truncnorm", "empirical"
 # Rows of a larger background that the joint law uses, unless max_calls says otherwise: around each explained
 # row all of them are compared with it
 _MOST_ROWS = 1 << 17
@@ -63,7 +74,7 @@ class TabularOptions:
     output: Any
     bins: Any
     target: Any
-    law: str
+    law: str | None  # None: one for coefficients, and another for contributions
     bandwidth: float | None
     weights: str
     ridge: float
@@ -73,7 +84,8 @@ class TabularOptions:
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
 
     def __post_init__(self) -> None:
-        check_choice("law", self.law, TABLE_LAWS)
+        if self.law is not None:
+            check_choice("law", self.law, TABLE_LAWS)
         check_choice("weights", self.weights, tuple(WEIGHTS))
         if self.missing and self.bins is None:
             raise InputError("missing= codes are cells of their columns, and bins=None has none: pass bins")
@@ -87,7 +99,17 @@ class TabularOptions:
     @property
     def law_in_bin(self) -> str:
         """Name of the law inside a bin, for one column by itself."""
-        return "truncnorm" if self.is_joint else self.law
+        return _OF_COEFFICIENTS if self.is_joint else self.law_name
+
+    @property
+    def law_name(self) -> str:
+        """Name of the law of perturbed rows that coefficients rest on."""
+        return self.law or _OF_COEFFICIENTS
+
+    @property
+    def law_of_contributions(self) -> str:
+        """Name of the law of perturbed rows that contributions rest on."""
+        return self.law or _OF_CONTRIBUTIONS
 
     @property
     def weights_name(self) -> str:
@@ -199,6 +221,19 @@ def fit_laws(
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
     columns = zip(table.columns, matrix.T, sources, strict=True)
     return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
+
+
+def laws_of_values(table: Table, bins: Any, marginals: Sequence[Marginal]) -> tuple[Marginal, ...]:
+    """The same cells with the background's own values inside; of bins with statistics the values stated."""
+    entries = bins if isinstance(bins, list | tuple) else [None] * len(marginals)
+    columns = zip(table.columns, marginals, np.asfortranarray(table.matrix).T, entries, strict=True)
+    laws = []
+    for column, law, x, entry in columns:
+        if isinstance(entry, BinStatistics):
+            laws.append(entry.law_of_values(law))
+        else:
+            laws.append(law if column.categorical else of_values(law, x))
+    return tuple(laws)
 
 
 def _with_codes(x: Floats, edges: Floats, missing: Sequence[float], law: str) -> Marginal:

@@ -17,7 +17,7 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
 from limes._diagnostics.context import Estimate
-from limes._expectations.behind_curves import BehindCurve
+from limes._expectations.behind_curves import BehindCurve, behind_links
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -49,6 +49,7 @@ from limes._explainers.tables.laws import (
     cell_texts,
     edges_by_column,
     fit_laws,
+    laws_of_values,
     value_texts,
     writer_of,
 )
@@ -113,6 +114,12 @@ _WHERE = " on this background"
 SLOPE_MEANING = (
     "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
     "per standard deviation"
+)
+
+
+SAMPLED_KINKS = (
+    "sampled from the network as it was read, without model calls: kinks have no closed form over many "
+    "single values; law='truncnorm' has one"
 )
 
 
@@ -312,9 +319,20 @@ class TabularModel:
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
-            walks = Walks(form.form.predict, its.sampling, asks=False) if expectation else None
+            predict = behind_links(form.form) or form.form.predict
+            walks = Walks(predict, its.sampling, asks=False) if expectation else None
         inputs = rows, cells, fitted, form, expectation, predictions, walks
-        return TableFits(self.family, self.texts, [*map(writer_of, self.table.columns)], *inputs)
+        writers = [*map(writer_of, self.table.columns)]
+        return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)
+
+    @cached_property
+    def account(self) -> ProductFamily:
+        """The designs that contributions rest on: with the background's own values, unless a law is named."""
+        options = self.options
+        if options.law is not None:
+            return self.family
+        laws = laws_of_values(self.table, options.bins, self.family.marginals)
+        return replace(self.family, marginals=laws)
 
     def _asked_later(self, rows: Floats) -> Floats:
         """The answers of the model that explained rows; an InputError if it was fitted again since."""
@@ -414,6 +432,7 @@ def _provenance(
     bins, output = options.bins, bound.reading.output
     sampled = bound.expectation.method == "sampled"
     error_bound = getattr(bound.expectation, "error_bound", 0.0)
+    needs_densities = getattr(bound.expectation, "needs_densities", False)
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         **_slopes(table, family),
@@ -426,7 +445,9 @@ def _provenance(
         **({"hold": list(options.hold)} if options.hold else {}),
         **({"missing": list(options.missing)} if options.missing else {}),
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
-        "law": options.law,
+        "law": options.law_name,
+        **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
+        **({"contributions": SAMPLED_KINKS} if needs_densities and options.law is None else {}),
         "weights": options.weights_name,
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),

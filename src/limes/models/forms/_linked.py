@@ -354,7 +354,10 @@ class Linked(FormBase):
         return self.curve.tilts == (0.0,) or bool((terms > 1).any())
 
     def predict(self, x: Floats) -> Floats:
-        margins = self.margin.predict(x)
+        return self.answers(self.margin.predict(x))
+
+    def answers(self, margins: Floats) -> Floats:
+        """f at margins (n,) or (n, K)."""
         values = self.curve.function(margins.reshape(len(margins), -1))
         return np.asarray(self.intercept + times(values, self.coef))
 
