@@ -10,7 +10,7 @@ from typing import Any
 
 # Names by module; "name:alias" where two modules have the same one
 NAMES = {
-    "limes": "_HOME _arrays _cli _kernels _threads",
+    "limes": "_HOME _arrays _cli _functions:columnwise _kernels _threads",
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
@@ -122,7 +122,7 @@ NAMES = {
     "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
-        "LAWS binned categorical learn_means marginals_from_bins unbinned "
+        "LAWS binned categorical learn_means marginals_from_bins of_values unbinned "
         "Atoms BinCells Levels Marginal marginal"
     ),
     "limes.designs._product": "Features FeatureTable ProductFamily Rows KeptRows",

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-MOST_LINES = 800
+# Names that a file imports from the package: what a reader has to know beside it. It only ever falls
+MOST_IMPORTED = 110
 SUFFIXES = (".py", ".md", ".rst", ".h", ".cpp")
 # Names that do not say what a thing is -> what to write
 NAMES = {
@@ -128,7 +129,7 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
         lines = [(n, line.partition("//")[2]) for n, line in lines]
     elif path.suffix == ".py":
         tree = ast.parse(source)
-        yield from problems_of_names(path, source, tree)
+        yield from problems_of_names(path, tree)
         lines = list(texts(tree, source))
         comments = [(n, line[2:]) for n, line in enumerate(source.split("\n"), 1) if line.startswith("# ")]
         titles = headings([(1, line) for line in (ast.get_docstring(tree) or "").split("\n")[:2]] + comments)
@@ -141,11 +142,11 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
             yield line, title, "a noun phrase, or a question that ends in '?'"
 
 
-def problems_of_names(path: Path, source: str, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+def problems_of_names(path: Path, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     """Yield line, name and what to write instead, and what is wrong with the file as a whole."""
     defined = {name.strip("_").lower() for _, name in names(tree)}
-    if (count := source.count("\n")) > MOST_LINES:
-        yield count, f"{count} lines", f"at most {MOST_LINES}: one idea a file"
+    if (count := imported_names(tree)) > MOST_IMPORTED:
+        yield 1, f"{count} names imported from limes", f"at most {MOST_IMPORTED}: divide what the file does"
     if path.stem.strip("_").lower() in NAMES:
         yield 1, path.name, NAMES[path.stem.strip("_").lower()]
     imports = any(isinstance(node, ast.ImportFrom) and node.module != "__future__" for node in tree.body)
@@ -155,6 +156,12 @@ def problems_of_names(path: Path, source: str, tree: ast.Module) -> Iterator[tup
         word = name.strip("_").lower()
         if word in NAMES and not (word == "left" and "right" in defined):
             yield line, name, NAMES[word]
+
+
+def imported_names(tree: ast.Module) -> int:
+    """Return how many names a module imports from limes."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return sum(len(node.names) for node in imports if (node.module or "").split(".")[0] == "limes")
 
 
 def doubled_classes(files: list[Path]) -> Iterator[str]:

@@ -35,8 +35,8 @@ print(explanation)
 # --------------
 #
 # A **contribution** is what the row's value adds to the prediction. The first line adds up: the model's average around the row,
-# and all contributions, give the prediction. Around the row: columns are redrawn from the background, and rows that keep more of the row's bins
-# count more; with ``bandwidth=np.inf`` all count the same. Contributions are Shapley values of the model where the other columns vary around the row;
+# and all contributions, give the prediction. Around the row: each column is redrawn from its values in the background, independently of the others,
+# and rows that keep more of the row's bins count more; with ``bandwidth=np.inf`` all count the same, and bins play no part. Contributions are Shapley values of the model where the other columns vary around the row;
 # ``explanation.contributions`` holds them.
 #
 # A **coefficient** answers LIME's question: it compares two averages of the model over perturbed rows, those in which the condition

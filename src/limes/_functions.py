@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -309,14 +309,15 @@ class Stacked:
         return np.concatenate([family.integrate(density) for family in self.families])
 
 
-class Composed:
+@runtime_checkable
+class Composed(Protocol):
     """Functions of functions of one coordinate: they jump and bend where these do."""
 
-    function: Function
+    @property
+    def function(self) -> Function: ...
 
     def fastest(self, x: Floats) -> Floats:
         """Some of the functions, or of their like, that no other one is harder to resolve than, (m, n)."""
-        raise NotImplementedError
 
 
 class Texture(NamedTuple):

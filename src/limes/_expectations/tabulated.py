@@ -17,7 +17,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
-from limes._functions import Composed, Density, Function, is_line, texture
+from limes._functions import Density, Function, is_line, texture
 from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
@@ -106,7 +106,7 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class WaveBundle(Composed):
+class WaveBundle:
     """Waves of several loadings of the same functions, one after the other: they share their quadrature."""
 
     waves: tuple[Waves, ...]
@@ -148,7 +148,7 @@ class WaveBundle(Composed):
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneWaves(Composed):
+class PlaneWaves:
     """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
 
     function: Function  # m functions

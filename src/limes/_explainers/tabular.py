@@ -83,10 +83,11 @@ class TabularExplainer(Described):
     target
         (n,) classes or numbers that "entropy" bins separate.
     law
-        The law of perturbed rows. With independent columns, inside a bin: "truncnorm" (LIME's), "uniform", or
-        "empirical" (the bin's own background values). "joint": the background's own rows, with their
-        dependence, each weighted by the cells it changes; standard errors refer to the population they were
-        drawn from.
+        The law of perturbed rows. None: columns are independent; inside a bin contributions rest on the
+        background's own values; coefficients, R² and effects rest on LIME's truncated normals. A law that is
+        named holds for both: with independent columns, inside a bin, "empirical" (the bin's own values),
+        "truncnorm" or "uniform". "joint": the background's own rows, with their dependence, each weighted by
+        the cells it changes; standard errors refer to the population they were drawn from.
     categorical
         Names or positions of columns to treat as categories; text, booleans and categoricals always are.
     bandwidth

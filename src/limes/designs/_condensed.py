@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,8 @@ class ManyAtoms:
             breaks = np.unique(np.concatenate([np.zeros(0), *others]))
         widest = min((_WIDE / np.sqrt(bump.precision) for bump in bumps), default=np.inf)
         hardest = function.fastest if isinstance(function, Composed) else function
-        found = [*self._panels(hardest, breaks, widest, panels)]
-        points = CellPoints(*map(np.concatenate, zip(*found, strict=True)))
+        panels_and_atoms = [*self._panels(hardest, breaks, widest, panels)]
+        points = CellPoints(*map(np.concatenate, zip(*panels_and_atoms, strict=True)))
         order = np.argsort(points.cell, kind="stable")
         return CellPoints(points.x[order], points.weight[order], points.cell[order])
 
@@ -153,7 +154,7 @@ class ManyAtoms:
         size = np.diff(self._leaves)
         half = np.where(upper > lower, 0.5 * upper - 0.5 * lower, 1.0)
         s = (self.atoms.x - np.repeat(0.5 * lower + 0.5 * upper, size)) / np.repeat(half, size)
-        return np.clip(s, -1.0, 1.0)
+        return np.asarray(np.clip(s, -1.0, 1.0))
 
     def _panels(
         self, function: Callable[[Floats], Floats], breaks: Floats, widest: float, panels: int
@@ -213,13 +214,13 @@ def _between_places(weight: Floats, first: Ints, last: Ints) -> Floats:
 def _cut(
     low: Floats, high: Floats, first: int, last: int, widest: float, panels: int
 ) -> list[tuple[int, int]]:
-    """Cut a run of leaves into panels of about this width at most, and so many at least."""
+    """Cut a run of leaves into ``panels`` or more, of about the ``widest`` width at most."""
     start, end = low[first], high[last - 1]
     count = max(panels, int(min(np.ceil((end - start) / widest), last - first)))
     edges = start + (end - start) * np.arange(1, count) / count
     cuts = first + np.searchsorted(low[first:last], edges, side="left")
     ends = np.unique([first, *cuts.tolist(), last]).tolist()
-    return [*zip(ends[:-1], ends[1:], strict=True)]
+    return [*pairwise(ends)]
 
 
 def _halved(low: Floats, start: int, stop: int, middle: float) -> list[tuple[int, int]]:
@@ -252,7 +253,7 @@ def _between(lower: Floats, upper: Floats) -> Floats:
 
 
 def _chebyshev() -> tuple[Floats, Floats]:
-    """The n points on [-1, 1]; the matrix (n, n) from moments to weights: transposed, values to coefficients."""
+    """The n points on [-1, 1], and the matrix (n, n) that turns values into coefficients."""
     angles = (2.0 * np.arange(_POINTS) + 1.0) * np.pi / (2.0 * _POINTS)
     matrix = np.cos(np.outer(angles, np.arange(_POINTS))) * (2.0 / _POINTS)
     matrix[:, 0] *= 0.5

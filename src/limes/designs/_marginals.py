@@ -13,7 +13,7 @@ cell and the law inside it, a mixture of Gaussian pieces and atoms:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -299,10 +299,11 @@ class Laws:
 
     def expect(self, function: Function) -> Floats:
         """E[function | cell], (m, V, p)."""
-        atoms = self._many_atoms
+        atoms = self.many_atoms
         if atoms is None:
             return self._by_cell([measure.expect(function) for measure in self.measures])
-        return self._expected.get(function, lambda: self._over_points(atoms, function))
+        # the same function is the same object, which the cache keeps alive
+        return self._expected.get(id(function), lambda: (function, self._over_points(atoms, function)))[1]
 
     def _over_points(self, atoms: ManyAtoms, function: Function) -> Floats:
         sums = atoms.expect(function)
@@ -312,7 +313,7 @@ class Laws:
         return sums[:, None]
 
     @cached_property
-    def _many_atoms(self) -> ManyAtoms | None:
+    def many_atoms(self) -> ManyAtoms | None:
         """The atoms of a single law, where they are many."""
         if self.size > 1 or self.marginal.owners.size <= _MANY_ATOMS:
             return None
@@ -325,7 +326,7 @@ class Laws:
         return ManyAtoms(CellPoints(x[order], weight[order], cell[order]), self.marginal.cells.count)
 
     @cached_property
-    def _expected(self) -> LRUCache[Function, Floats]:
+    def _expected(self) -> LRUCache[int, tuple[Function, Floats]]:
         return LRUCache(_CACHED)
 
     def expect_centred(self, function: Function) -> Floats:
@@ -608,18 +609,18 @@ def _reach(edges: Floats, coded: tuple[bool, bool], ends: tuple[float, float] | 
 def of_values(law: Marginal, x: Floats) -> Marginal:
     """The law with the values (n,) that it was learnt from inside its cells: atoms, with their shares."""
     values, counts = np.unique(x, return_counts=True)  # missing values are one, the last
-    return _of_shares(law, values, counts)
+    return _of_shares(law, values, counts.astype(np.float64))
 
 
-def _of_shares(law: Marginal, values: Floats, shares: ArrayLike) -> Marginal:
+def _of_shares(law: Marginal, values: Floats, shares: Floats) -> Marginal:
     """The law with distinct values, ascending (m,), in the place of what is inside its cells.
 
     Cells without a value keep what they have: of probability 0, unless bins were given frequencies.
     """
     cell = law.cells.locate(values)
     mass = np.bincount(cell, shares, law.cells.count)
-    atoms = Atoms(values, np.asarray(shares / mass[cell]))
-    parts, owners = [atoms], [cell]
+    parts: list[Measure] = [Atoms(values, shares / mass[cell])]
+    owners = [cell]
     for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
         kept = mass[owner] == 0
         if kept.any():

@@ -11,10 +11,8 @@ from itertools import combinations, product
 from math import factorial
 
 import numpy as np
-import oracle
 import pandas as pd
 import pytest
-from effort import crossed, repeats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
@@ -26,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 import limes
+import oracle
+from effort import crossed, repeats
 from limes.designs import BinStatistics
 
 ROWS = 24
@@ -144,14 +144,14 @@ def test_contributions_are_those_of_an_enumeration(model, names, bandwidth):
 def test_a_name_of_a_law_is_that_of_both_readings():
     frame = table(0, TABLES[0])
     model = fitted("forest", frame)
-    ours, normal, own = (
+    ours, normal, empirical = (
         limes.TabularExplainer(model, frame, **law)(frame.iloc[:4], progress=False)
         for law in ({}, {"law": "truncnorm"}, {"law": "empirical"})
     )
     assert (ours.values == normal.values).all()
     assert (ours.fidelity == normal.fidelity).all()
-    assert (ours.values != own.values).any()
-    assert np.allclose(ours.contributions.values, own.contributions.values, rtol=0, atol=1e-12)
+    assert (ours.values != empirical.values).any()
+    assert np.allclose(ours.contributions.values, empirical.contributions.values, rtol=0, atol=1e-12)
     assert not np.allclose(ours.contributions.values, normal.contributions.values, rtol=0, atol=1e-3)
     assert (ours.provenance["law"], ours.provenance["law of contributions"]) == ("truncnorm", "empirical")
     assert normal.provenance["law of contributions"] == "truncnorm"
@@ -183,18 +183,18 @@ def test_bins_play_no_part_without_weights(seed, names, bins, law, model):
 @pytest.mark.parametrize("names", TABLES)
 def test_sampled_contributions_ask_about_values_that_occur(names):
     frame = table(1, names, 200)
-    fit, asked = KNeighborsRegressor(3).fit(frame, target(frame)), []
+    fit, calls = KNeighborsRegressor(3).fit(frame, target(frame)), []
 
     def answer(x):
-        asked.append(np.asarray(x))
+        calls.append(np.asarray(x))
         return fit.predict(x)
 
     explanation = limes.TabularExplainer(answer, frame, bandwidth=np.inf, contributions=False, rng=3)(
         frame.iloc[:1], progress=False
     )
-    asked.clear()
+    calls.clear()
     ours = explanation.contributions
-    rows = np.concatenate(asked)
+    rows = np.concatenate(calls)
     assert len(rows) > 20
     for j, name in enumerate(frame.columns):
         assert np.isin(rows[:, j], frame[name]).all()

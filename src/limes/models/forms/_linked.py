@@ -357,7 +357,7 @@ class Linked(FormBase):
         return self.answers(self.margin.predict(x))
 
     def answers(self, margins: Floats) -> Floats:
-        """f at margins (n,) or (n, K)."""
+        """F at margins (n,) or (n, K)."""
         values = self.curve.function(margins.reshape(len(margins), -1))
         return np.asarray(self.intercept + times(values, self.coef))
 
