@@ -118,8 +118,10 @@ class AccountTrial(Trial):
         return verdict if verdict.fault else numbers.fair(truth, answers) or verdict
 
     def laws(self, options: Options) -> list[Any]:
-        """Each column's law; of the joint law, its cells."""
-        return super().laws(replace(options, law="truncnorm") if options.law == "joint" else options)
+        """Each column's law, the background's values unless one is named; of the joint law, its cells."""
+        if options.law == "joint":
+            return super().laws(replace(options, law="truncnorm"))
+        return super().laws(replace(options, law="empirical") if options.law == "truncnorm" else options)
 
     def _truth(
         self, answers: Answers, options: Options, rows: Array, widths: Array, largest: int = _LARGEST
