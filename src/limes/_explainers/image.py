@@ -295,7 +295,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
-        remarks = range_remark(item.photo, item.preprocess), item.remark, item.superpixels.remark, one
+        of_range = range_remark(item.photo, item.preprocess, self._model.model)
+        remarks = of_range, item.remark, item.superpixels.remark, one
         return tuple(filter(None, remarks))
 
 
