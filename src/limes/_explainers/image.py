@@ -251,7 +251,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         images
             (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, a picture of PIL, read by its mode and EXIF
             mark, or the path of an image file gives an explanation of one row; a list of them, or (n, H, W,
-            C), a list of explanations. A network of three channels gets grey repeated, and transparency on white.
+            C), a list of explanations. A network of three channels gets grey repeated, and transparency on
+            white.
         progress
             Show a progress bar when it takes more than a second or two.
         workers

@@ -144,7 +144,7 @@ _DEEP = "of 16 bits 65535 is white, and the brightest pixel is {:.0f}, so that i
 # Numbers that are normalised already are seldom larger
 _NORMALISED = 10.0
 # What a network gets if mean and scale fit the image: numbers that differ by more, and are no larger
-_NARROW, _FAR = 0.05, 50.0
+_NARROW, _FAR = 0.05, 500.0
 
 
 def _numbers(low: float, high: float) -> str:

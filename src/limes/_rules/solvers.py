@@ -4,7 +4,7 @@ Branch and bound is two searches over supports that share an incumbent. The pair
 proves explanations of up to some ten literals in milliseconds, even with only two rows a literal. The search
 on the perspective relaxation (``perspective.py``) proves those of fifteen and twenty literals with five rows
 a literal. A problem that the first has not proved in a short time is continued by both in turns; a search
-that lags far behind gets no turn. Where weights leave a box, the search in the box (``boxes.py``) goes on.
+that lags far behind gets no turn. Where weights leave a box, a search with the box in the bound goes on.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_size, is_count
-from limes._rules.boxes import BoxSearch
 from limes._rules.pairwise import PairwiseSearch, SearchProblem
-from limes._rules.perspective import PerspectiveSearch, is_of_use
+from limes._rules.perspective import BoxSearch, PerspectiveSearch, is_of_use
 from limes._rules.problem import (
     PopulationProblem,
     SampleProblem,

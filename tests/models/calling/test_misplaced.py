@@ -48,7 +48,7 @@ PARTS = {
     "tokenizer": (TOKENIZER, "BertTokenizerFast prepares inputs and gives no answers"),
     "tokenizer of tokenizers": (FAST, "Tokenizer prepares inputs"),
     "image processor": (PROCESSOR, "ViTImageProcessor prepares inputs"),
-    "a name": ("distilbert-base-uncased", "is a text: load what it names"),
+    "a name": ("distilbert-base-uncased", "or load what the text names"),
 }
 
 

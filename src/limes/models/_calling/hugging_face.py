@@ -89,7 +89,8 @@ def _refuse_parts(model: Any) -> None:
     """Raise for a network and its tokenizer in another form than a pair, and for one of them by its name."""
     if isinstance(model, str):
         raise InputError(
-            f"model={model!r} is a text: load what it names, such as by transformers.pipeline(task, ...)"
+            f"model={model!r} is a text: pass a fitted model or a callable, or load what the text names, "
+            "such as by transformers.pipeline(task, ...)"
         )
     container = [*model.values()] if isinstance(model, Mapping) else model
     if isinstance(container, list | tuple):
