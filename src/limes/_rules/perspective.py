@@ -474,8 +474,8 @@ def _rounded(node: Branch, point: Point, slots: int) -> Ints:
 # so that F is at least the first three terms less the k largest scores, each the most that its term can be in
 # the box: score_j = 2|p_j| r_j - D_j r_j², r_j = min(|p_j|/D_j, B). It holds whatever v and η are. Ever finer
 # grids search for η: the bound is concave in it, and the sum of the entries ±r_j that count grows with it. v
-# moves towards these entries, as in the conditional gradient method; D is the same for all nodes. A support is
-# worth its best fit in the box.
+# moves towards these entries, as in the conditional gradient method; D is the same for all nodes. A support
+# is worth its best fit in the box.
 
 # Objectives are compared up to this share of the mean of f²
 _ROUNDING = 1e-12
