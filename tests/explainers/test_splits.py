@@ -216,7 +216,7 @@ def test_hebrew_acronyms_are_read_exactly():
     """The vectorizer has two tokens of one word: enumeration of all deletions by the model itself."""
     texts = ['צה"ל הגיע מהר', "הגיע לאט", 'דו"ח ארוך', "מהר מאוד"]
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 0, 0, 1])
-    read = limes.TextExmodeler(model, output="margin")(texts[0])
-    called = limes.TextExmodeler(lambda t: model.decision_function(t))(texts[0])
+    read = limes.TextExplainer(model, output="margin")(texts[0])
+    called = limes.TextExplainer(lambda t: model.decision_function(t))(texts[0])
     assert read.feature_names == called.feature_names == ('צה"ל', "הגיע", "מהר")
     np.testing.assert_allclose(read.values[0], called.values[0], atol=1e-9)

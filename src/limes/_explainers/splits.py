@@ -23,7 +23,7 @@ def splitter(split: Any, tokens: Spans | None = None) -> Spans:
         return tokens if tokens is not None and split == WORD else _BY_NAME[split]
     if isinstance(split, str | re.Pattern):
         _refuse_unit(split)
-        return _by_pattern(split)
+        return by_pattern(split)
     if hasattr(split, "encode") and not isinstance(split, type):
         return lambda text: _offsets(split, text)
     if callable(split):
@@ -68,7 +68,8 @@ def _refuse_unit(split: str | re.Pattern[str]) -> None:
         )
 
 
-def _by_pattern(split: str | re.Pattern[str]) -> Spans:
+def by_pattern(split: str | re.Pattern[str]) -> Spans:
+    """What separators leave of a text, whatever the names of splits."""
     try:
         pattern = re.compile(split)
         matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer
