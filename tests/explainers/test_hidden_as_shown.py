@@ -466,12 +466,12 @@ def test_the_drop_in_keeps_limes_zeros_of_words():
 
 # -- unknown coefficients and those that are 0 ---------------------------------------------------------------
 
-PLAIN = np.full((4, 4, 3), 90, dtype=np.uint8)
-HALF = np.where(np.arange(4)[:, None, None] < 2, PLAIN, np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+GREY_IMAGE = np.full((4, 4, 3), 90, dtype=np.uint8)
+HALF = np.where(np.arange(4)[:, None, None] < 2, GREY_IMAGE, np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
 BANDS = {"segments": np.repeat([[0], [1]], 4, axis=1).repeat(2, axis=0)}
 
 
-def level(batch):
+def constant(batch):
     return np.full(len(batch), 0.3)
 
 
@@ -481,23 +481,35 @@ def brightness(images):
 
 # explain, which coefficients are unknown, whether a warning has it that the others are 0
 ALIKE = {
-    "a plain image": (lambda: ImageExplainer(brightness, **BANDS, fill="mean")(PLAIN), "all", False),
+    "a plain image": (lambda: ImageExplainer(brightness, **BANDS, fill="mean")(GREY_IMAGE), "all", False),
     "a plain image in its colour": (
-        lambda: ImageExplainer(brightness, **BANDS, fill=90)(PLAIN),
+        lambda: ImageExplainer(brightness, **BANDS, fill=90)(GREY_IMAGE),
         "all",
         False,
     ),
-    "a plain blur": (lambda: ImageExplainer(brightness, **BANDS, fill="blur")(PLAIN), "all", False),
-    "a level model": (lambda: ImageExplainer(level, **BANDS, fill="mean")(PLAIN), "all", False),
-    "two plain fills": (lambda: ImageExplainer(level, **BANDS, fill=["mean", "blur"])(PLAIN), "all", False),
+    "a plain blur": (lambda: ImageExplainer(brightness, **BANDS, fill="blur")(GREY_IMAGE), "all", False),
+    "a constant model": (lambda: ImageExplainer(constant, **BANDS, fill="mean")(GREY_IMAGE), "all", False),
+    "two plain fills": (
+        lambda: ImageExplainer(constant, **BANDS, fill=["mean", "blur"])(GREY_IMAGE),
+        "all",
+        False,
+    ),
     "a plain half": (lambda: ImageExplainer(brightness, **BANDS, fill=90)(HALF), "some", False),
-    "a plain half, a level model": (lambda: ImageExplainer(level, **BANDS, fill=90)(HALF), "some", True),
-    "no plain half, a level model": (lambda: ImageExplainer(level, **BANDS, fill=0)(PLAIN), "none", True),
-    "masked words": (lambda: TextExplainer(level, mask="good", bag=False)("good good good"), "all", False),
-    "a masked word": (lambda: TextExplainer(level, mask="good")("good food"), "some", True),
-    "a series of 0": (lambda: SeriesExplainer(level, count=2, fill=0.0)(np.zeros(8)), "all", False),
+    "a plain half, a constant model": (
+        lambda: ImageExplainer(constant, **BANDS, fill=90)(HALF),
+        "some",
+        True,
+    ),
+    "no plain half, a constant model": (
+        lambda: ImageExplainer(constant, **BANDS, fill=0)(GREY_IMAGE),
+        "none",
+        True,
+    ),
+    "masked words": (lambda: TextExplainer(constant, mask="good", bag=False)("good good good"), "all", False),
+    "a masked word": (lambda: TextExplainer(constant, mask="good")("good food"), "some", True),
+    "a series of 0": (lambda: SeriesExplainer(constant, count=2, fill=0.0)(np.zeros(8)), "all", False),
     "a half of 0": (
-        lambda: SeriesExplainer(level, count=2, fill=0.0)(np.repeat([0.0, 1.0], 4)),
+        lambda: SeriesExplainer(constant, count=2, fill=0.0)(np.repeat([0.0, 1.0], 4)),
         "some",
         True,
     ),
