@@ -671,3 +671,15 @@ def test_results_made_by_hand_are_lists_figures_and_pages(tmp_path):
     score.min_value, score.max_value, score.predicted_value = 0, 5, 3.0
     assert (score.min_value, score.max_value) == (0, 5)
     assert "prediction <b>3</b>" in score.as_html()
+
+
+@pytest.mark.parametrize(
+    "expression", ["word", "words", "sentence", "chars", "token", "lines", r"\W+", "and"]
+)
+def test_names_of_splits_are_expressions_as_they_are_to_lime(expression):
+    text = f"good {expression} bad; {expression}s and a word here"
+    ours = IndexedString(text, split_expression=expression)
+    theirs = lime.lime_text.IndexedString(text, split_expression=expression)
+    assert [ours.word(j) for j in range(ours.num_words())] == [
+        theirs.word(j) for j in range(theirs.num_words())
+    ]

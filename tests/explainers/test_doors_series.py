@@ -145,7 +145,12 @@ REFUSED = {
     "one of several": (S[None], r"series\[0\] if it is one of 40 steps", lambda s: s[0], S),
     "four axes": (S.reshape(1, 1, 40, 1), "pass several series as a list", lambda s: [s.ravel()], S),
     "nothing": ([], r"got shape \(0,\)", lambda _: S, S),
-    "a mapping": ({"a": S}, "got object: convert them", lambda s: s["a"], S),
+    "a mapping": (
+        {"a": S},
+        r"pass numpy\.column_stack\(list\(",
+        lambda s: np.column_stack(list(s.values())),
+        S,
+    ),
 }
 
 

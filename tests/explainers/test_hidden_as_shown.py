@@ -462,3 +462,68 @@ def test_the_drop_in_keeps_limes_zeros_of_words():
     explanation = LimeTextExplainer(bow=False, mask_string="good").explain_instance("good day", classify)
     assert dict(explanation.as_list()) == pytest.approx({"day": 1.0, "good": 0.0}, abs=1e-9)
     assert np.isfinite(explanation.limes.values).all()
+
+
+# -- unknown coefficients and those that are 0 ---------------------------------------------------------------
+
+GREY_IMAGE = np.full((4, 4, 3), 90, dtype=np.uint8)
+HALF = np.where(np.arange(4)[:, None, None] < 2, GREY_IMAGE, np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+BANDS = {"segments": np.repeat([[0], [1]], 4, axis=1).repeat(2, axis=0)}
+
+
+def constant(batch):
+    return np.full(len(batch), 0.3)
+
+
+def brightness(images):
+    return np.asarray(images, dtype=float).mean(axis=(1, 2, 3))
+
+
+# explain, which coefficients are unknown, whether a warning has it that the others are 0
+ALIKE = {
+    "a plain image": (lambda: ImageExplainer(brightness, **BANDS, fill="mean")(GREY_IMAGE), "all", False),
+    "a plain image in its colour": (
+        lambda: ImageExplainer(brightness, **BANDS, fill=90)(GREY_IMAGE),
+        "all",
+        False,
+    ),
+    "a plain blur": (lambda: ImageExplainer(brightness, **BANDS, fill="blur")(GREY_IMAGE), "all", False),
+    "a constant model": (lambda: ImageExplainer(constant, **BANDS, fill="mean")(GREY_IMAGE), "all", False),
+    "two plain fills": (
+        lambda: ImageExplainer(constant, **BANDS, fill=["mean", "blur"])(GREY_IMAGE),
+        "all",
+        False,
+    ),
+    "a plain half": (lambda: ImageExplainer(brightness, **BANDS, fill=90)(HALF), "some", False),
+    "a plain half, a constant model": (
+        lambda: ImageExplainer(constant, **BANDS, fill=90)(HALF),
+        "some",
+        True,
+    ),
+    "no plain half, a constant model": (
+        lambda: ImageExplainer(constant, **BANDS, fill=0)(GREY_IMAGE),
+        "none",
+        True,
+    ),
+    "masked words": (lambda: TextExplainer(constant, mask="good", bag=False)("good good good"), "all", False),
+    "a masked word": (lambda: TextExplainer(constant, mask="good")("good food"), "some", True),
+    "a series of 0": (lambda: SeriesExplainer(constant, count=2, fill=0.0)(np.zeros(8)), "all", False),
+    "a half of 0": (
+        lambda: SeriesExplainer(constant, count=2, fill=0.0)(np.repeat([0.0, 1.0], 4)),
+        "some",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_unknown_coefficients_are_not_zero(name):
+    explain, unknown, is_zero = ALIKE[name]
+    explanation = explain()
+    is_unknown = np.isnan(explanation.values)
+    assert {"all": is_unknown.all(), "some": is_unknown.any(), "none": not is_unknown.any()}[unknown]
+    zeros = [text for text in explanation.warnings if "are 0" in text]
+    assert bool(zeros) == is_zero
+    wording = "all coefficients are 0" if unknown == "none" else "all coefficients that are known are 0"
+    assert all(wording in text for text in zeros)
+    assert any("unknown" in text for text in explanation.warnings) == (unknown != "none")

@@ -184,7 +184,7 @@ BLACK_AND_WHITE = COLOURS > 128
         (COLOURS / 255, SHARES, COLOURS / 255, SHARES, None),
         (COLOURS, RAW, COLOURS, RAW, None),
         (COLOURS / 255, RAW, COLOURS / 255, RAW, None),
-        (COLOURS / 127.5 - 1, BYTES, COLOURS / 127.5 - 1, BYTES, None),
+        (COLOURS / 127.5 - 1, BYTES, COLOURS / 127.5 - 1, BYTES, r"-1.01 to -0.992 .*127.5 \* \(image"),
         (COLOURS.astype(np.int32) * 16, BYTES, COLOURS.astype(float) * 16, RAW, "up to 4000"),
         (COLOURS.astype(np.uint16), BYTES, None, None, r"nearly black.*astype\('uint8'\)"),
     ],

@@ -34,6 +34,10 @@ SCRIPTS = {
         "love 😍😍 👍🏽 👨\u200d👩\u200d👧 ❤️🇩🇪🇫🇷",
         "love|😍|😍|👍🏽|👨\u200d👩\u200d👧|❤️|🇩🇪|🇫🇷",
     ),
+    "Hebrew acronyms": ('צה"ל ודו״ח, מנכ”ל', 'צה"ל|ודו״ח|מנכ”ל'),
+    "Hebrew abbreviations": ("ר׳ יוסף וג׳ירפה", "ר׳|יוסף|וג׳ירפה"),
+    "Hebrew quotes": ('אמר "שלום" ו"להתראות"', 'אמר|שלום|ו"להתראות'),
+    "Latin quotes": ('a "b" c"d"', "a|b|c|d"),
     "symbols": ("C++ for $100 = <b>", "C|++|for|$|100|=|<|b|>"),
 }
 
@@ -126,3 +130,93 @@ def test_explainers_of_texts_can_be_pickled():
     explainer = limes.TextExplainer(model)
     again = pickle.loads(pickle.dumps(explainer))
     np.testing.assert_array_equal(again("good food $5").values, explainer("good food $5").values)
+
+
+def length(texts):
+    return [len(text) for text in texts]
+
+
+NEAR_NAMES = {
+    "words": "pass 'word'",
+    "Word": "pass 'word'",
+    "word_": "pass 'word'",
+    "wrods": "pass 'word'",
+    "sentences": "pass 'sentence'",
+    "SENTENCE": "pass 'sentence'",
+    "sentance": "pass 'sentence'",
+    "sents": "pass 'sentence'",
+    "chars": "range(len(text))",
+    "characters": "range(len(text))",
+    "letters": "range(len(text))",
+    "token": "tokenizer itself",
+    "tokens": "tokenizer itself",
+    "sub-words": "tokenizer itself",
+    "wordpieces": "tokenizer itself",
+    "lines": r"pass r'\n'",
+    "paragraphs": r"pass r'\n\s*\n'",
+    "whitespace": r"pass r'\s+'",
+    "phrases": "pass a callable",
+}
+
+
+@pytest.mark.parametrize("split", NEAR_NAMES)
+@pytest.mark.parametrize(
+    "door", [lambda s: limes.TextExplainer(length, split=s), lambda s: limes.TextPart(split=s)]
+)
+def test_names_of_units_are_no_separators(split, door):
+    """Such a text occurs in hardly any text, which was one word, exact."""
+    with pytest.raises(limes.exceptions.InputError) as error:
+        door(split)
+    assert NEAR_NAMES[split] in str(error.value)
+    assert f"re.compile({split!r})" in str(error.value)
+    door(re.compile(split))
+
+
+@pytest.mark.parametrize(
+    "split", ["and", "or", "oder", "SEP", "the", "x", "br", "lord", "EOS", r"words?", ", ", ""]
+)
+def test_separators_are_taken_as_they_are(split):
+    text = f"good{split}food" if split.isalpha() else "good, food"
+    names = limes.TextExplainer(length, split=split)(text).feature_names
+    assert names == {"": tuple("god, f"), r"words?": ("good, food",)}.get(split, ("good", "food"))
+
+
+UNSPLIT = {
+    "这部电影很好，演员也不错，值得一看": "这部电影很好",
+    "今天天气很好。": "今天天气很好",
+    "この映画は、とても面白い。": "この映画は",
+    "iPhone15のカメラはgreat": "iPhone15のカメラはgreat",
+    "昨日LINEで送った": "昨日LINEで送った",
+    "コンピューターサイエンス": "コンピューターサイエンス",
+    "ดีมาก แต่แพง": "แต่แพง",
+    "ອາຫານແຊບຫຼາຍແທ້ໆ": "ອາຫານແຊບຫຼາຍແທ້ໆ",
+}
+SPLIT = [
+    "这部 电影 很 好 演员 也 不错",
+    "カメラ 最高",
+    "T恤 和 A股 4月",
+    "私 は 東京 に 住ん で い ます",
+    "ภาษา ไทย ง่าย มาก",
+    "이 영화는 정말 좋다",
+    "Das Donaudampfschifffahrtsgesellschaftskapitänspatent",
+    'צה"ל הגיע',
+    "中文",
+    "奥林匹克运动会 很 好",
+]
+
+
+@pytest.mark.parametrize("text", [*UNSPLIT, *SPLIT])
+def test_scripts_without_spaces_are_remarked_where_words_are_several(text):
+    (warning,) = [w for w in limes.TextExplainer(length)(text).warnings if "no spaces" in w] or [""]
+    assert warning.startswith(repr(UNSPLIT[text]) if text in UNSPLIT else "")
+    assert bool(warning) == (text in UNSPLIT)
+
+
+def test_hebrew_acronyms_are_read_exactly():
+    """The vectorizer has two tokens of one word: enumeration of all deletions by the model itself."""
+    texts = ['צה"ל הגיע מהר', "הגיע לאט", 'דו"ח ארוך', "מהר מאוד"]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 0, 0, 1])
+    read = limes.TextExplainer(model, output="margin")(texts[0])
+    called = limes.TextExplainer(lambda t: model.decision_function(t))(texts[0])
+    assert read.feature_names == called.feature_names == ('צה"ל', "הגיע", "מהר")
+    np.testing.assert_allclose(read.values[0], called.values[0], atol=1e-9)

@@ -249,9 +249,10 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Parameters
         ----------
         images
-            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, a picture of PIL, read by its mode, or the path
-            of an image file gives an explanation of one row; a list of them, or (n, H, W, C), a list of
-            explanations. A network of three channels gets grey repeated, and transparency on white.
+            (H, W) or (H, W, C) of any numbers, C = 1, 3 or 4, a picture of PIL, read by its mode and EXIF
+            mark, or the path of an image file gives an explanation of one row; a list of them, or (n, H, W,
+            C), a list of explanations. A network of three channels gets grey repeated, and transparency on
+            white.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
@@ -295,7 +296,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
         one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
-        remarks = range_remark(item.photo, item.preprocess), item.remark, item.superpixels.remark, one
+        of_range = range_remark(item.photo, item.preprocess, self._model.model)
+        remarks = of_range, item.remark, item.superpixels.remark, one
         return tuple(filter(None, remarks))
 
 

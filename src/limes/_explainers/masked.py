@@ -670,8 +670,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             names = tuple(compress(item.names, identified(changes).tolist()))
             sampled = sampling_warnings(fitted, names, model.outputs, sampling=sampling, kind=kind)
             warnings += sampled.get(0, ())
-        elif (unlike := fitted.moments.unlike) is not None:
-            warnings += unchanged_answers(fitted, unlike, predictions, model.outputs, kind)
+        elif (unlike := fitted.moments.unlike) is not None and changes.any():
+            warnings += unchanged_answers(
+                fitted, unlike, predictions, model.outputs, kind, are_all=bool(changes.all())
+            )
         fields = fitted.explanation_fields()
         if not changes.all():
             fields = fields_of_all(fields, changes)

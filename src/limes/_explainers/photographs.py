@@ -10,15 +10,17 @@ import numpy as np
 from limes._arrays import Floats
 from limes._checks import require
 from limes.exceptions import InputError
-from limes.models._images import PLANES, Preprocess, is_path, pixels_of
+from limes.models._calling.hugging_face import Estimator
+from limes.models._images import PLANES, Preprocess, is_path, pixels_of, upright
 
 
 def read_photograph(path: str | PathLike[str]) -> Any:
     """Read an image file as an upright picture of PIL."""
-    pil, ops = require("PIL.Image", "images from files", package="pillow"), require("PIL.ImageOps", "")
+    pil = require("PIL.Image", "images from files", package="pillow")
     try:
         with pil.open(path) as opened:
-            return ops.exif_transpose(opened)
+            opened.load()
+            return upright(opened)
     except pil.DecompressionBombError as error:
         problem = f"{error}: pass a smaller copy, or, if you trust the file, an array"
     except pil.UnidentifiedImageError:
@@ -94,33 +96,94 @@ def checked_image(image: Any) -> Any:
     return np.ascontiguousarray(pixels)
 
 
-def range_remark(photo: Any, preprocess: Preprocess | None) -> str:
-    """A warning about a photograph of another range than the preprocessing is for, or ""."""
-    white = None if preprocess is None else preprocess.white
-    if preprocess is None or white is None:
-        return ""
-    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale}) is for 0 to {white}"
-    low, high, factor = float(photo.min()), float(photo.max()), preprocess.bytes_per_unit(photo.dtype)
+def range_remark(photo: Any, preprocess: Preprocess | None, model: Any = None) -> str:
+    """A warning about a photograph of another range than the network is for, or "".
+
+    The range is that of ``preprocess``, or of the image processor of a ``model`` of transformers.
+    """
+    low, high = float(photo.min()), float(photo.max())
+    if preprocess is None:
+        # the processor refuses what is beyond its range
+        is_dark = isinstance(model, Estimator) and photo.dtype == np.uint16 and 0 < high < _DARK * _WHITE_16
+        return f"{_DEEP.format(high)}; {_cure(photo, 255)}" if is_dark else ""
+    white, gets = preprocess.white, _numbers(*preprocess.ends(low, high, photo.dtype))
+    passed = f"Preprocess(mean={preprocess.mean}, scale={preprocess.scale})"
+    if white is None:
+        return _remark_without_white(preprocess, photo, f"{passed} makes of it {gets} for the network")
+    passed += f" is for 0 to {white}"
     if photo.dtype.kind == "f" and white == 255 and low >= 0 and 0 < high <= 1:
         raise InputError(
             f"the image has floats from {low:.3g} to {high:.3g}, and {passed}: pass 255 * image, or mean and "
             "scale over 255"
         )
-    if factor < 1 and 0 < high <= 255:
+    factor = preprocess.bytes_per_unit(photo.dtype)
+    darkest, brightest = float(low * factor), float(high * factor)
+    is_dark = 0 < max(-darkest, brightest) < _DARK * white
+    is_above = brightest > (white if white > 1 else _BRIGHTEST_SHARE)
+    if is_dark or is_above or darkest < -_DARK * white:
+        what = _DEEP.format(high) if is_dark and factor < 1 else "it is nearly black" if is_dark else ""
+        expected = _numbers(*preprocess.ends(0.0, float(white / factor), photo.dtype))
         return (
-            f"the image has 16 bits, of which 65535 is white, and its brightest pixel is {high:.0f}: it is "
-            "nearly black; if its white is 255, pass image.astype('uint8')"
+            f"the image has numbers of {photo.dtype} from {low:.6g} up to {high:.6g}, and {passed}, so that "
+            f"the network gets {gets} in place of {expected}{what and ': '}{what}; "
+            f"{_cure(photo, white)}"
         )
-    if factor != 1:
-        return (
-            f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by "
-            f"{factor.numerator}{'' if factor.denominator == 1 else f'/{factor.denominator}'}"
-        )
-    if high > (white if white > 1 else _BRIGHTEST_SHARE):
-        return f"the image has numbers up to {high:.6g}, and {passed}, as it seems: if so, pass " + (
-            "image / 255, or mean and scale times 255" if white == 1 else f"numbers from 0 to {white}"
-        )
-    return ""
+    if factor == 1:
+        return ""
+    multiple = (
+        f"{factor.numerator}" if factor.denominator == 1 else f"{factor.numerator}/{factor.denominator}"
+    )
+    cure = f"; {_cure(photo, white)}" if high < _FOURTEEN_BITS and factor < 1 else ""
+    return f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by {multiple}{cure}"
+
+
+# A photograph whose largest number is below this share of white is of another white, or nearly black
+_DARK = 0.1
+_WHITE_16, _FOURTEEN_BITS = 65535, 1 << 14
+_DEEP = "of 16 bits 65535 is white, and the brightest pixel is {:.0f}, so that it is nearly black"
+# Numbers that are normalised already are seldom larger
+_NORMALISED = 10.0
+# What a network gets if mean and scale fit the image: numbers that differ by more, and are no larger
+_NARROW, _FAR = 0.05, 500.0
+
+
+def _numbers(low: float, high: float) -> str:
+    return f"{low:.3g} to {high:.3g}"
+
+
+def _remark_without_white(preprocess: Preprocess, photo: Any, passed: str) -> str:
+    """A warning where nothing but mean and scale tell the range; none where these change nothing."""
+    low, high = preprocess.ends(float(photo.min()), float(photo.max()), photo.dtype)
+    is_plain = not np.any(preprocess.mean) and bool((np.asarray(preprocess.scale) == 1).all())
+    is_usual = high - low >= _NARROW and max(-low, high) <= _FAR
+    if is_plain or is_usual or photo.min() == photo.max():
+        return ""
+    return f"{passed}, where about -1 to 1 is usual: pass an image of the range that mean and scale are for"
+
+
+def _cure(photo: Any, white: int) -> str:
+    """What to pass in place of a photograph of another range than 0 to ``white``, by the range it has."""
+    low, high, is_bytes = float(photo.min()), float(photo.max()), white > 1
+    largest = max(-low, high)
+    if low < 0 and largest <= 1:
+        return f"if -1 is black and 1 white, pass {'127.5 * (image + 1)' if is_bytes else '(image + 1) / 2'}"
+    if photo.dtype == np.int8 and low < 0:
+        shifted = "image.astype('int16') + 128" if is_bytes else "(image + 128.0) / 255"
+        return f"if -128 is black and 127 white, pass {shifted}"
+    if low < 0:
+        also = "; if it is normalised already, leave mean and scale out" if largest <= _NORMALISED else ""
+        return f"pass numbers from 0, where it is black, to {white}{also}"
+    if high <= 1:
+        return "if 1 is white, pass 255 * image" if is_bytes else "pass the image divided by its white"
+    if high <= 255 and not is_bytes:
+        return "if 255 is white, pass image / 255, or mean and scale times 255"
+    if high <= 255 and photo.dtype == np.uint16:
+        return "if 255 is white, pass image.astype('uint8')"
+    if high <= 255 and photo.dtype.kind == "f":
+        return f"pass numbers from 0 to {white}"
+    bits = int(high).bit_length()
+    scaled = f"image * (255 / {2**bits - 1})" if is_bytes else f"image / {2**bits - 1}"
+    return f"if it has {bits} bits, of which {2**bits - 1} is white, pass {scaled}, numbers from 0 to {white}"
 
 
 def unit(image: Any) -> Floats:

@@ -458,23 +458,30 @@ def sampling_warnings(
 
 
 def unchanged_answers(
-    fitted: Fitted, unlike: Ints, predictions: Floats, outputs: Sequence[str], kind: SampleKind
+    fitted: Fitted,
+    unlike: Ints,
+    predictions: Floats,
+    outputs: Sequence[str],
+    kind: SampleKind,
+    *,
+    are_all: bool,
 ) -> tuple[RowWarning, ...]:
     """Warnings about outputs of one input (1, ...) that are alike in all rows that were enumerated.
 
-    ``unlike`` rows have another answer than most.
+    ``unlike`` rows have another answer than most; ``are_all`` says whether the fit has all features.
     """
+    coefficients = "all coefficients are 0" if are_all else "all coefficients that are known are 0"
     calls = int(fitted.moments.calls[0])
     sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
     # the input itself is one of the rows, without weight where the design always removes some feature
     weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
     everywhere = (
-        f"the model answered the same in all {calls:,} {kind.rows}, so that all coefficients are 0: check "
+        f"the model answered the same in all {calls:,} {kind.rows}, so that {coefficients}: check "
         "that it receives what is explained"
     )
     elsewhere = (
         f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
-        "so that all coefficients are 0: take fewer, larger features"
+        f"so that {coefficients}: take fewer, larger features"
     )
     return by_output(
         [

@@ -183,6 +183,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
         warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
+        warnings += [item.series.remark] if item.series.remark else []
         if channels > _MANY_CHANNELS and self._part.layout is None:
             warnings.append(
                 f"({steps}, {channels}) is one series of {steps} steps and {channels} channels here: pass "
@@ -318,6 +319,7 @@ class Series:
     ticks: tuple[str, ...]  # names of the steps; their positions where the user has none
     axis: str  # what they are named by
     channels: tuple[str, ...]  # names of the channels; () where there is one without a name
+    remark: str = ""  # on an index that names no steps
 
     @classmethod
     def parse(cls, raw: Any, layout: str | None = None) -> Series:
@@ -327,8 +329,7 @@ class Series:
         values = np.asarray(raw)
         if values.dtype.kind not in "biuf":
             raise InputError(
-                f"a series is numbers, (T,) or (T, channels); got {values.dtype}: convert them, such as by "
-                "numpy.array(series, dtype=float)"
+                f"a series is numbers, (T,) or (T, channels); got {values.dtype}: {_numbers_of(raw, values)}"
             )
         if values.ndim not in (1, 2) or not values.size:
             raise InputError(
@@ -342,30 +343,84 @@ class Series:
             raise InputError(
                 f"the series has {table[step, channel]} at step {step}, channel {channel}: fill gaps first"
             )
-        ticks, axis = _steps_of(raw, len(table))
+        ticks, axis, remark = _steps_of(raw, len(table))
         labels = getattr(raw, "columns", None)
-        channels = range(table.shape[1]) if labels is None else labels
+        channels = [str(name) for name in (range(table.shape[1]) if labels is None else labels)]
+        if len({*channels}) < len(channels):
+            channels = [f"{name} ({j})" for j, name in enumerate(channels)]
         return cls(
             table,
             single=values.ndim == 1,
             ticks=ticks,
             axis=axis,
-            channels=() if values.ndim == 1 else tuple(str(name) for name in channels),
+            channels=() if values.ndim == 1 else tuple(channels),
+            remark=remark,
         )
 
 
-def _steps_of(raw: Any, count: int) -> tuple[tuple[str, ...], str]:
-    """Names of the steps, and of their axis: those of the index of pandas, or positions."""
-    index = getattr(raw, "index", None)
+def _numbers_of(raw: Any, values: Any) -> str:
+    """What to pass in place of a series of other objects than numbers."""
+    if isinstance(raw, Mapping):
+        return "pass numpy.column_stack(list(series.values())), a column a channel"
+    first: Any = values.ravel()[0] if values.size else None
+    if not np.ndim(first):
+        return "convert them, such as by numpy.array(series, dtype=float)"
+    if values.ndim == 2:  # sktime's nested frames
+        return (
+            "its cells are series themselves, a row a case: pass [numpy.column_stack(list(row)) for row in "
+            "frame.to_numpy()]"
+        )
+    return "its entries are series themselves: pass list(series)"
+
+
+def _steps_of(raw: Any, count: int) -> tuple[tuple[str, ...], str, str]:
+    """Names of the steps, and of their axis: those of the index of pandas, or positions; and a remark."""
+    index, positions = getattr(raw, "index", None), tuple(map(str, range(count)))
     if index is None or callable(index):
-        return tuple(map(str, range(count))), "step"
+        return positions, "step", ""
+    index = _one_level(index)
+    if not index.is_unique:
+        _refuse_stack(index)
+        again = index[index.duplicated()][0]
+        return positions, "step", f"the index has {str(again)!r} several times: steps are named by position"
+    remark = ""
+    if not (index.is_monotonic_increasing or index.is_monotonic_decreasing) and index.dtype.kind in "iufMm":
+        remark = "the index is not in order: steps are in the order of rows; pass series.sort_index()"
     names = [str(name) for name in index]
     for end in (" 00:00:00", ":00"):  # days have no time of the day, nor minutes seconds
         if all(_TIME.fullmatch(name) and name.endswith(end) for name in names):
             names = [name.removesuffix(end) for name in names]
             break
     axis = getattr(index, "name", None)
-    return tuple(names), "" if axis is None else str(axis)
+    return tuple(names), "" if axis is None else str(axis), remark
+
+
+def _one_level(index: Any) -> Any:
+    """The index of the steps of one series; refuse one that has several series below each other."""
+    names = [level for level in range(index.nlevels) if index.get_level_values(level).nunique() > 1]
+    if index.nlevels == 1 or len(names) < 2:  # a case of a panel has one value in the other levels
+        return index.get_level_values(names[0] if names else index.nlevels - 1)
+    outer = names[0] if len(names) == 2 else names[:-1]
+    sizes = " and ".join(str(index.get_level_values(level).nunique()) for level in names)
+    raise InputError(
+        f"the index has {len(names)} levels, of {sizes} values, as a stack of several series has: pass a "
+        f"list, [one.droplevel({outer}) for _, one in series.groupby(level={outer})], or one series with one "
+        "level"
+    )
+
+
+def _refuse_stack(index: Any) -> None:
+    """Raise if the same steps begin again, as in a table with several series below each other."""
+    starts = np.flatnonzero(index == index[0])
+    parts = [index[i:end] for i, end in pairwise([*starts.tolist(), len(index)])]
+    longest = max(parts, key=len)
+    is_several = len(parts) > 1 and len(longest) > 1 and longest.is_unique
+    if is_several and all(part.equals(longest[: len(part)]) for part in parts):
+        raise InputError(
+            f"the index begins again {len(parts) - 1} times, as in a stack of several series: pass a list, "
+            f"numpy.split(numpy.asarray(series), {starts[1:].tolist()}), or one series with an index that "
+            "does not repeat"
+        )
 
 
 # A point in time as pandas writes it

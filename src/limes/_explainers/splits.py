@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from limes.exceptions import InputError
@@ -21,7 +22,8 @@ def splitter(split: Any, tokens: Spans | None = None) -> Spans:
     if isinstance(split, str) and split in _BY_NAME:
         return tokens if tokens is not None and split == WORD else _BY_NAME[split]
     if isinstance(split, str | re.Pattern):
-        return _by_pattern(split)
+        _refuse_unit(split)
+        return by_pattern(split)
     if hasattr(split, "encode") and not isinstance(split, type):
         return lambda text: _offsets(split, text)
     if callable(split):
@@ -32,7 +34,42 @@ def splitter(split: Any, tokens: Spans | None = None) -> Spans:
     )
 
 
-def _by_pattern(split: str | re.Pattern[str]) -> Spans:
+# Units of texts by names that are no options, and how to split into them
+_CHARACTERS = "pass lambda text: [(i, i + 1) for i in range(len(text))]"
+_TOKENS = "pass the model's tokenizer itself"
+_OTHERS = "pass a callable text -> [(start, end), ...]"
+_UNITS = {
+    WORD: f"pass {WORD!r}",
+    SENTENCE: f"pass {SENTENCE!r}",
+    "sent": f"pass {SENTENCE!r}",
+    **dict.fromkeys(("character", "char", "letter", "grapheme"), _CHARACTERS),
+    **dict.fromkeys(("token", "tokenizer", "subword", "wordpiece", "sentencepiece", "bpe"), _TOKENS),
+    **dict.fromkeys(("phrase", "clause", "ngram", "syllable", "lemma"), _OTHERS),
+    "line": r"pass r'\n'",
+    "paragraph": r"pass r'\n\s*\n'",
+    **dict.fromkeys(("space", "whitespace", "blank"), r"pass r'\s+'"),
+    "punctuation": r"pass r'[^\w\s]+'",
+    **dict.fromkeys(("comma", "dot", "newline", "tab"), "pass the character itself"),
+}
+# Words whose letters agree so far are spellings of one name
+_NEAR = 0.75
+
+
+def _refuse_unit(split: str | re.Pattern[str]) -> None:
+    """Raise for the name of a unit, which as a regular expression would match hardly any text."""
+    name = split.strip().casefold().replace("-", "").replace("_", "") if isinstance(split, str) else ""
+    if not name.isalpha():
+        return
+    near = get_close_matches(name.removesuffix("s"), _UNITS, n=1, cutoff=_NEAR)
+    if near and near[0][0] == name[0]:
+        raise InputError(
+            f"split={split!r} is no option: {_UNITS[near[0]]}; if it is what stands between words, pass "
+            f"re.compile({split!r})"
+        )
+
+
+def by_pattern(split: str | re.Pattern[str]) -> Spans:
+    """What separators leave of a text, whatever the names of splits."""
     try:
         pattern = re.compile(split)
         matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer
@@ -77,6 +114,8 @@ def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:
 
 _JOINERS = "\u200c\u200d"  # of letters in Indic and Arabic scripts, and of emoji
 _APOSTROPHES, _POINTS = "'\u2019\u00b7", ".,"
+# Between letters of Hebrew: of acronyms; behind one: of abbreviations, and of foreign sounds
+_GERSHAYIM, _GERESH = '"\u201d\u05f4', "\u05f3"
 _TONES = range(0x1F3FB, 0x1F400)  # of skin, behind an emoji
 _FLAGS = range(0x1F1E6, 0x1F200)  # letters that make a flag in pairs
 
@@ -99,7 +138,7 @@ def _kind(character: str) -> str:
     category = unicodedata.category(character)
     if character in _JOINERS:
         return "joiner"
-    if category[0] == "M":
+    if category[0] == "M" or character == _GERESH:
         return "mark"
     if category[0] == "L" or category == "Pc":
         return "letter"
@@ -125,7 +164,7 @@ def _joins(text: str, kinds: list[str], start: int, i: int) -> bool:
 
 
 def _is_inside(text: str, kinds: list[str], i: int) -> bool:
-    """Whether character i is an apostrophe or a soft hyphen between letters, or a point between digits."""
+    """Whether character i is an apostrophe, a soft hyphen or gershayim in a word, or a point in a number."""
     if not 0 < i < len(text) - 1:
         return False
     before, behind = kinds[i - 1], kinds[i + 1]
@@ -133,6 +172,8 @@ def _is_inside(text: str, kinds: list[str], i: int) -> bool:
     unseen = unicodedata.category(text[i]) == "Cf" and text[i] != "\u200b"
     if text[i] in _APOSTROPHES or unseen:
         return before in ("letter", "mark") and behind == "letter"
+    if text[i] in _GERSHAYIM:
+        return "\u05d0" <= text[i + 1] <= "\u05ea" and "\u0591" <= text[i - 1] <= "\u05f3"
     return text[i] in _POINTS and before == behind == "digit"
 
 

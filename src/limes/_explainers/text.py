@@ -126,9 +126,10 @@ class TextExplainer(MaskedExplainer[Document]):
     InputError
         If an option is not usable, or the model takes numbers and there is no vectorizer.
 
-    Notes ----- Words that a read model does not use are marked as "unused" in their conditions. Their
-    coefficients are not 0 where the model is no sum of words, because z_j of a word tells how many words
-    are removed.
+    Notes
+    -----
+    Words that a read model does not use are marked as "unused" in their conditions. Their coefficients are
+    not 0 where the model is no sum of words, because z_j of a word tells how many words are removed.
 
     References
     ----------
@@ -647,8 +648,9 @@ def _words(name: Any, words: Any) -> list[str]:
 
 # First words of the Unicode names of letters of scripts that put no spaces between words
 _WITHOUT_SPACES = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
-# Letters: hardly any word of these scripts is longer
-_LONG = 8
+# Letters of these scripts: hardly any word has more than the first; of several words few have the second.
+# A word with as many letters of another script as the third is one that is glued to its neighbours
+_LONG, _MANY, _FOREIGN = 8, 5, 3
 
 
 def _text_warnings(document: Document) -> tuple[str, ...]:
@@ -657,17 +659,30 @@ def _text_warnings(document: Document) -> tuple[str, ...]:
         warnings.append(
             "the text has one word: its coefficient is the prediction less that of the text without it"
         )
-    long = [word for word in document.names if _unsplit(word)]
-    if long:
+    unsplit = _unsplit(document.names)
+    if unsplit:
         warnings.append(
-            f"{long[0][:20]!r} is taken as one word, as its script puts no spaces between words: pass split= "
+            f"{unsplit[:20]!r} is taken as one word, as its script puts no spaces between words: pass split= "
             "a tokenizer, or a callable text -> [(start, end), ...]"
         )
     return tuple(warnings)
 
 
-def _unsplit(word: str) -> bool:
-    if len(word) <= _LONG or word.isascii():
-        return False
-    scripts = (unicodedata.name(letter, "").split(" ")[0] for letter in word)
-    return sum(script in _WITHOUT_SPACES for script in scripts) > _LONG
+def _unsplit(words: Sequence[str]) -> str:
+    """The first of a text's words that is rather several without spaces between them, or ""."""
+    counted = [(word, *_letters(word)) for word in words if not word.isascii()]
+    for word, without_spaces, others in counted:
+        if without_spaces > _LONG or (without_spaces and others >= _FOREIGN):
+            return word
+    # clauses, which commas and spaces have cut
+    lengths = [without_spaces for _, without_spaces, _ in counted if without_spaces]
+    clauses = [word for word, without_spaces, _ in counted if without_spaces >= _MANY]
+    return clauses[0] if sum(lengths) > _MANY and 2 * len(clauses) >= len(lengths) else ""
+
+
+def _letters(word: str) -> tuple[int, int]:
+    """Numbers of letters of scripts without spaces, and of others; katakana alone spells one word."""
+    scripts = [unicodedata.name(letter, "").split(" ")[0] for letter in word if letter.isalpha()]
+    count = sum(script in _WITHOUT_SPACES for script in scripts)
+    katakana = sum(script.startswith("KATAKANA") for script in scripts)
+    return (count if count > _LONG or katakana < len(scripts) else 0), len(scripts) - max(count, katakana)

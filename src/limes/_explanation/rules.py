@@ -76,8 +76,12 @@ class Certificate(Printable):
     other_class, threshold
         P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes;
         None unless it is minimised.
+    certified
+        For k="smallest": the error whose bound is as small as was asked for; "" elsewhere. Where it is not
+        the one that rules minimise, a shorter rule with other facts may meet it.
     fewest
-        For k="smallest": the least number of facts that could meet the error by the sample; None elsewhere.
+        For k="smallest": the least number of facts that could meet the error by the sample, where rules
+        minimise the error that is certified and are to hold; None elsewhere.
     worst_case, worst_case_exact
         (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
         their other columns are; and whether rows reach both ends. None for models that are not read.
@@ -121,6 +125,7 @@ class Certificate(Printable):
     other_class: float | None = None
     threshold: float | None = None
     fewest: int | None = None
+    certified: str = ""
 
     def __post_init__(self) -> None:
         for name in ("scale", "worst_case", "facts"):  # JSON makes lists of tuples
@@ -205,7 +210,7 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
     if facts.coverage is not None:
         yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
     yield _optimality(facts)
-    if facts.fewest is not None:
+    if facts.certified or facts.fewest is not None:
         yield _fewest(facts)
     low, high = map(number, facts.scale)
     if facts.assumption:
@@ -218,6 +223,15 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
 
 
 def _fewest(facts: Certificate) -> str:
+    if facts.fewest is None and facts.certified != facts.minimises:
+        return (
+            f"It is the first rule whose {facts.certified} error is as small as was asked for, among those "
+            f"of least {facts.minimises} error with 1, 2, ... facts: fewer other facts may do."
+        )
+    if facts.fewest is None:
+        return "The rules of fewer facts that were tried do not reach the error that was asked for."
+    if not facts.facts:
+        return "No fact is needed for the error that was asked for."
     if facts.fewest == len(facts.facts):
         return "Fewer facts do not reach the error that was asked for: proved on the same rows."
     return f"That {count(facts.fewest or 0, 'fact')} could reach the error is not excluded."

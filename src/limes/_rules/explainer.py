@@ -85,9 +85,11 @@ class SparseExplainer(Described):
     model
         A fitted estimator or a callable. Without ``literals`` it takes rows of ``values``, and so do you.
     k
-        Number of literals, or "smallest": the fewest whose bound is at most ``error`` (20 at most).
+        Number of literals, or "smallest": the fewest (20 at most) whose bound is at most ``error``, of the
+        rules that minimise the error that is certified.
     objective
-        The error that the literals minimise. "fidelity": the error of the weights. "precision": at most k
+        The error that the literals minimise. None: with k="smallest" the error that ``certify`` bounds, else
+        "fidelity". "fidelity": the error of the weights. "precision": at most k
         facts S under which the answer moves least, E[|f(z) - f(x)| given z_S = x_S]. "class": facts under
         which it stays on its side of ``threshold``, least P[other side given z_S = x_S]. Both are searched
         for in a sample, by branch and bound, and bounded on fresh rows; weights are then the least squares
@@ -135,8 +137,10 @@ class SparseExplainer(Described):
         of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
         that it is an assumption.
     error, certify
-        For k="smallest": the bound in units of the answers, and the error that it bounds, "precision" or
-        "fidelity". With another objective than "fidelity" it bounds that objective's error.
+        For k="smallest": the bound in units of the answers, and the error that it bounds: "precision",
+        "fidelity" (the mean square), or that of the ``objective``. None: that of the ``objective``, else
+        "precision". With another solver than "projection", or without a constant, rules minimise their
+        fidelity error: the first of them whose precision error is small enough need not be the shortest.
     worst_case
         ``certificate.worst_case`` of models that are read: the range of answers over all combinations of
         background values that satisfy the rule. "bounds": of forests quickly, and perhaps too wide; "exact":
@@ -192,7 +196,7 @@ class SparseExplainer(Described):
         model: Any,
         *,
         k: int | str = 7,
-        objective: str = "fidelity",
+        objective: str | None = None,
         threshold: float | None = None,
         intercept: bool = True,
         box: float | None = None,
@@ -209,7 +213,7 @@ class SparseExplainer(Described):
         fresh: int | None = None,
         scale: Any = "auto",
         error: float | None = None,
-        certify: str = "precision",
+        certify: str | None = None,
         worst_case: str = "bounds",
         method: str = "auto",
         gap: float | None = None,
@@ -223,13 +227,14 @@ class SparseExplainer(Described):
     ) -> None:
         refuse_unknown(unknown, SparseExplainer)
         check_choice("solver", solver, tuple(SOLVERS))
-        check_choice("certify", certify, ("precision", "fidelity"))
         check_choice("worst_case", worst_case, tuple(_BOXES))
         self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
         self._rows = rows_of(literals, neighbourhood, law, values)
         self._k, error = _check_literals(k, error)
+        free = solver == "projection" and intercept is True and box is None
+        objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
         self._exclude = _check_names("exclude", exclude)
         if self._rows.width is not None:
             self._rows.positions(self._exclude, self._rows.width)
@@ -249,11 +254,11 @@ class SparseExplainer(Described):
             search=search_options(solver, gap, tolerance, time_limit, threads),
             intercept=_check_intercept(intercept),
             box=_check_box(box, intercept, solver),
-            objective=check_choice("objective", objective, _OBJECTIVES),
+            objective=objective,
             threshold=0.0,
         )
         if self._config.is_to_hold:
-            self._config = self._holding(certify, threshold)
+            self._config = self._holding(threshold)
         elif threshold is not None:
             raise InputError("threshold= goes with objective='class'")
         self._reader = RuleModel(
@@ -277,13 +282,13 @@ class SparseExplainer(Described):
             "seed": self._config.seed,
         }
 
-    def _holding(self, certify: str, threshold: float | None) -> SparseConfig:
+    def _holding(self, threshold: float | None) -> SparseConfig:
         """Return the options of a rule that is to hold."""
         config, method = self._config, self._output.method
-        if config.solver != "projection" or not config.intercept or certify != "precision":
+        if config.solver != "projection" or not config.intercept:
             raise InputError(
-                f"objective={config.objective!r} searches facts, fits a constant and certifies its error: "
-                "leave out solver=, intercept= and certify="
+                f"objective={config.objective!r} searches facts and fits a constant: leave out solver=, "
+                "intercept= and box="
             )
         if config.objective == "precision":
             if threshold is not None:
@@ -296,7 +301,7 @@ class SparseExplainer(Described):
         between = as_number(_THRESHOLDS[method] if threshold is None else threshold)
         if not np.isfinite(between):
             raise InputError(f"threshold must be a finite number, got {threshold!r}")
-        return replace(config, threshold=between, certify="class")
+        return replace(config, threshold=between)
 
     def _facts(self) -> Mapping[str, Any]:
         return {**self._provenance, "reason": self._model.reason}
@@ -378,6 +383,8 @@ class SparseExplainer(Described):
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
         excluded = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), rows.shape[1])
+        for one, name in zip(near, names, strict=True):
+            self._rows.check_varies(one, name)
         config = self._with_sizes(near[0], excluded)
         results, error = compute_each(
             range(len(rows)),
@@ -477,7 +484,9 @@ class SparseExplainer(Described):
         if not size:
             raise InputError("exclude= leaves no literal that a rule could use")
         if self._k is None:
-            return replace(config, sizes=tuple(range(1, min(size, _MOST_LITERALS) + 1)))
+            # the answer may move little enough without a fact
+            least = 0 if config.is_to_hold else 1
+            return replace(config, sizes=tuple(range(least, min(size, _MOST_LITERALS) + 1)))
         check_sparsity(self._k, size)
         return replace(config, sizes=(self._k,))
 
@@ -589,6 +598,28 @@ def _check_literals(k: int | str, error: float | None) -> tuple[int | None, floa
     if isinstance(k, str):
         raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
     return check_count("k", k), None
+
+
+def _check_errors(
+    objective: str | None, certify: str | None, *, is_smallest: bool, is_free: bool
+) -> tuple[str, str]:
+    """Return the error that literals minimise and the one that is certified: the same for the fewest.
+
+    Rules of some solvers minimise their fidelity error; ``is_free`` excludes these.
+    """
+    for name, error in (("objective", objective), ("certify", certify)):
+        if error is not None:
+            check_choice(name, error, _OBJECTIVES)
+    certified = certify or objective or "precision"
+    if objective is None:
+        objective = certified if is_smallest and (is_free or certified == "class") else "fidelity"
+    # rules of least fidelity error may be certified by their precision, too, and say so
+    if certified != objective and (objective, certified) != ("fidelity", "precision"):
+        raise InputError(
+            f"objective={objective!r} and certify={certified!r} are two errors, and the fewest literals for "
+            "one are not those for the other: leave out certify="
+        )
+    return objective, certified
 
 
 def _check_intercept(intercept: object) -> bool:

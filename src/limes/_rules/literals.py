@@ -361,6 +361,9 @@ class SignRows:
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
         return LiteralFlips(checked_signs(self.signs(row)), spread, FLIP_LAWS[self._law], self.values)
 
+    def check_varies(self, near: LiteralNeighbourhood, name: Any) -> None:
+        """Raise if no literal of a row, by its name, can change; one that flips always can."""
+
     def signs(self, row: Floats) -> Floats:
         """Return x of a row, -1 and +1, which the weights are multiplied with."""
         return row if self.values == SIGNS else 2.0 * row - 1.0
@@ -480,6 +483,16 @@ class TableRows(SignRows):
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
         return self._literals.changes(row, spread, self._law)
 
+    def check_varies(self, near: LiteralNeighbourhood, name: Any) -> None:
+        if near.varying.size:
+            return
+        rows = count(len(self._literals.table.matrix), "row")
+        raise InputError(
+            f"row {name!r} has no neighbours: the table of the literals has {rows}, and in no column a value "
+            "of another bin than this row's; fit limes.Literals on a table whose rows differ, such as the "
+            "training data"
+        )
+
     def signs(self, row: Floats) -> Floats:
         return np.ones(row.size)
 
@@ -536,6 +549,12 @@ def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, valu
         raise InputError(
             f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
             "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
+        )
+    if not literals.names:
+        rows = count(len(literals.table.matrix), "row")
+        raise InputError(
+            f"the table has no literals: it has {rows}, and no column with a cut between its values; "
+            "fit limes.Literals on a table whose rows differ, such as the training data"
         )
     if neighbourhood == "flips":
         return LiteralRows(literals, law, numbers)

@@ -192,7 +192,9 @@ def precision(
         flips[:, support], flips[:, rest] = inside, outside
         return predict(near.rows(flips, rng))
 
-    if near.decided_by_flips and rest.size <= exact_literals:
+    # where nothing is left to flip, the row is the only one
+    is_decided = near.decided_by_flips or (not rest.size and len(sets) == 1)
+    if is_decided and rest.size <= exact_literals:
         free = _subsets(rest.size)
         weights = law.pattern(flipped[:, None] + free.sum(axis=1), u.size).ravel() / coincidence
         answered = np.concatenate([answers(set_, free) for set_ in sets])
@@ -269,6 +271,8 @@ class FactSearch:
 
     def best(self, k: int, *, work: float = _MOST_WORK) -> Searched:
         """Search all sets of at most k facts; ``work`` limits the operations."""
+        if k == 0:
+            return Searched(((self._listed[()], ()),), self._listed[()], 0)
         self._beam(k)
         order, nodes, spent = count(), 0, 0.0
         pending: list[tuple[float, int, float, Facts]] = [(-np.inf, next(order), 0.0, ())]

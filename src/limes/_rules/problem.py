@@ -200,6 +200,14 @@ def check_sparsity(k: object, size: int) -> None:
         raise InputError(f"k={k} exceeds the number of literals, {size}; use k <= {size}")
 
 
+def check_reach(weights: int, target: float, box: float) -> None:
+    if abs(target) > weights * box:
+        raise InputError(
+            f"{weights} weights in [-{box:g}, {box:g}] cannot add up to {target}: use a larger k, or a "
+            "larger box"
+        )
+
+
 def solution(
     problem: PopulationProblem | SampleProblem,
     u: Floats,
@@ -217,7 +225,7 @@ def solution(
         u = np.where(np.abs(u) > _NEGLIGIBLE * max(abs(problem.target), np.abs(u).max()), u, 0.0)
     objective = problem.objective(u)
     bound = objective if lower_bound is None else min(float(lower_bound), objective)
-    if not problem.intercept and np.abs(u).max() > problem.box * (1.0 + _ROUNDINGS):
+    if leaves_box(problem, u):
         support = np.flatnonzero(u)
         u = np.zeros(problem.size)
         u[support] = boxed(*problem.on_support(support), problem.target, problem.box)
@@ -234,6 +242,11 @@ def solution(
         nodes=nodes,
         seconds=perf_counter() - began,
     )
+
+
+def leaves_box(problem: PopulationProblem | SampleProblem, u: Floats) -> bool:
+    """Return whether a weight is outside the box by more than roundings; with a constant there is no box."""
+    return not problem.intercept and bool(np.abs(u).max() > problem.box * (1.0 + _ROUNDINGS))
 
 
 def fit_on(problem: PopulationProblem | SampleProblem, support: Ints) -> Floats:
@@ -269,10 +282,7 @@ def boxed(gram: Floats, moments: Floats, target: float, box: float = 1.0) -> Flo
     inwards most.
     """
     n = moments.size
-    if abs(target) > n * box:
-        raise InputError(
-            f"{n} weights in [-{box:g}, {box:g}] cannot add up to {target}: use a larger k, or a larger box"
-        )
+    check_reach(n, target, box)
     moments, target = moments / box, target / box
     u, free = np.full(n, target / n), np.ones(n, dtype=np.bool_)
     for _ in range(4 * 2 ** min(n, 20)):
@@ -364,7 +374,8 @@ def project(v: Floats, target: float, k: int, pull: float = np.inf) -> Floats:
     this one needs no special case at target = 0.
     """
     order = np.argsort(-v, kind="stable")
-    share = 1.0 / (k + 1.0 / pull) if pull > 0 else 0.0
+    # without an entry there is nothing to shift: u is 0, whatever the target
+    share = 1.0 / (k + 1.0 / pull) if pull > 0 and k > 0 else 0.0
     # a common shift does not change the projection on a sum; centred values keep the digits of the sums below
     falling = v[order] - (v[order[v.size // 2]] if np.isinf(pull) else 0.0)
     sums = np.concatenate([[0.0], np.cumsum(falling)])

@@ -438,6 +438,7 @@ class EvaluatedRule:
             other_class=self._other_class(1.0)[0] if config.objective == "class" else None,
             threshold=config.threshold if config.objective == "class" else None,
             fewest=self.fewest,
+            certified=config.certify if config.error is not None and self.meets else "",
             assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
             **others,
         )
@@ -574,12 +575,13 @@ def rule_warnings(rule: EvaluatedRule) -> tuple[RowWarning, ...]:
             "no smaller than its largest possible value; raise fresh"
         )
     meets_box = config.box is not None and bool(np.abs(rule.u).max() >= config.box * (1.0 - ROUNDING))
-    if not rule.solution.proved and meets_box:
+    searches = config.solver == "branch_and_bound"
+    if not rule.solution.proved and meets_box and not searches:
         warnings.append(
             f"not proved optimal: a weight ends at the box of {config.box:g}, and the best rule within it is "
-            "not searched for; pass a larger box=, or none"
+            "not searched for; pass solver='branch_and_bound', which does, or a larger box=, or none"
         )
-    elif not rule.solution.proved and config.solver == "branch_and_bound":
+    elif not rule.solution.proved and searches:
         warnings.append(
             f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
             "samples, so that literals are less correlated"

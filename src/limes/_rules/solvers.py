@@ -4,7 +4,7 @@ Branch and bound is two searches over supports that share an incumbent. The pair
 proves explanations of up to some ten literals in milliseconds, even with only two rows a literal. The search
 on the perspective relaxation (``perspective.py``) proves those of fifteen and twenty literals with five rows
 a literal. A problem that the first has not proved in a short time is continued by both in turns; a search
-that lags far behind gets no turn.
+that lags far behind gets no turn. Where weights leave a box, a search with the box in the bound goes on.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._checks import check_count, check_size, is_count
 from limes._rules.pairwise import PairwiseSearch, SearchProblem
-from limes._rules.perspective import PerspectiveSearch, is_of_use
+from limes._rules.perspective import BoxSearch, PerspectiveSearch, is_of_use
 from limes._rules.problem import (
     PopulationProblem,
     SampleProblem,
     SparseSolution,
+    check_reach,
     check_sparsity,
     fit_on,
     hard_thresholding,
+    leaves_box,
     projection,
     solution,
 )
@@ -44,7 +46,10 @@ def convex(problem: SampleProblem, k: int) -> SparseSolution:
     """
     began = perf_counter()
     check_sparsity(k, problem.size)
-    u = _solved(_cvxpy(), problem, k, problem.box if np.isfinite(problem.box) else 1.0)
+    box = problem.box if np.isfinite(problem.box) else 1.0
+    if not problem.intercept:
+        check_reach(k, problem.target, box)
+    u = _solved(_cvxpy(), problem, k, box)
     missing = 0.0 if problem.intercept else problem.target - float(u.sum())
     return solution(problem, u + missing / u.size, began=began, lower_bound=None)
 
@@ -91,7 +96,10 @@ def branch_and_bound(
     threads: int = 1,
     on_progress: OnProgress | None = None,
 ) -> SparseSolution:
-    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate."""
+    """Minimise the sample's F(u) over b + Σu = y and at most k nonzero entries, with a certificate.
+
+    Entries are in the problem's box. A box that the best entries without one leave is searched anew.
+    """
     began = perf_counter()
     check_sparsity(k, problem.size)
     if not 0 <= tolerance < 1 or not time_limit > 0:
@@ -100,19 +108,40 @@ def branch_and_bound(
         raise InputError(f"threads must be a whole number >= 1; got {threads!r}")
     deadline = began + time_limit
     progress = _Progress(began, on_progress)
-    both = is_of_use(problem)
+    both, has_box = is_of_use(problem), bool(np.isfinite(problem.box))
     pairwise = PairwiseSearch(
         SearchProblem.from_sample(problem, tolerance), problem.size, k, deadline, threads, progress
     )
-    lower, nodes = pairwise.start(_FIRST if both else 1.0), 0
-    if both and not pairwise.is_proved(lower) and perf_counter() <= deadline:
-        lower, nodes = _in_turns(pairwise, problem, lower, perf_counter() - began, deadline, progress)
-    u, best = np.zeros(problem.size), pairwise.incumbent
-    u[best.support] = fit_on(problem, best.support)
-    bound = None if pairwise.is_proved(lower) and tolerance == 0.0 else min(lower, best.best)
+    best = pairwise.incumbent
+    lower, nodes = pairwise.start(_FIRST if both or has_box else 1.0), 0
+    # the optimum without the box is of no use where it leaves the box, but its bound is one of both
+    if not (pairwise.is_proved(lower) or leaves_box(problem, _fitted(problem, best.support))):
+        turn = perf_counter() - began
+        if both and perf_counter() <= deadline:
+            lower, nodes = _in_turns(pairwise, problem, lower, turn, deadline, progress)
+        elif has_box:
+            lower = pairwise.resume(deadline)
+    u, proved, bound = _fitted(problem, best.support), pairwise.is_proved(lower), min(lower, best.best)
+    nodes += pairwise.nodes
+    if leaves_box(problem, u):
+        within = BoxSearch(problem, k, tolerance, progress)
+        within.offer(best.support)
+        bound = within.run(bound, deadline)
+        u, proved, nodes = within.u, bound >= within.cutoff, nodes + within.nodes
     return solution(
-        problem, u, began=began, lower_bound=bound, tolerance=tolerance, nodes=pairwise.nodes + nodes
+        problem,
+        u,
+        began=began,
+        lower_bound=None if proved and tolerance == 0.0 else bound,
+        tolerance=tolerance,
+        nodes=nodes,
     )
+
+
+def _fitted(problem: SampleProblem, support: Ints) -> Floats:
+    u = np.zeros(problem.size)
+    u[support] = fit_on(problem, support)
+    return u
 
 
 def _in_turns(

@@ -13,6 +13,7 @@ design, as words of ``ignore=`` are: the other coefficients are those of the sam
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ def pixels_of(image: Any) -> Any:
         if isinstance(image, np.ma.MaskedArray) and np.ma.is_masked(image):
             raise InputError("the image has masked pixels: pass image.filled(...) with what the model takes")
         return np.asarray(image)
+    image = upright(image)
     mode = image.mode
     if mode in _AS_THEY_ARE:
         return np.asarray(image)
@@ -65,6 +67,15 @@ def pixels_of(image: Any) -> Any:
         f"the image has mode {mode!r} of PIL, whose colours limes does not know: pass numpy.asarray(image) "
         "if the model takes its numbers, or convert it with PIL.ImageCms"
     )
+
+
+def upright(picture: Any) -> Any:
+    """A picture of PIL as it is seen: cameras and phones store how it has to be turned."""
+    try:
+        picture.getexif()
+    except (SyntaxError, struct.error):  # viewers show it as it is stored
+        return picture
+    return import_module("PIL.ImageOps").exif_transpose(picture)
 
 
 # Channels of an image
@@ -434,6 +445,14 @@ class Preprocess:
     def bytes_per_unit(self, dtype: np.dtype[Any]) -> Fraction:
         """Return the factor of pixels of a ``dtype`` that makes white 255 for a network of bytes."""
         return Fraction(255, _WHITE.get(dtype.newbyteorder("="), 255)) if self.white == 255 else Fraction(1)
+
+    def ends(self, low: float, high: float, dtype: np.dtype[Any]) -> tuple[float, float]:
+        """Return the range of the network's numbers for pixels of a ``dtype`` from ``low`` to ``high``."""
+        factor = float(self.bytes_per_unit(dtype))
+        mean, scale = np.ravel(self.mean), np.ravel(self.scale)
+        mean = mean if mean.size == scale.size else mean[:, None]
+        numbers = [(end * factor - mean) / scale for end in (low, high)]
+        return float(np.min(numbers)), float(np.max(numbers))
 
     def framing(self, photo: Any) -> Framing:
         """Return which part of a ``photo`` (H, W) or (H, W, C) is explained, and at what size."""

@@ -219,10 +219,25 @@ def chance(network, tokenizer, texts, place, token):
     return softmax(np.array(logits))[:, token]
 
 
+def of_two(network, tokenizer, *choices):
+    """The probability of the first of two texts of a network that compares them."""
+    import torch
+
+    batch = tokenizer(list(choices), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        logits = network(**{name: one[None] for name, one in batch.items()}).logits
+    return softmax(logits[0].double().numpy())[0]
+
+
 HEADS = [
     ("BertForTokenClassification", "labels each word: .* the score of one label at one word"),
     ("BertForMaskedLM", "fills in masked words: .* one word at a mask that the function adds"),
     ("BertLMHeadModel", "writes texts: .* the probability of one continuation"),
+    (
+        "BertForNextSentencePrediction",
+        "tells whether one text follows another: .* the probability that it does",
+    ),
+    ("BertForMultipleChoice", "compares several texts: .* the probability of one of two"),
 ]
 
 
@@ -235,6 +250,11 @@ def test_a_head_is_refused_by_its_name_and_the_advice_works(tokenizer, bert, hea
     place = 1 if head == "BertForTokenClassification" else -2
 
     def number(texts):
+        if head == "BertForNextSentencePrediction":  # with the first text that the function adds
+            pairs = [("good food", text) for text in texts]
+            return softmax(logits_of(network, tokenizer, pairs))[:, 0]
+        if head == "BertForMultipleChoice":
+            return np.array([of_two(network, tokenizer, text, "bad service") for text in texts])
         return chance(network, tokenizer, [text + adds for text in texts], place, 1)
 
     explanation = TextExplainer(number)(TEXT)
@@ -286,6 +306,48 @@ def test_pipelines_are_refused_by_their_tasks(transformers, tokenizer, bert, tas
 def test_a_network_without_a_head(tokenizer, bert):
     with pytest.raises(ModelError, match="BertModel returns no logits: pass a network that classifies"):
         TextExplainer((bert("BertModel"), tokenizer))(TEXT)
+
+
+def test_a_network_and_its_tokenizer_in_another_form_than_a_pair(tokenizer, bert):
+    network = bert(id2label=LABELS)
+    model = {"model": network, "tokenizer": tokenizer}
+    for wrong in ([network, tokenizer], (tokenizer, network), model, (network,), [network, tokenizer, 3]):
+        with pytest.raises(InputError, match=r"pass the tuple \(network, tokenizer\), the network first"):
+            TextExplainer(wrong)
+    with pytest.raises(InputError, match="prepares inputs and gives no answers"):
+        TextExplainer(tokenizer)
+    with pytest.raises(InputError, match="Tokenizer prepares inputs and gives no answers"):
+        TextExplainer(tokenizer.backend_tokenizer)
+
+
+def test_a_function_that_returns_what_a_pipeline_returns(transformers, tokenizer, bert):
+    pipe = transformers.pipeline(
+        "text-classification", bert(id2label=LABELS), tokenizer=tokenizer, device="cpu"
+    )
+    for answer in (lambda texts: pipe(texts), lambda texts: pipe(texts, top_k=None)):
+        with pytest.raises(ModelError, match="pass the pipeline itself"):
+            TextExplainer(answer)(TEXT)
+    assert TextExplainer(pipe)(TEXT).output_names == tuple(LABELS.values())
+
+
+def test_a_pipeline_that_is_made_by_its_class(transformers, tokenizer, bert):
+    """It has no task, and was refused."""
+    network = bert(id2label=LABELS)
+    pipe = transformers.TextClassificationPipeline(model=network, tokenizer=tokenizer, device="cpu")
+    expected = TextExplainer((network, tokenizer))(TEXT)
+    np.testing.assert_allclose(TextExplainer(pipe)(TEXT).values, expected.values, atol=SINGLE)
+    pipe = transformers.TokenClassificationPipeline(
+        model=bert("BertForTokenClassification"), tokenizer=tokenizer, device="cpu"
+    )
+    with pytest.raises(InputError, match="the token-classification pipeline labels each word"):
+        TextExplainer(pipe)
+
+
+def test_a_pipeline_with_a_network_of_another_head(transformers, tokenizer, bert):
+    for head in ("BertForNextSentencePrediction", "BertForMultipleChoice"):
+        pipe = transformers.TextClassificationPipeline(model=bert(head), tokenizer=tokenizer, device="cpu")
+        with pytest.raises(InputError, match=f"{head} .*: explain a function"):
+            TextExplainer(pipe)
 
 
 def test_a_network_without_its_tokenizer(tokenizer, bert):

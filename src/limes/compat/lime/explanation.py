@@ -175,6 +175,8 @@ class Explanation:
         self.top_labels = list(fits) if top and not regression else None
         self.local_exp = {k: self._pairs(fit.features, fit.coef) for k, fit in fits.items()}
         self.standard_errors = {k: self._pairs(fit.features, fit.errors) for k, fit in fits.items()}
+        # users shorten, sort and extend local_exp: the outputs of the fits stay in this order
+        self._fitted = [1] if regression else list(fits)
         self.intercept = {k: fit.intercept for k, fit in fits.items()}
         local = self._per_label({k: fit.local_pred for k, fit in fits.items()})
         self.local_pred = None if local is None else LocalPrediction(local.by_label)
@@ -285,9 +287,9 @@ class Explanation:
         """Bars in a new pyplot figure, with 95 % intervals where the coefficients are sampled."""
         import matplotlib.pyplot as plt
 
-        pairs = self.as_list(label, **kwargs)[::-1]
-        errors = self.standard_errors.get(self._explained(label), [])[::-1]
-        reach = [CONFIDENCE * error for _, error in errors]
+        pairs, label = self.as_list(label, **kwargs)[::-1], self._explained(label)
+        errors = dict(self.standard_errors.get(label, ()))
+        reach = [CONFIDENCE * errors.get(j, 0.0) for j, _ in self.local_exp[label][::-1]]
         figure, ax = plt.subplots(figsize=figsize, layout="tight")
         values = [value for _, value in pairs]
         colours = ["green" if value > 0 else "red" for value in values]
@@ -334,7 +336,7 @@ class Explanation:
                 raise UnknownOptionError(f"{problem}; known: {names}")
             # pages of no kind of data have none, and lime hands them to the mapper, whatever they are
             warn_or_raise(problem, f"leave it out; known: {names}", "pages run no script of a mapper's own")
-        if self.limes is None:
+        if not self._is_fitted(labels):
             return page(
                 mapper.on_page(self._by_hand(labels), **kwargs),
                 hidden=("value", "not captured at the row"),
@@ -387,7 +389,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         from limes._show.html import fragment
 
-        shown = self._by_hand(None) if self.limes is None else self._shown(None)
+        shown = self._shown(None) if self._is_fitted(None) else self._by_hand(None)
         return fragment(shown, classes=self._answers())
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
@@ -396,12 +398,19 @@ class Explanation:
 
         original, wanted = self._outputs(labels), self._wanted(labels)
         coefs = [dict(self.local_exp[label]) for label in wanted]
-        errors = [dict(self.standard_errors[label]) for label in wanted]
+        errors = [dict(self.standard_errors.get(label, ())) for label in wanted]
         used = list(dict.fromkeys(j for coef in coefs for j in coef))
         picked = original[:, [self._position(j) for j in used]]
         numbers: dict[str, Any] = {
             "values": [[coef.get(j, 0.0) for coef in coefs] for j in used],
-            "standard_errors": [[error.get(j, 0.0) for error in errors] for j in used],
+            # nothing is known of the error of a coefficient that a user added
+            "standard_errors": [
+                [
+                    error.get(j, np.nan if j in coef else 0.0)
+                    for coef, error in zip(coefs, errors, strict=True)
+                ]
+                for j in used
+            ],
             "intercepts": [self.intercept[label] for label in wanted],
             "surrogate_predictions": [
                 getattr(self.local_pred, "by_label", {}).get(k, np.nan) for k in wanted
@@ -435,11 +444,11 @@ class Explanation:
         intercepts = np.array([[self.intercept.get(label, 0.0) for label in wanted]], dtype=np.float64)
         surrogates = intercepts + values.sum(axis=1)
         answers: Any = self.predicted_value if self.mode == "regression" else self.predict_proba
-        if answers is None:
+        places = [0] if self.mode == "regression" else wanted
+        if answers is None or max(places) >= np.size(answers):
             predictions = surrogates
         else:
-            predictions = np.atleast_1d(np.asarray(answers, dtype=np.float64))
-            predictions = predictions[None, [0] if self.mode == "regression" else wanted]
+            predictions = np.atleast_1d(np.asarray(answers, dtype=np.float64))[None, places]
         score = np.ravel([np.nan if self.score is None else self.score]).astype(np.float64)
         return LimesExplanation(
             values=values,
@@ -473,11 +482,16 @@ class Explanation:
             raise LimeError("this explanation was made by hand: there is no explanation of limes behind it")
         if self.mode == "regression":
             return self.limes
-        return self.limes[..., [list(self.local_exp).index(label) for label in self._wanted(labels)]]
+        return self.limes[..., [self._fitted.index(label) for label in self._wanted(labels)]]
+
+    def _is_fitted(self, labels: Sequence[int] | None) -> bool:
+        """Whether limes explained all of these labels; others were filled in by hand."""
+        return self.limes is not None and {*self._wanted(labels)} <= {*self._fitted}
 
     def _wanted(self, labels: Sequence[int] | None) -> list[int]:
-        wanted = self.available_labels() if labels is None or self.mode == "regression" else labels
-        return [self._explained(label) for label in wanted]
+        if labels is None or self.mode == "regression":
+            labels = [label for label in self.available_labels() if label in self.local_exp]
+        return [self._explained(label) for label in labels]
 
     def _explained(self, label: int) -> int:
         wanted = self.dummy_label if self.mode == "regression" else label
@@ -489,7 +503,8 @@ class Explanation:
         return wanted
 
     def _name(self, label: int) -> str:
-        return str(label if self.class_names is None else self.class_names[label])
+        names = self.class_names
+        return str(label if names is None or label >= len(names) else names[label])
 
 
 def id_generator(size: int = 15, random_state: Any = None) -> str:

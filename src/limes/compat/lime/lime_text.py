@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, refuse_unknown
-from limes._explainers.splits import Spans, splitter
+from limes._explainers.splits import Spans, by_pattern, splitter
 from limes._explainers.text import TextExplainer, parse_text
 from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._engines import (
@@ -62,12 +62,17 @@ class Split:
 
     def __post_init__(self) -> None:
         if not self._by_tokens:
-            splitter(self.expression)
+            self._spans()
 
     def __call__(self, text: str) -> Iterable[tuple[int, int]]:
         if self._by_tokens:
             return _places(self.expression(text), text)
-        return splitter(self.expression)(text)
+        return self._spans()(text)
+
+    def _spans(self) -> Spans:
+        # names of limes' own splits are expressions to lime
+        is_text = isinstance(self.expression, str)
+        return by_pattern(self.expression) if is_text else splitter(self.expression)
 
     @property
     def _by_tokens(self) -> bool:

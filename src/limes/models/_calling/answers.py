@@ -31,6 +31,7 @@ def answers_of(raw: Any, rows: int, name: str) -> tuple[Floats, tuple[str, ...]]
         raise ModelError(f"{name} returned None: is a return missing?")
     if isinstance(raw, Iterator):
         raise ModelError(f"{name} returned a {type(raw).__name__}: return a list of its numbers, list(...)")
+    _refuse_scored(raw, name)
     raw = raw._asdict() if hasattr(raw, "_asdict") else raw  # a named tuple
     if isinstance(raw, Mapping):
         by_label = rows == 1 and all(map(_is_number, raw.values()))
@@ -42,6 +43,24 @@ def answers_of(raw: Any, rows: int, name: str) -> tuple[Floats, tuple[str, ...]]
     answers = _shaped(_numbers(raw, name), rows)
     # of frames whose columns are only counted nothing is known
     return answers, names if answers.ndim == 2 and len(names) == answers.shape[1] else ()
+
+
+# What pipelines of transformers put into the mapping of an input or of one of its labels
+_SCORED = ({"label", "score"}, {"labels", "scores"})
+
+
+def _refuse_scored(raw: Any, name: str) -> None:
+    """Raise if answers are those of a pipeline of transformers, which says nothing of the other labels."""
+    first = raw
+    if isinstance(first, np.ndarray):
+        first = first.tolist() if first.dtype == np.object_ else None
+    while isinstance(first, list | tuple) and len(first):
+        first = first[0]
+    if isinstance(first, Mapping) and any(keys <= {*first} for keys in _SCORED):
+        raise ModelError(
+            f"{name} returned labels with scores, as pipelines of transformers do: pass the pipeline itself, "
+            "or return a mapping {label: score} of all labels for each input (top_k=None)"
+        )
 
 
 def _is_number(answer: Any) -> bool:

@@ -49,10 +49,22 @@ _SPANS = (
 )
 _FILLED = "fills in masked words", "the probability of one word at a mask that the function adds"
 _WRITTEN = "writes texts", "the probability of one continuation"
+_BOTH_TEXTS = "where CompositeExplainer(function, {'first': 'text', 'second': 'text'}) explains both"
+_FOLLOWS = "tells whether one text follows another", f"the probability that it does, {_BOTH_TEXTS}"
+_CHOICES = "compares several texts", f"the probability of one of two, {_BOTH_TEXTS}"
+_PIXELS = "answers pixel by pixel", "the mean over a part of the photograph"
+_OBJECTS = "finds objects", "the largest score of one kind of object"
+_SOUND = "takes sound", "the score of one label, which SeriesExplainer(function) explains"
 _OTHER_HEADS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("ForTokenClassification", "token-classification"), _TOKENS),
     **dict.fromkeys(("ForQuestionAnswering", "question-answering"), _SPANS),
     **dict.fromkeys(("ForMaskedLM", "fill-mask"), _FILLED),
+    "ForNextSentencePrediction": _FOLLOWS,
+    "ForMultipleChoice": _CHOICES,
+    **dict.fromkeys(("ForObjectDetection", "object-detection", "ForKeypointDetection"), _OBJECTS),
+    **dict.fromkeys(("Segmentation", "ForDepthEstimation", "ForMaskedImageModeling"), _PIXELS),
+    **dict.fromkeys(("image-segmentation", "depth-estimation", "ForImageToImage"), _PIXELS),
+    **dict.fromkeys(("ForAudioClassification", "ForCTC", "audio-classification"), _SOUND),
     **dict.fromkeys(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), _WRITTEN),
     **dict.fromkeys(("text-generation", "text2text-generation", "summarization", "translation"), _WRITTEN),
 }
@@ -64,16 +76,44 @@ def adapted(model: Any) -> Any:
         return _of_pair(*model)
     if any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
         return _of_pipeline(model)
+    _refuse_parts(model)
     return model
+
+
+# Attributes of tokenizers and image processors, and the libraries that these are of
+_PREPARES = ("convert_tokens_to_ids", "token_to_id", "image_mean")
+_LIBRARIES = {"transformers", "tokenizers"}
+
+
+def _refuse_parts(model: Any) -> None:
+    """Raise for a network and its tokenizer in another form than a pair, and for one of them by its name."""
+    if isinstance(model, str):
+        raise InputError(
+            f"model={model!r} is a text: pass a fitted model or a callable, or load what the text names, "
+            "such as by transformers.pipeline(task, ...)"
+        )
+    container = [*model.values()] if isinstance(model, Mapping) else model
+    if isinstance(container, list | tuple):
+        if any(_prepares(part) or hasattr(part, "config") for part in container):
+            got = ", ".join(type(part).__name__ for part in container)
+            raise InputError(f"model is a {type(model).__name__} of {got}: {_AS_PAIR}")
+    elif _prepares(model) and any(
+        kind.__module__.split(".")[0] in _LIBRARIES for kind in type(model).__mro__
+    ):
+        raise InputError(f"{type(model).__name__} prepares inputs and gives no answers: {_AS_PAIR}")
+
+
+_AS_PAIR = "pass the tuple (network, tokenizer), the network first, or a pipeline of both"
+
+
+def _prepares(part: Any) -> bool:
+    return any(hasattr(part, name) for name in _PREPARES)
 
 
 def _of_pair(network: Any, tokenizer: Any) -> Estimator:
     if not callable(tokenizer):
         raise InputError(f"a pair is (network, tokenizer), got {type(tokenizer).__name__} for the tokenizer")
-    name = type(network).__name__
-    other = next((kind for kind in _OTHER_HEADS if name.endswith(kind)), None)
-    if other is not None:
-        raise _other_head(name, other)
+    _refuse_head(network)
     labels, texts = _labels_of(network), 2 if hasattr(tokenizer, "convert_tokens_to_ids") else 0
     function = function_of(network.config, getattr(network.config, "function_to_apply", None))
     return _estimator(network, tokenizer, labels, function, network_scores, texts)
@@ -81,9 +121,11 @@ def _of_pair(network: Any, tokenizer: Any) -> Estimator:
 
 def _of_pipeline(pipeline: Any) -> Estimator:
     network, tokenizer = pipeline.model, getattr(pipeline, "tokenizer", None)
-    task = getattr(pipeline, "task", _CLASSIFYING[0])
+    # a pipeline that is made by its class has no task
+    task = getattr(pipeline, "task", "") or _task_of(type(pipeline).__name__)
     prepared, finished = (getattr(pipeline, f"_{step}_params", {}) for step in ("preprocess", "postprocess"))
     if task in _CLASSIFYING:
+        _refuse_head(network)
         labels, texts = _labels_of(network), 0 if tokenizer is None else 2
         function = function_of(network.config, finished.get("function_to_apply"))
         # None means all labels of a text, and five of an image
@@ -106,11 +148,25 @@ def _of_pipeline(pipeline: Any) -> Estimator:
     )
 
 
+def _task_of(name: str) -> str:
+    """The task of a pipeline's class: "zero-shot-classification" of ZeroShotClassificationPipeline."""
+    words = re.findall("[A-Z][a-z0-9]*", name.removesuffix("Pipeline"))
+    return "-".join(words).lower() or _CLASSIFYING[0]
+
+
 def _estimator(
     network: Any, tokenizer: Any, labels: tuple[str, ...], function: str, scores: Any, texts: int
 ) -> Estimator:
     kind = Amounts if function == _NONE else Classifier
     return kind(network, tokenizer, labels, function, scores, texts)
+
+
+def _refuse_head(network: Any) -> None:
+    """Raise for a network with another head than one of labels, by its class."""
+    name = type(network).__name__
+    other = next((kind for kind in _OTHER_HEADS if name.endswith(kind)), None)
+    if other is not None:
+        raise _other_head(name, other)
 
 
 def _other_head(name: str, kind: str) -> InputError:
