@@ -1,7 +1,7 @@
 """What a process has that calls of a model may change, and that the rest of a run needs: it is put back.
 
 This holds for a process that works for limes alone, a command or one of its workers. In a program of others
-several threads may change standard streams at once, and whose change is whose cannot be told: there all stay
+several threads may change standard streams at once, and nobody knows whose change is whose: there all stay
 as they are. The working directory stays as the model sets it in either, since its next call may rely on it:
 limes makes its own paths absolute before it calls a model.
 """
@@ -63,7 +63,7 @@ def _stream_of(descriptor: int) -> TextIO | None:
 
 
 class _Process:
-    """This process; its surroundings are None in a program of others."""
+    """What is known of the process; its surroundings are None in a program of others."""
 
     surroundings: Surroundings | None = None
 

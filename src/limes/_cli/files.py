@@ -218,7 +218,7 @@ def output_of(text: str | None, model: Any) -> str | int | None:
     return int(text)
 
 
-class Output(NamedTuple):
+class OutputFile(NamedTuple):
     """An output file: its name as the user wrote it, and its path from any working directory."""
 
     name: Path
@@ -230,11 +230,11 @@ def absolute(*paths: Path | None) -> list[Any]:
     return [None if path is None else path.absolute() for path in paths]
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> list[Output | None]:
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> list[OutputFile | None]:
     """Return the files to write, or raise InputError if one cannot be written, or is an input file."""
-    sources, files = [path.resolve() for path in inputs if path is not None], list[Output | None]()
+    sources, files = [path.resolve() for path in inputs if path is not None], list[OutputFile | None]()
     for path in outputs:
-        files.append(None if path is None else Output(path, path.absolute()))
+        files.append(None if path is None else OutputFile(path, path.absolute()))
         if path is None:
             continue
         if path.is_dir() or not path.parent.is_dir():

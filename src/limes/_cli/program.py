@@ -345,7 +345,9 @@ def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
     return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)
 
 
-def _show(result: Explanation | Diagnosis, html: files.Output | None, json: files.Output | None) -> None:
+def _show(
+    result: Explanation | Diagnosis, html: files.OutputFile | None, json: files.OutputFile | None
+) -> None:
     import rich
 
     for level in getattr(result, "levels", (result,)):  # the coarse one first
@@ -514,7 +516,9 @@ def explain_table(
     print_run(tally, explainer, out)
     if written is not None:
         seconds = monotonic() - began
-        result = run_summary(folder, tally, method=explainer.method, seconds=seconds, versions=run["versions"])
+        result = run_summary(
+            folder, tally, method=explainer.method, seconds=seconds, versions=run["versions"]
+        )
         write_summary(written, result)
         typer.echo(f"written: {place}")
     if tally.errors:

@@ -28,7 +28,6 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from limes import __version__
 from limes._checks import check_choice, check_count, check_size
@@ -57,9 +56,9 @@ from limes.scale._parts import (
     Tally,
     changed_settings,
     key_hashes,
+    part_bytes,
     repeated_keys,
     run_name,
-    with_run,
     writing,
 )
 from limes.scale._sources import Part, Source, typed
@@ -200,9 +199,7 @@ class Work:
 
     def _write(self, lines: pa.Table, number: int) -> str:
         """Put a part in place, after the hashes of its keys; return its checksum."""
-        buffer = pa.BufferOutputStream()
-        pq.write_table(with_run(lines, self.run), buffer)
-        content = buffer.getvalue().to_pybytes()
+        content = part_bytes(lines, self.run)
         self.folder.check_run(self.run)
         with writing(self.folder.path):
             if self.keys:

@@ -70,18 +70,18 @@ def failure_text(error: BaseException, place: str = "") -> str:
     if _is_of_signal(error):
         raise error
     if isinstance(error, SystemExit):
-        code = "" if error.code is None else _made(lambda: repr(error.code), "...")
+        code = "" if error.code is None else _total(lambda: repr(error.code), "...")
         return f"called sys.exit({code}){place}"
-    name, text = _made(lambda: type(error).__name__, "an error"), text_of(error)
+    name, text = _total(lambda: type(error).__name__, "an error"), text_of(error)
     return f"raised {name}{place}{text and f': {text}'}"
 
 
 def text_of(error: BaseException) -> str:
     """The text of an error, whatever making it does."""
-    return _made(lambda: str(error), _NO_TEXT)
+    return _total(lambda: str(error), _NO_TEXT)
 
 
-def _made(make: Callable[[], str], otherwise: str) -> str:
+def _total(make: Callable[[], str], otherwise: str) -> str:
     try:
         text = make()
     except FAILURES as error:
