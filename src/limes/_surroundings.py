@@ -1,7 +1,7 @@
 """What a process has that calls of a model may change, and that the rest of a run needs: it is put back.
 
 This holds for a process that works for limes alone, a command or one of its workers. In a program of others
-several threads may change standard streams at once, and nobody knows whose change is whose: there all stay
+several threads may change standard streams at once, and a change does not state whose it is: there all stay
 as they are. The working directory stays as the model sets it in either, since its next call may rely on it:
 limes makes its own paths absolute before it calls a model.
 """

@@ -60,8 +60,15 @@ class Border:
 
 def _code_of(error: BaseException | None) -> int:
     """The exit code of a child that returned from a call, or raised this."""
-    code = error.code if isinstance(error, SystemExit) else error
-    return code & 0xFF if isinstance(code, int) else int(code is not None)
+    code: Any = error
+    if error is not None and _is(error, SystemExit):
+        code = getattr(error, "code", None)
+    return code & 0xFF if type(code) is int else int(code is not None)
+
+
+def _is(error: BaseException, kind: type[BaseException]) -> bool:
+    """As ``isinstance``, which would ask the error for its class."""
+    return issubclass(type(error), kind)
 
 
 def failure_text(error: BaseException, place: str = "") -> str:
@@ -69,8 +76,8 @@ def failure_text(error: BaseException, place: str = "") -> str:
     place = place and f" {place}"
     if _is_of_signal(error):
         raise error
-    if isinstance(error, SystemExit):
-        code = "" if error.code is None else _total(lambda: repr(error.code), "...")
+    if _is(error, SystemExit):
+        code = _total(lambda: "" if error.code is None else repr(error.code), "...")  # type: ignore[attr-defined]
         return f"called sys.exit({code}){place}"
     name, text = _total(lambda: type(error).__name__, "an error"), text_of(error)
     return f"raised {name}{place}{text and f': {text}'}"
@@ -93,11 +100,11 @@ def _total(make: Callable[[], str], otherwise: str) -> str:
 
 def _is_of_signal(error: BaseException) -> bool:
     """Whether a handler of a signal raised an exit; only the main thread runs handlers."""
-    if issubclass(type(error), Exception) or current_thread() is not main_thread():
+    if _is(error, Exception) or current_thread() is not main_thread():
         return False
     handlers = [handler for handler in map(signal.getsignal, signal.valid_signals()) if callable(handler)]
     # Python's handler of Ctrl-C has no frame: while it is in force, a KeyboardInterrupt is the user's
-    if isinstance(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
+    if _is(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
         return True
     codes = [code for handler in handlers if (code := _code(handler)) is not None]
     if process_is_owned():  # others are the model's, such as that of a time limit
