@@ -1,6 +1,6 @@
 """What foreign code may do in a call, by kinds: each poison is what a model does where it meets its row.
 
-`Poisoned` is a model whose first column names the poison of a row; it is 0 where there is none. The module
+`Poisoned` is a model whose first column names the poison of a row; in other rows it is 0 or 1. The module
 imports limes only where it explains, since programs under test load it with the model.
 """
 
@@ -43,7 +43,7 @@ def throw(error):
     return act
 
 
-class Own(BaseException):
+class PrivateError(BaseException):
     pass
 
 
@@ -51,29 +51,29 @@ class PanicException(BaseException):
     """As PyO3 makes it for Rust's panics."""
 
 
-class Silent(Exception):
+class SilentError(Exception):
     def __str__(self):
         raise RuntimeError("no text")
 
 
-class SilentPanic(BaseException):
+class SilentPanicError(BaseException):
     def __str__(self):
-        raise Own("no text")
+        raise PrivateError("no text")
 
     __repr__ = __str__
 
 
-class LeavingText(Exception):
+class LeavingTextError(Exception):
     def __str__(self):
         sys.exit(0)
 
 
-class EndlessText(Exception):
+class EndlessTextError(Exception):
     def __str__(self):
         return str(self)
 
 
-class NumberText(Exception):
+class NumberTextError(Exception):
     def __str__(self):
         return 5
 
@@ -82,47 +82,47 @@ class HostileStr(str):
     __slots__ = ()
 
     def __format__(self, how):
-        raise Own("formatted")
+        raise PrivateError("formatted")
 
     __len__ = __getitem__ = __add__ = __radd__ = encode = replace = __format__
 
 
-class HostileText(Exception):
+class HostileTextError(Exception):
     def __str__(self):
-        return HostileStr("a text of its own kind")
+        return HostileStr("a text of a private kind")
 
 
 @dataclasses.dataclass(frozen=True)
-class Frozen(Exception):
+class FrozenError(Exception):
     code: int = 7
 
 
 class Nameless(type):
     @property
     def __name__(cls):
-        raise Own("no name")
+        raise PrivateError("no name")
 
 
 class NamelessError(Exception, metaclass=Nameless):
     pass
 
 
-class Disguised(BaseException):
-    __class__ = property(lambda self: throw(Own("no class"))(None))
+class DisguisedError(BaseException):
+    __class__ = property(lambda self: throw(PrivateError("no class"))(None))
 
 
 class Code:
     def __repr__(self):
-        raise Own("no code")
+        raise PrivateError("no code")
 
 
-class Locking(Exception):
+class LockingError(Exception):
     def __init__(self, text):
         super().__init__(text)
         self.lock = threading.Lock()
 
 
-class TwoArguments(Exception):
+class TwoArgumentsError(Exception):
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
 
@@ -138,7 +138,7 @@ def deep(table):
 
 
 def alarm(kind):
-    """A time limit of the model's own, by a signal; in threads, which have no signals, raised as it is."""
+    """A time limit by a signal, as models set one; in threads, which have no signals, raised as it is."""
 
     def ring(number, frame):
         raise kind("too slow")
@@ -171,7 +171,7 @@ class Answer:
 
 def traced(table):
     def trace(frame, event, argument):
-        raise Own("traced")
+        raise PrivateError("traced")
 
     sys.settrace(trace)
 
@@ -180,10 +180,11 @@ ERRORS = {
     "exception": Poison(throw(RuntimeError("plain")), "raised RuntimeError on a batch of .* rows: plain"),
     "panic": Poison(throw(PanicException("index out of bounds")), "PanicException.*: index out of bounds"),
     "cancelled": Poison(throw(asyncio.CancelledError()), "raised CancelledError"),
-    "own base": Poison(throw(Own("my own")), "raised Own.*: my own"),
+    "own base": Poison(throw(PrivateError("my own")), "raised PrivateError.*: my own"),
     "group": Poison(throw(lambda: ExceptionGroup("several", [ValueError("a")])), "ExceptionGroup.*several"),
     "base group": Poison(
-        throw(lambda: BaseExceptionGroup("several", [Own("a"), KeyError()])), "BaseExceptionGroup.*several"
+        throw(lambda: BaseExceptionGroup("several", [PrivateError("a"), KeyError()])),
+        "BaseExceptionGroup.*several",
     ),
     "generator exit": Poison(throw(GeneratorExit()), "raised GeneratorExit"),
     "stop iteration": Poison(throw(StopIteration("end")), "raised StopIteration.*: end"),
@@ -192,17 +193,19 @@ ERRORS = {
     "exit with a code without a text": Poison(
         throw(lambda: SystemExit(Code())), r"called sys.exit\(\.\.\.\)"
     ),
-    "no text": Poison(throw(Silent()), "raised Silent.*: an error whose text cannot be made"),
-    "no text, base": Poison(throw(SilentPanic()), "raised SilentPanic.*text cannot be made"),
-    "text that exits": Poison(throw(LeavingText()), "raised LeavingText.*text cannot be made"),
-    "text without end": Poison(throw(EndlessText()), "raised EndlessText.*text cannot be made"),
-    "text that is a number": Poison(throw(NumberText()), "raised NumberText.*text cannot be made"),
-    "text of its own kind": Poison(throw(HostileText()), "raised HostileText.*: a text of its own kind"),
-    "frozen": Poison(throw(lambda: Frozen(7)), "raised Frozen"),
+    "no text": Poison(throw(SilentError()), "raised SilentError.*: an error whose text cannot be made"),
+    "no text, base": Poison(throw(SilentPanicError()), "raised SilentPanicError.*text cannot be made"),
+    "text that exits": Poison(throw(LeavingTextError()), "raised LeavingTextError.*text cannot be made"),
+    "text without end": Poison(throw(EndlessTextError()), "raised EndlessTextError.*text cannot be made"),
+    "text that is a number": Poison(throw(NumberTextError()), "raised NumberTextError.*text cannot be made"),
+    "text of a private kind": Poison(
+        throw(HostileTextError()), "raised HostileTextError.*: a text of a private kind"
+    ),
+    "frozen": Poison(throw(lambda: FrozenError(7)), "raised FrozenError"),
     "no name": Poison(throw(lambda: NamelessError("anonymous")), "raised an error.*: anonymous"),
-    "another class": Poison(throw(lambda: Disguised("mask")), "raised Disguised"),
-    "unpicklable": Poison(throw(lambda: Locking("locked")), "raised Locking.*: locked"),
-    "pickled one way": Poison(throw(lambda: TwoArguments(1, 2)), "raised TwoArguments.*: 1 and 2"),
+    "another class": Poison(throw(lambda: DisguisedError("mask")), "raised DisguisedError"),
+    "unpicklable": Poison(throw(lambda: LockingError("locked")), "raised LockingError.*: locked"),
+    "pickled one way": Poison(throw(lambda: TwoArgumentsError(1, 2)), "raised TwoArgumentsError.*: 1 and 2"),
     "loop of contexts": Poison(throw(looped), "raised ValueError.*: in a loop"),
     "five megabytes": Poison(throw(lambda: ValueError("x" * 5_000_000)), "raised ValueError"),
     "control characters": Poison(throw(ValueError("\x1b]0;x\x07\0\n\r\u202e")), "raised ValueError"),
@@ -216,10 +219,10 @@ ERRORS = {
     "answer that raises": Poison(lambda table: Answer(RuntimeError("unread")), "unread"),
     "answer that panics": Poison(lambda table: Answer(PanicException("unread")), "PanicException.*unread"),
     "answer that exits": Poison(lambda table: Answer(SystemExit(3)), r"sys.exit\(3\)"),
-    "answer without a text": Poison(lambda table: Answer(Silent()), "text cannot be made"),
+    "answer without a text": Poison(lambda table: Answer(SilentError()), "text cannot be made"),
     "answer that is not finite": Poison(lambda table: np.full(len(table), np.nan), "finite"),
     "answer of another shape": Poison(lambda table: np.zeros((2, 3)), r"returned shape \(2, 3\)"),
-    "tracer": Poison(traced, "raised Own.*: traced"),
+    "tracer": Poison(traced, "raised PrivateError.*: traced"),
 }
 
 
@@ -308,12 +311,11 @@ def low_recursion(table):
 
 def seeds(table):
     random.seed(0)
-    np.random.seed(0)
-    np.random.set_state(np.random.RandomState(1).get_state())
+    np.random.seed(0)  # noqa: NPY002 - what old libraries do
 
 
 def silent_hooks(table):
-    sys.excepthook = threading.excepthook = sys.unraisablehook = throw(Own("hook"))
+    sys.excepthook = threading.excepthook = sys.unraisablehook = throw(PrivateError("hook"))
 
 
 def overwrites(table):
@@ -327,7 +329,7 @@ def overwrites(table):
 STATES = {
     "thread": Poison(lambda table: thread(time.sleep, LONG)),
     "daemon": Poison(lambda table: thread(time.sleep, LONG, daemon=True)),
-    "thread that raises": Poison(lambda table: thread(throw(Own("aside")), None)),
+    "thread that raises": Poison(lambda table: thread(throw(PrivateError("aside")), None)),
     "thread that exits": Poison(lambda table: thread(sys.exit, 9)),
     "pool of threads": Poison(pool),
     "process": Poison(process),
@@ -361,10 +363,10 @@ STATES = {
 # A program of others keeps what these do: its streams, files and end are its own
 ENDS = ("thread", "pool of threads", "process", "program", "end that waits", "end that exits")
 KEPT = (*ENDS, "rights of files", "warnings that are errors")
-# In a program of others these count as the program's own: nobody can tell its handlers from the model's
+# In a program of others these count as the program's: its handlers look like the model's
 OWNED = {
     "interrupt": Poison(throw(KeyboardInterrupt("key")), "raised KeyboardInterrupt"),
-    "time limit of another base": Poison(alarm(Own), "raised Own.*: too slow"),
+    "time limit of another base": Poison(alarm(PrivateError), "raised PrivateError.*: too slow"),
     "time limit that exits": Poison(alarm(SystemExit), r"called sys.exit\('too slow'\)"),
 }
 

@@ -1,4 +1,4 @@
-"""Runs of explain-table with every poison of `poisons`: exit code 3 or 0, other rows equal, an end in time."""
+"""Runs of explain-table with every poison of `poisons`: exit code 3 or 0, other rows equal, an end."""
 
 from __future__ import annotations
 

@@ -535,7 +535,10 @@ def summary(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many columns to show.")] = SHOWN_COLUMNS,
 ) -> None:
-    """Show what matters in a table of explanations: mean contributions of its columns, largest first."""
+    """Show what matters in a table of explanations: mean contributions of its columns, largest first.
+
+    The run must be finished: exit code 1 if it is not, or if a part was lost, changed or added.
+    """
     require("pyarrow", "limes summary", package="'limes[scale]'")
     from limes.scale._summary import means_of, parts_of
 

@@ -67,7 +67,8 @@ def summarize(table: Any) -> Any:
     Parameters
     ----------
     table
-        What `explain_frame` returned, in either layout; or the folder of ``limes explain-table``.
+        What `explain_frame` returned, in either layout; or the folder of a finished run of
+        ``limes explain-table``, each byte of which is checked first.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def summarize(table: Any) -> Any:
     Raises
     ------
     InputError
-        It is no table of explanations.
+        It is no table of explanations, or the run is not finished, or its folder was changed.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def test_a_call_raises_a_model_error_with_the_rows_so_far(name, errors):
     with pytest.raises(ModelError, match=f"(?s){ERRORS[name].error}") as caught:
         explainer(rows, progress=False)
     partial = caught.value.partial
-    assert len(partial) == 5 or len(partial) == 4, len(partial)
+    assert len(partial) in (4, 5)
     np.testing.assert_array_equal(partial.values[:4], expected.values[:4])
     # the model is well again: the same call goes on
     np.testing.assert_array_equal(explainer(rows, progress=False).values, expected.values)
@@ -75,7 +75,7 @@ os._exit(0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="half of these fork, or change what Windows lacks")
 def test_what_a_model_leaves_behind_changes_no_row_of_a_program(tmp_path):
-    """In a process of its own, which then has no streams and other signals."""
+    """In a separate process, which then has no streams and other signals."""
     script = subprocess.run(
         [sys.executable, "-c", LIBRARY, "."], cwd=tmp_path, check=False, capture_output=True, timeout=300
     )
