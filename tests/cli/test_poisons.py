@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import joblib
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from effort import repeats
-from internals import verify
+from internals import app, verify
 from jobs import read
+from limes.scale import summarize
 from poisons import ALL, BACKGROUND, ENDS, ERRORS, EXITS, OWNED, STATES, Poisoned, check, explained, rows_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="half of these fork, or need its signals")
@@ -64,6 +67,43 @@ class Run:
 
 def test_every_kind_of_error_and_state_with_one_worker(tmp_path):
     Run(tmp_path, [*ERRORS, *STATES, *OWNED]).check()
+
+
+class Moving(Poisoned):
+    """A model that changes the working directory when it is loaded, to where its resources are."""
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        os.chdir("/")
+
+
+@pytest.fixture(params=[Poisoned, Moving])
+def moved(request, tmp_path):
+    rows_of(["directory"]).to_parquet(tmp_path / "rows.parquet", index=False)
+    BACKGROUND.to_parquet(tmp_path / "background.parquet", index=False)
+    joblib.dump(request.param(), tmp_path / "model.joblib")
+
+    def run(*arguments):
+        with chdir(tmp_path):
+            result = CliRunner().invoke(app, [*arguments, "--trust-pickle"], env={"COLUMNS": "100"})
+        assert result.exit_code == 0, result.output + str(result.exception)
+        return result.output
+
+    return run
+
+
+def test_files_are_where_the_command_began(moved, tmp_path):
+    given = ("model.joblib", "rows.parquet")
+    options = ("--background", "background.parquet", "--max-calls", "256")
+    written = ("--html", "page.html", "--json", "a.json", "--report", "report.html")
+    assert "written: report.html" in moved("explain", *given, *options, "--row", "3", *written)
+    moved("diagnose", *given, "--row", "3", "--json", "diagnosis.json")
+    night = ("--since", "first", "--summary", "second.json")
+    moved("explain-table", "model.joblib", "*.parquet", "first", *options, "--columns", "code,a,b")
+    moved("explain-table", "model.joblib", "*.parquet", "second", *options, *night, "--columns", "code,a,b")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {"page.html", "a.json", "report.html", "diagnosis.json", "first", "second", "second.json"}
+    assert summarize(tmp_path / "first")["rows"].to_pylist()[0] == len(BACKGROUND) + 5
 
 
 @pytest.mark.engines

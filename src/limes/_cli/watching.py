@@ -179,8 +179,11 @@ def _serve(run: Callable[[], int], statements: int, lifeline: int) -> None:
 
     Thread(target=watch, daemon=True).start()
     own_process()
+    process = os.getpid()
     try:
         code = run()
+        if os.getpid() != process:  # a fork, which must not speak for the command
+            os._exit(code)
         restore_process()
         if sys.stdout is not None:  # as it is where the command began without one
             sys.stdout.flush()
