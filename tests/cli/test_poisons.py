@@ -93,11 +93,11 @@ def moved(request, tmp_path):
 
 
 def test_files_are_where_the_command_began(moved, tmp_path):
-    given = ("model.joblib", "rows.parquet")
+    inputs = ("model.joblib", "rows.parquet")
     options = ("--background", "background.parquet", "--max-calls", "256")
     written = ("--html", "page.html", "--json", "a.json", "--report", "report.html")
-    assert "written: report.html" in moved("explain", *given, *options, "--row", "3", *written)
-    moved("diagnose", *given, "--row", "3", "--json", "diagnosis.json")
+    assert "written: report.html" in moved("explain", *inputs, *options, "--row", "3", *written)
+    moved("diagnose", *inputs, "--row", "3", "--json", "diagnosis.json")
     night = ("--since", "first", "--summary", "second.json")
     moved("explain-table", "model.joblib", "*.parquet", "first", *options, "--columns", "code,a,b")
     moved("explain-table", "model.joblib", "*.parquet", "second", *options, *night, "--columns", "code,a,b")

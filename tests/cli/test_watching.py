@@ -44,7 +44,7 @@ def started(body):
     return subprocess.Popen([sys.executable, "-c", program], start_new_session=True, **options)
 
 
-LEFT = "import atexit, threading; from concurrent.futures import ThreadPoolExecutor\n{}\n"
+AFTER = "import atexit, threading; from concurrent.futures import ThreadPoolExecutor\n{}\n"
 AT_ROWS = "if rows_are_supervised(): print('second'); return 3\n"
 
 
@@ -67,11 +67,11 @@ AT_ROWS = "if rows_are_supervised(): print('second'); return 3\n"
         (AT_ROWS + "os.kill(os.getpid(), signal.SIGKILL)", 3, "second", "(signal 9, SIGKILL)"),
         (AT_ROWS + "return 0", 0, "", ""),
         (AT_ROWS + "raise RuntimeError('no')", 1, "", "RuntimeError: no"),
-        (LEFT.format("threading.Thread(target=time.sleep, args=(1000,)).start()") + "return 3", 3, "", ""),
-        (LEFT.format("atexit.register(time.sleep, 1000)") + "return 3", 3, "", ""),
-        (LEFT.format("atexit.register(os._exit, 9)") + "return 3", 3, "", ""),
-        (LEFT.format("ThreadPoolExecutor(1).submit(time.sleep, 1000)") + AT_ROWS, 0, "", ""),
-        (LEFT.format("os.fork() or time.sleep(2)"), 0, "", ""),
+        (AFTER.format("threading.Thread(target=time.sleep, args=(1000,)).start()") + "return 3", 3, "", ""),
+        (AFTER.format("atexit.register(time.sleep, 1000)") + "return 3", 3, "", ""),
+        (AFTER.format("atexit.register(os._exit, 9)") + "return 3", 3, "", ""),
+        (AFTER.format("ThreadPoolExecutor(1).submit(time.sleep, 1000)") + AT_ROWS, 0, "", ""),
+        (AFTER.format("os.fork() or time.sleep(2)"), 0, "", ""),
         ("sys.stdout = sys.stderr = None\nreturn 3", 3, "", ""),
         ("sys.stdout.close(); sys.stderr.close()\nreturn 3", 3, "", ""),
         ("os.close(1); os.close(2)\nreturn 3", 3, "", ""),
