@@ -158,7 +158,10 @@ NAMES = {
     "limes.models.readers.links": "matching_curve",
     "limes.models.readers.networks": "_row",
     "limes.scale": "_processes _stores _tables _stores:_locks _parts:_keys _sources:_cells",
-    "limes.scale._parts": "key_hashes repeated_keys Folder NOTHING PartRecord Tally run_name verify with_run",
+    "limes.scale._parts": (
+        "key_hashes part_bytes repeated_keys Folder Increment NOTHING PartRecord Tally run_name verify "
+        "with_run"
+    ),
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text watch_peak",
     "limes.scale._sources": "Unreadable typed Part Source Source:Inputs decimated",
     "limes.scale._stores": "StorePath checksum place_of write_whole",

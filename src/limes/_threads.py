@@ -264,6 +264,16 @@ _LOG_SECONDS = 30.0
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
 
 
+def bars_are_live() -> bool:
+    """Whether a bar is written again in its place: in a terminal or a notebook."""
+    if "ipykernel" in sys.modules:
+        return True
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # it is None, or closed
+        return False
+
+
 class Progress(Protocol):
     def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
         """A context whose value is called with numbers of finished steps, ``total`` in all."""
@@ -272,7 +282,8 @@ class Progress(Protocol):
 def progress_bar(total: int, what: str, *, unit: str, shown: bool = True, **options: Any) -> Any:
     """The bar of notebooks or terminals, for work that takes more than a second."""
     options = {"delay": 1.0, "leave": False, **options}
-    return tqdm_class()(total=total, desc=what, unit=unit, disable=not shown, **options)
+    is_open = not getattr(sys.stderr, "closed", False)  # a model may close it
+    return tqdm_class()(total=total, desc=what, unit=unit, disable=not (shown and is_open), **options)
 
 
 def tqdm_class() -> Any:
@@ -293,7 +304,6 @@ def _bar(total: int, unit: str = "rows", /, *, shown: bool) -> Iterator[Callable
     if total == 1 or not shown:
         yield lambda _: None
         return
-    live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    interval = 0.1 if live else _LOG_SECONDS
+    interval = 0.1 if bars_are_live() else _LOG_SECONDS
     with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
         yield bar.update

@@ -44,6 +44,7 @@ def started(body):
     return subprocess.Popen([sys.executable, "-c", program], start_new_session=True, **options)
 
 
+AFTER = "import atexit, threading; from concurrent.futures import ThreadPoolExecutor\n{}\n"
 AT_ROWS = "if rows_are_supervised(): print('second'); return 3\n"
 
 
@@ -66,6 +67,16 @@ AT_ROWS = "if rows_are_supervised(): print('second'); return 3\n"
         (AT_ROWS + "os.kill(os.getpid(), signal.SIGKILL)", 3, "second", "(signal 9, SIGKILL)"),
         (AT_ROWS + "return 0", 0, "", ""),
         (AT_ROWS + "raise RuntimeError('no')", 1, "", "RuntimeError: no"),
+        (AFTER.format("threading.Thread(target=time.sleep, args=(1000,)).start()") + "return 3", 3, "", ""),
+        (AFTER.format("atexit.register(time.sleep, 1000)") + "return 3", 3, "", ""),
+        (AFTER.format("atexit.register(os._exit, 9)") + "return 3", 3, "", ""),
+        (AFTER.format("ThreadPoolExecutor(1).submit(time.sleep, 1000)") + AT_ROWS, 0, "", ""),
+        (AFTER.format("os.fork() or time.sleep(2)"), 0, "", ""),
+        ("sys.stdout = sys.stderr = None\nreturn 3", 3, "", ""),
+        ("sys.stdout.close(); sys.stderr.close()\nreturn 3", 3, "", ""),
+        ("os.close(1); os.close(2)\nreturn 3", 3, "", ""),
+        ("sys.stdout.detach()\nprint('x') if sys.stdout is None else None\nreturn 3", 3, "", ""),
+        ("sys.stdout = sys.stderr = None\nraise RuntimeError('no')", 1, "", "RuntimeError: no"),
         ("rows_are_supervised()\nos._exit(0)", 1, "", "before the command came to its end"),
     ],
 )
@@ -77,6 +88,14 @@ def test_an_exit_code_is_that_of_the_command(body, code, out, err):
     assert bool(stdout) == bool(out)
     assert err in stderr
     assert bool(stderr) == bool(err)
+
+
+def test_a_thread_keeps_no_command_alive_where_there_is_no_fork():
+    body = "from threading import Thread; Thread(target=time.sleep, args=(1000,)).start()\nreturn 3"
+    program = START.format(body=body.replace("\n", "\n    ")).replace(
+        "def command", "del os.fork\ndef command"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 3
 
 
 WAIT = "print('ready', flush=True)\n{}time.sleep(60)"

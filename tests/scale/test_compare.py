@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 import limes
 from effort import repeats
-from internals import Source, app, explain_files
+from internals import Source, app, explain_files, part_bytes, run_name, write_whole
 from limes.exceptions import InputError
 from limes.scale import compare_runs
 
@@ -153,11 +154,12 @@ def write_run(folder, numbers):
     codes = np.where(numbers[:, 0] > 1.5, "outside", "")
     folder.mkdir()
     lines = lines.assign(method="exact", warnings=codes, error=pd.array([None] * n, "str"))
-    lines.to_parquet(folder / "part-00000.parquet")
+    run = {"input": {}}
+    write_whole(folder / "part-00000.parquet", part_bytes(pa.Table.from_pandas(lines), run_name(run)))
     tally = {"rows": n, "errors": 0, "outputs": 1, "sizes": {}, "shares": {}, "smallest": "", "reason": ""}
     digest = sha256((folder / "part-00000.parquet").read_bytes()).hexdigest()
     (folder / "_parts.jsonl").write_text(json.dumps({"part": 0, "sha256": digest, "tally": tally}))
-    (folder / "_run.json").write_text(json.dumps({"input": {}}))
+    (folder / "_run.json").write_text(json.dumps(run))
     (folder / "_finished.json").write_text(json.dumps({"parts": 1, "rows": n}))
     return folder
 

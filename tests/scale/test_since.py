@@ -136,10 +136,10 @@ def test_a_run_continues_only_finished_ones(tmp_path, explainer, days):
     with pytest.raises(InputError, match="pass another one"):
         explain(loans, explainer, first / "next", since=first)
     (first / "part-00001.parquet").rename(tmp_path / "aside")
-    with pytest.raises(InputError, match="a part of it was lost or changed: run its command again"):
+    with pytest.raises(InputError, match=r"part-00001.parquet is missing\. Run its command again"):
         explain(loans, explainer, tmp_path / "out", since=first)
     (first / "part-00001.parquet").write_bytes(b"x")
-    with pytest.raises(InputError, match="a part of it was lost or changed"):
+    with pytest.raises(InputError, match=r"part-00001.parquet was changed: its checksum differs"):
         explain(loans, explainer, tmp_path / "out", since=first)
     (tmp_path / "aside").rename(first / "part-00001.parquet")
     (first / "_finished.json").unlink()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from limes._checks import listed, require, without_credentials
@@ -109,14 +109,18 @@ def _load_catboost(path: Path) -> Any:
 
 @contextmanager
 def _loading(path: Path, kind: str = "") -> Iterator[None]:
-    """Make an error of a library one that names the file, and the kind that it is not."""
+    """Make whatever loading raises an error that names the file, and the kind that it is not."""
+    from limes.models._calling.border import FAILURES, Border, failure_text, text_of
+
     try:
-        yield
-    except Exception as error:
+        with Border():
+            yield
+    except FAILURES as error:
+        failure = failure_text(error).removeprefix("raised ")
         if kind:
-            reason = str(error).split("\n", 1)[0]
+            reason = text_of(error).split("\n", 1)[0]
             raise InputError(f"{path} is not a {kind}: {reason}") from error
-        raise InputError(f"{path} could not be loaded: {type(error).__name__}: {error}") from error
+        raise InputError(f"{path} could not be loaded: {failure}") from error
 
 
 _LOADERS: Mapping[str, Callable[[Path], Any]] = {
@@ -214,16 +218,30 @@ def output_of(text: str | None, model: Any) -> str | int | None:
     return int(text)
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if an output file cannot be written, or is one of the input files."""
-    sources = [path.resolve() for path in inputs if path is not None]
+class OutputFile(NamedTuple):
+    """An output file: its name as the user wrote it, and its path from any working directory."""
+
+    name: Path
+    path: Path
+
+
+def absolute(*paths: Path | None) -> list[Any]:
+    """Paths from any working directory: models may change it, when they are loaded or called."""
+    return [None if path is None else path.absolute() for path in paths]
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> list[OutputFile | None]:
+    """Return the files to write, or raise InputError if one cannot be written, or is an input file."""
+    sources, files = [path.resolve() for path in inputs if path is not None], list[OutputFile | None]()
     for path in outputs:
+        files.append(None if path is None else OutputFile(path, path.absolute()))
         if path is None:
             continue
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{path} cannot be written: pass the name of a file in a folder that exists")
         if path.resolve() in sources:
             raise InputError(f"{path} is read by this command: pass another name to write to")
+    return files
 
 
 # Schemes have two letters or more: C:/ is a drive

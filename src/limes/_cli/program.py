@@ -256,7 +256,8 @@ def explain(
         how.check_sparse(max_calls, is_table=data is not None)
     elif exclude or objective != "fidelity":
         raise InputError("--exclude and --objective go with --sparse")
-    files.check_outputs((html, report, json), (model, data, text_file, image, labels))
+    outputs = files.check_outputs((html, report, json), (model, data, text_file, image, labels))
+    model, data, background, labels = files.absolute(model, data, background, labels)
     target: Any = _read(data, text, text_file, image)
     fitted = how.load(model)
     if image is not None:
@@ -274,10 +275,11 @@ def explain(
             else how.of_rules(fitted, sparse, exclude, objective)
         )
         explanation = _explain_rows(fitted, target, background, [row], how.drop or [], chosen)
-    _show(explanation, html, json)
-    if report is not None:
-        explanation.to_report(report)
-        typer.echo(f"written: {report}")
+    page, report_page, document = outputs
+    _show(explanation, page, document)
+    if report_page is not None:
+        explanation.to_report(report_page.path)
+        typer.echo(f"written: {report_page.name}")
 
 
 def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
@@ -344,15 +346,17 @@ def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
     return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)
 
 
-def _show(result: Explanation | Diagnosis, html: Path | None, json: Path | None) -> None:
+def _show(
+    result: Explanation | Diagnosis, html: files.OutputFile | None, json: files.OutputFile | None
+) -> None:
     import rich
 
     for level in getattr(result, "levels", (result,)):  # the coarse one first
         rich.print(level)
-    for path, write in ((html, result.to_html), (json, result.to_json)):
-        if path is not None:
-            write(path)
-            typer.echo(f"written: {path}")
+    for output, write in ((html, result.to_html), (json, result.to_json)):
+        if output is not None:
+            write(output.path)
+            typer.echo(f"written: {output.name}")
 
 
 @app.command()
@@ -375,7 +379,8 @@ def diagnose(
 
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
-    files.check_outputs((html, json), (model, data))
+    outputs = files.check_outputs((html, json), (model, data))
+    model, data = files.absolute(model, data)
     how = SharedOptions(**options)
     fitted = how.load(model)
     if data is None:
@@ -383,7 +388,7 @@ def diagnose(
     else:
         chosen = how.of_tables(fitted)
         explanation = _explain_rows(fitted, open_table(data), None, row or [0], how.drop or [], chosen)
-    _show(run_diagnostics(explanation).numbered(row or [0]), html, json)
+    _show(run_diagnostics(explanation).numbered(row or [0]), *outputs)
 
 
 @app.command("explain-table")
@@ -450,6 +455,7 @@ def explain_table(
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
     from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
+    from limes.scale._stores import place_of
     from limes.scale._summary import run_summary, summary_place, versions_of, write_summary
     from limes.scale._tables import Cluster, check_memory, explain_files
 
@@ -457,15 +463,18 @@ def explain_table(
     if scheduler is not None and engine == "local":
         raise InputError("--scheduler goes with --engine dask or --engine spark")
     source = Source.of(table)
+    model, background = files.absolute(model, background)  # models may change the working directory
+    folder, earlier = place_of(out).absolute(), None if since is None else place_of(since).absolute()
     place = None if summary is None else summary_place(summary, out, source, (model, background))
+    written = None if place is None else place.absolute()
     how = SharedOptions(**options)
     are_all = how.output == "all"
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
     learnt_from = source
-    if since is not None and background is None:
-        learnt_from = Increment.of(source, since, out).beginning(source)
+    if earlier is not None and background is None:
+        learnt_from = Increment.of(source, earlier, folder).beginning(source)
     rows = background_of_run(background, learnt_from, names)
     if sparse is None:
         chosen = how.of_tables(fitted, max_calls)
@@ -490,7 +499,7 @@ def explain_table(
             tally = explain_files(
                 source,
                 explainer,
-                out,
+                folder,
                 run=run,
                 layout=layout,
                 keys=key or [],
@@ -500,16 +509,18 @@ def explain_table(
                 engine=engine,
                 cluster=cluster,
                 max_errors=max_errors,
-                since=since,
+                since=earlier,
             )
     except (KeyboardInterrupt, Terminated) as stop:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(TERMINATED if isinstance(stop, Terminated) else _STOPPED) from None
     print_run(tally, explainer, out)
-    if place is not None:
+    if written is not None:
         seconds = monotonic() - began
-        result = run_summary(out, tally, method=explainer.method, seconds=seconds, versions=run["versions"])
-        write_summary(place, result)
+        result = run_summary(
+            folder, tally, method=explainer.method, seconds=seconds, versions=run["versions"]
+        )
+        write_summary(written, result)
         typer.echo(f"written: {place}")
     if tally.errors:
         raise typer.Exit(_SOME_ERRORS)
@@ -525,7 +536,10 @@ def summary(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many columns to show.")] = SHOWN_COLUMNS,
 ) -> None:
-    """Show what matters in a table of explanations: mean contributions of its columns, largest first."""
+    """Show what matters in a table of explanations: mean contributions of its columns, largest first.
+
+    The run must be finished: exit code 1 if it is not, or if a part was lost, changed or added.
+    """
     require("pyarrow", "limes summary", package="'limes[scale]'")
     from limes.scale._summary import means_of, parts_of
 
@@ -630,6 +644,7 @@ def what_if(
     from limes._app.desk import Desk
     from limes._app.server import serve
 
+    model, background = files.absolute(model, background)
     frame = files.read_table(table)
     names = [*map(str, range(len(frame)))]  # of the rows
     if ids is not None:

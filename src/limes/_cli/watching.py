@@ -4,7 +4,8 @@ A model may call ``os._exit(0)``, or C code behind it ``exit`` or ``abort``: no 
 and the exit code is the model's. So the command runs in a fork, which states its exit code over a pipe when
 it has come to its end. One that ends without a statement has failed. If it was at rows of a table, it is
 started again: it resumes from the finished parts, explains rows by a worker under supervision, and searches
-for those that end it (`limes.scale._processes`).
+for those that end it (`limes.scale._processes`). One that has stated its exit code, and does not end, is
+ended: a model may leave a thread for which Python waits.
 
 The fork is made before any library is imported, hence in a millisecond, and without threads. Where there is
 no fork (Windows), the command runs in this process, and rows of tables always under supervision.
@@ -19,9 +20,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
+from select import select
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
+
+from limes._surroundings import own_process, restore_process
 
 # Stated in place of an exit code: this process explains rows, and a second one may resume
 _AT_ROWS = 255
@@ -33,6 +37,8 @@ _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if h
 TERMINATED = 143
 # Ctrl-C reaches a terminal's processes at once, so that the watched one is sent it twice, in seconds
 _TWICE = 1.0
+# Seconds that a process may take to end after it has stated its exit code, and between two looks at it
+_GRACE, _LOOK, _GLANCE = 5.0, 1.0, 0.01
 
 
 class _State:
@@ -80,7 +86,11 @@ def rows_are_supervised() -> bool:
 
 def watched(run: Callable[[], int]) -> int:
     """The exit code of a command that is run in a watched process."""
-    if not hasattr(os, "fork") or "numpy" in sys.modules:  # there may be threads, which a fork would lose
+    if not hasattr(os, "fork"):
+        code = run()
+        Thread(target=_end_late, args=(code,), daemon=True).start()
+        return code
+    if "numpy" in sys.modules:  # there may be threads, which a fork would lose
         return run()
     stated, code = _run_watched(run)
     if stated == [_AT_ROWS]:
@@ -118,13 +128,9 @@ def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
     os.close(lifeline)
     before = {number: signal.signal(number, lambda n, _: _send(child, n)) for number in stops}
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _, status = os.waitpid(child, 0)
+    stated, status = _awaited(child, reading)
     for number, handler in before.items():
         signal.signal(number, handler)
-    os.set_blocking(reading, False)  # a process that the model started may keep the other end open
-    stated = b""
-    with suppress(BlockingIOError):
-        stated = os.read(reading, 10)
     os.close(reading)
     os.close(life)
     code = os.waitstatus_to_exitcode(status)
@@ -132,6 +138,31 @@ def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)  # as the watched process was ended
     return [*stated], code
+
+
+def _awaited(child: int, reading: int) -> tuple[bytes, int]:
+    """Wait for the end of a process; return what it stated, and its status.
+
+    Its pipe may close before it ends, as a model may close it, and stay open after that, as a process that
+    the model started may have it.
+    """
+    stated, is_open, deadline = b"", True, inf
+    ended = status = 0
+    while True:
+        if not ended:
+            ended, status = os.waitpid(child, os.WNOHANG)
+        wait = 0.0 if ended else min(_LOOK, max(0.0, deadline - monotonic()))
+        if is_open and select([reading], [], [], wait)[0]:
+            new = os.read(reading, 10)
+            stated, is_open = stated + new, bool(new)
+            if new and new[-1] != _AT_ROWS:
+                deadline = monotonic() + _GRACE
+        elif ended:
+            return stated, status
+        elif not is_open:
+            sleep(_GLANCE)
+        if monotonic() >= deadline and not ended:
+            _send(child, signal.SIGKILL)
 
 
 def _send(child: int, number: int) -> None:
@@ -147,14 +178,26 @@ def _serve(run: Callable[[], int], statements: int, lifeline: int) -> None:
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
+    own_process()
+    process = os.getpid()
     try:
         code = run()
-        sys.stdout.flush()
+        if os.getpid() != process:  # a fork, which must not speak for the command
+            os._exit(code)
+        restore_process()
+        if sys.stdout is not None:  # as it is where the command began without one
+            sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - printed as Python does, and stated
+        restore_process()
         traceback.print_exc()
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     os.write(statements, bytes([code]))
     raise SystemExit(code)
+
+
+def _end_late(code: int) -> None:
+    sleep(_GRACE)
+    os._exit(code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers

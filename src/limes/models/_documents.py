@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Ints, Objects
 from limes.exceptions import InputError, ModelError
-from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.border import FAILURES, Border, failure_text
 from limes.models._calling.networks import is_module
 from limes.models._identity import qualified_name
 
@@ -198,7 +198,8 @@ class TextModel:
 def transform(steps: Sequence[Any], batch: Any) -> Any:
     for step in steps:
         try:
-            batch = step.transform(batch)
+            with Border():
+                batch = step.transform(batch)
         except FAILURES as error:
             text = f"{type(step).__name__}.transform {failure_text(error)}{_advice(step, batch)}"
             raise ModelError(text, batch=batch) from error

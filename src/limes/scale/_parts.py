@@ -30,6 +30,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b, sha256
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -222,6 +223,7 @@ class Folder:
             with writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._refuse_other_files()
+                self._refuse_links()
                 stack.enter_context(locked(self.path / _LOCK))
                 for file in self.path.iterdir():
                     if file.name.startswith(BESIDE):  # left by a run that was killed
@@ -238,6 +240,13 @@ class Folder:
         others = [name for name in names if name not in (_LOCK, _KEYS, "") and not name.startswith(BESIDE)]
         if others and _RUN not in names:
             raise InputError(f"{self.path} is not empty ({listed(others)}): pass a new folder")
+
+    def _refuse_links(self) -> None:
+        """Refuse links where this run writes through a name, and not beside it: other files would change."""
+        for name in (_KEYS, _JOURNAL):
+            path = self.path / name
+            if isinstance(path, Path) and path.is_symlink():
+                raise InputError(f"{path} is a link, and this run would write behind it: remove it")
 
     def run(self) -> dict[str, Any]:
         """The inputs that determine the explanations in the folder."""
@@ -336,21 +345,37 @@ class Folder:
     def end(self) -> dict[str, int] | None:
         """Numbers of parts and rows of a run that is finished; None where it is not."""
         try:
-            return dict(json.loads((self.path / _END).read_bytes()))
-        except FileNotFoundError:
+            end = json.loads((self.path / _END).read_bytes())
+            return {name: int(end[name]) for name in ("parts", "rows")}
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
 
     def finished_run(self) -> tuple[dict[str, Any], int]:
-        """The inputs of a run that is finished, and its number of rows; InputError where it is not."""
+        """The inputs of a run that is finished, and its number of rows; InputError where it is not whole.
+
+        The one check of all who read a folder: summaries, comparisons and later runs. Every byte is read.
+        """
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such folder; pass the output folder of a finished run")
-        run, end = self.run(), self.end()
-        if end is None or sorted(self.finished()) != [*range(end["parts"])]:
+        if not (self.path / _RUN).is_file():
             raise InputError(
-                f"{self.path} is not finished, or a part of it was lost or changed: run its command again "
-                "first, which resumes it"
+                f"{self.path}: no folder with parts of explanations, as it has no {_RUN}: pass an output "
+                "folder of limes explain-table; of a table that you wrote yourself pass the table"
             )
-        return run, end["rows"]
+        check = verify(self.path)
+        if check.problems:
+            more = len(check.problems) - SHOWN
+            shown = "; ".join(check.problems[:SHOWN]) + (f"; and {more} problems more" if more > 0 else "")
+            raise InputError(
+                f"{self.path} is not finished, or was changed: {shown}. Run its command again first, which "
+                "resumes it"
+            )
+        return self.run(), check.rows
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the parts of a folder that was checked, in their order."""
+        for path in self.files():
+            yield read_part(path, columns)
 
     def append(self, record: PartRecord) -> None:
         with writing(self.path):
@@ -383,6 +408,27 @@ class Folder:
                 return [text.decode(errors="replace") for text in pool.map(StorePath.read_bytes, objects)]
         path = self.path / _JOURNAL
         return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
+
+
+def read_part(path: Place, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a part, or columns of it; InputError where a page is not as it was written."""
+    try:
+        return parsed(
+            path, lambda file: pq.read_table(file, columns=columns, page_checksum_verification=True)
+        )
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path} could not be read ({error}): it was damaged or removed since it was written; run the "
+            "command of its folder again, which writes it anew"
+        ) from error
+
+
+def part_bytes(lines: pa.Table, run: str) -> bytes:
+    """The file of a part, which names its run; its pages have checksums, which all readers may verify."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(with_run(lines, run), buffer, write_page_checksum=True)
+    content: bytes = buffer.getvalue().to_pybytes()
+    return content
 
 
 def with_run(lines: pa.Table, name: str) -> pa.Table:
@@ -572,13 +618,15 @@ def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], row
         return ""
     stored = ((number, folder.keys(number)) for number in parts)
     hashes_of_parts = (
-        key_hashes(_lines(folder.part(number), keys), keys)[1] if hashes is None else hashes
+        key_hashes(read_part(folder.part(number), ["row", "error", *keys]), keys)[1]
+        if hashes is None
+        else hashes
         for number, hashes in stored
     )
     repeats, count = _repeated(hashes_of_parts, -(-rows // _HELD))
     first: dict[Any, int] = {}
     for number in parts if len(repeats) else ():
-        lines = _lines(folder.part(number), keys)
+        lines = read_part(folder.part(number), ["row", "error", *keys])
         starts, hashes = key_hashes(lines, keys)
         shared = lines.take(pa.array(starts[np.isin(hashes, repeats)]))
         columns = (map(_hashable, shared[key].to_pylist()) for key in keys)
@@ -587,11 +635,6 @@ def repeated_keys(folder: Folder, parts: Sequence[int], keys: Sequence[str], row
                 example = ", ".join(f"{name}={cell!r}" for name, cell in zip(keys, cells, strict=True))
                 return f"keys are not unique ({count:,} repeated): {example} in rows {first[cells]} and {row}"
     return ""
-
-
-def _lines(path: Place, keys: Sequence[str]) -> pa.Table:
-    table: pa.Table = parsed(path, lambda file: pq.read_table(file, columns=["row", "error", *keys]))
-    return table
 
 
 def _repeated(parts: Iterable[Hashes], shares: int) -> tuple[Hashes, int]:
@@ -659,7 +702,7 @@ def _folder_problems(folder: Folder, journal: Mapping[int, PartRecord]) -> Itera
             yield f"{path.name} is in the folder, but not in its journal"
     end = folder.end()
     if end is None:
-        yield "the run is not finished: run the same command again"
+        yield f"the run is not finished, {count(len(journal), 'part')} so far"
         return
     missing = sorted({*range(end["parts"])} - journal.keys())
     yield from (f"part {number} is not in the journal" for number in missing)
@@ -677,8 +720,7 @@ def _part_problems(
         return
     if (other := run_of(path)) != name:
         yield f"{path.name} is of run {other}, and the folder of run {name}"
-    lines = parsed(path, lambda file: pq.read_table(file, columns=["row"]))
-    rows = np.unique(lines["row"].to_numpy())
+    rows = np.unique(read_part(path, ["row"])["row"].to_numpy())
     if first is not None and not np.array_equal(rows, np.arange(first, first + record.rows)):
         yield f"{path.name} does not have the {record.rows:,} rows from row {first:,}"
 

@@ -27,8 +27,10 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any, cast
 
+from limes._surroundings import own_process
 from limes._threads import use_threads
 from limes.exceptions import InputError
+from limes.models._calling.border import FAILURES, text_of
 from limes.scale._parts import PartRecord
 from limes.scale._sources import Part
 from limes.scale._tables import Cluster, Work, unpickled
@@ -365,6 +367,7 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
     """Compute the driver's tasks; ignore Ctrl-C, which the driver handles, and end with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_threads(threads)
+    own_process()
 
     def watch() -> None:
         while os.getppid() == driver:
@@ -391,15 +394,18 @@ def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int
                     answer = _AGAIN  # what earlier parts left in memory is no fault of a row
                 else:
                     answer, is_new = work.finish(task.part, lines), False
-        except Exception as error:  # noqa: BLE001 - it is the driver's to raise
+        except FAILURES as error:  # it is the driver's to raise
             pipe.send(_sendable(error))
 
 
-def _sendable(error: Exception) -> Exception:
+def _sendable(error: BaseException) -> Exception:
     import pickle
 
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - made a moment ago
-    except Exception:  # noqa: BLE001 - whatever a model's own exception does
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        if isinstance(error, Exception):
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - made a moment ago
+            str(error)
+            return error
+    except FAILURES:  # whatever a model's own exception does
+        pass
+    return RuntimeError(f"{type(error).__name__}: {text_of(error)}")

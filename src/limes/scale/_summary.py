@@ -67,7 +67,8 @@ def summarize(table: Any) -> Any:
     Parameters
     ----------
     table
-        What `explain_frame` returned, in either layout; or the folder of ``limes explain-table``.
+        What `explain_frame` returned, in either layout; or the folder of a finished run of
+        ``limes explain-table``, each byte of which is checked first.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def summarize(table: Any) -> Any:
     Raises
     ------
     InputError
-        It is no table of explanations.
+        It is no table of explanations, or the run is not finished, or its folder was changed.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def versions_of(model: Any) -> dict[str, str]:
     if hasattr(model, "get_params") and hasattr(model, "set_params"):  # scikit-learn's interface
         held += model.get_params().values()
     classes = {base for part in (model, *held) for base in type(part).__mro__}
-    roots = {base.__module__.partition(".")[0] for base in classes} - {"sklearn"}
+    roots = {base.__module__.partition(".")[0] for base in classes} - {"sklearn"} - sys.stdlib_module_names
     modules = {root: getattr(sys.modules.get(root), "__version__", None) for root in sorted(roots)}
     return {
         "python": platform.python_version(),
@@ -240,17 +241,18 @@ def _columns(its: OutputMeans) -> dict[str, list[Any]]:
 
 
 def parts_of(folder: Any) -> Iterator[Any]:
-    """Yield the parts of a folder of explanations, in their order."""
-    import pyarrow.parquet as pq
+    """Yield the parts of a finished folder of explanations, in their order; InputError of any other."""
+    return run_and_parts(folder)[1]
 
+
+def run_and_parts(folder: Any) -> tuple[dict[str, Any], Iterator[Any]]:
+    """What determined a finished run, and its parts, each as a frame."""
     from limes.scale._parts import Folder
-    from limes.scale._stores import parsed, place_of
+    from limes.scale._stores import place_of
 
-    files = Folder(place_of(folder)).files() if place_of(folder).is_dir() else []
-    if not files:
-        raise InputError(f"{folder}: no folder with parts of explanations, and no table of them")
-    for file in files:
-        yield nw.from_native(parsed(file, pq.read_table), eager_only=True)
+    its = Folder(place_of(folder).absolute())
+    run, _ = its.finished_run()
+    return run, (nw.from_native(table, eager_only=True) for table in its.tables())
 
 
 def means_of(frames: Iterable[Any]) -> list[OutputMeans]:
@@ -522,12 +524,11 @@ def compare_runs(earlier: Any, later: Any, *, level: float = LEVEL) -> RunCompar
     >>> [change.name for change in comparison.changed]  # doctest: +SKIP
     """
     require("pyarrow", "compare_runs", package="'limes[scale]'")
-    from limes.scale._parts import Folder, unlike
-    from limes.scale._stores import place_of
+    from limes.scale._parts import unlike
 
     check_probability("level", level)
-    records = [Folder(place_of(folder)).finished_run()[0] for folder in (earlier, later)]
-    first, second = (_Run.of(parts_of(folder)) for folder in (earlier, later))
+    records, parts = zip(*(run_and_parts(folder) for folder in (earlier, later)), strict=True)
+    first, second = map(_Run.of, parts)
     notes = unlike(*records)
     numbers = [{name: cell for name, cell in record.items() if name != "output"} for record in records]
     changes = [*_changes(first, second, has_other_errors=bool(unlike(*numbers)))]

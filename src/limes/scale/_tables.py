@@ -28,13 +28,13 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from limes import __version__
 from limes._checks import check_choice, check_count, check_size
 from limes._explanation.wording import shorten
-from limes._threads import tqdm_class
+from limes._threads import bars_are_live, tqdm_class
 from limes.exceptions import InputError, LimesError, ModelError
+from limes.models._calling.border import FAILURES, failure_text
 from limes.scale._frames import (
     UNREADABLE,
     Explainer,
@@ -56,9 +56,9 @@ from limes.scale._parts import (
     Tally,
     changed_settings,
     key_hashes,
+    part_bytes,
     repeated_keys,
     run_name,
-    with_run,
     writing,
 )
 from limes.scale._sources import Part, Source, typed
@@ -71,10 +71,10 @@ _HEADER = f"limes {__version__}\n".encode()
 def pickled(work: Work | Explainer) -> bytes:
     try:
         content: bytes = _HEADER + cloudpickle.dumps(work)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except FAILURES as error:
         raise InputError(
-            f"the model cannot be sent to other processes ({error}): use one worker, engine='local', or "
-            "limes.scale.explain_frame"
+            f"the model cannot be sent to other processes (it {failure_text(error)}): use one worker, "
+            "engine='local', or limes.scale.explain_frame"
         ) from error
     return content
 
@@ -93,6 +93,10 @@ def unpickled(content: bytes) -> Any:
         raise InputError(
             f"a worker cannot load the model ({error}): install limes, the model's library and your own "
             "modules where workers run"
+        ) from error
+    except FAILURES as error:
+        raise InputError(
+            f"a worker cannot load the model: it {failure_text(error)}; use one worker, or engine='local'"
         ) from error
 
 
@@ -195,9 +199,7 @@ class Work:
 
     def _write(self, lines: pa.Table, number: int) -> str:
         """Put a part in place, after the hashes of its keys; return its checksum."""
-        buffer = pa.BufferOutputStream()
-        pq.write_table(with_run(lines, self.run), buffer)
-        content = buffer.getvalue().to_pybytes()
+        content = part_bytes(lines, self.run)
         self.folder.check_run(self.run)
         with writing(self.folder.path):
             if self.keys:
@@ -278,7 +280,7 @@ class Heartbeat:
     """
 
     def __init__(self, total: int, finished: int, *, show: bool) -> None:
-        self._is_log = not (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        self._is_log = not bars_are_live()
         self._interval = _LOG if self._is_log else _TERMINAL
         self._show = show
         self._began: dict[int, float] = {}
@@ -330,8 +332,9 @@ class Heartbeat:
     def _write(self) -> None:
         if self._is_log:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            sys.stderr.write(f"{now} limes: {self.line()}\n")
-            sys.stderr.flush()
+            with suppress(AttributeError, OSError, ValueError):  # a model may close it, or set it to None
+                sys.stderr.write(f"{now} limes: {self.line()}\n")
+                sys.stderr.flush()
         else:
             self._bar.set_postfix_str(self.at_work())
 
@@ -398,6 +401,7 @@ def explain_files(
     step, folder = check_count("rows_per_part", rows_per_part), Folder(place_of(out).absolute())
     if folder.path.is_file():
         raise InputError(f"{folder.path} is a file: pass a folder for the parts")
+    earlier = None if since is None else Folder(place_of(since).absolute())
     source.refuse_output(folder.path)
     account = account_of(explainer, contributions)
     shape: dict[str, Any] = {"layout": layout, "keys": list(keys), "rows_per_part": step}
@@ -438,7 +442,7 @@ def explain_files(
             raise InputError("the table has no rows")
         repeated = repeated_keys(folder, sorted(finished), keys, tally.rows)
         folder.finish(finished, work.run)
-        differences = [] if since is None else changed_settings(Folder(place_of(since)).run(), run)
+        differences = [] if earlier is None else changed_settings(earlier.run(), run)
         return RunSummary(
             **asdict(tally),
             resumed=resumed,

@@ -52,7 +52,7 @@ from limes.compat.lime.lime_base import (
 from limes.designs._exchangeable import LARGEST_ENUMERATION
 from limes.designs._product import Features
 from limes.exceptions import InputError, LimesError, ModelError
-from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.border import FAILURES, Border, failure_text
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import clusters_of, prediction_method
 
@@ -162,13 +162,13 @@ class PredictFunction:
         Not so columns (n, 1) of a call that lime can answer: they are label 0.
         """
         rows = table.shape[0] if hasattr(table, "tocsr") else len(table)
-        try:
-            with user_blas_threads():
-                values = self._function(table)
-        except FAILURES as error:
-            raise ModelError(
-                f"predict_fn {failure_text(error, f'on a table of {rows} rows')}", batch=table
-            ) from error
+        with user_blas_threads():
+            try:
+                with Border():
+                    values = self._function(table)
+            except FAILURES as error:
+                failure = failure_text(error, f"on a table of {rows} rows")
+                raise ModelError(f"predict_fn {failure}", batch=table) from error
         answers = _numbers(values, rows)
         if not np.isfinite(answers).all():
             raise ModelError("predict_fn answered with values that are not finite")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,9 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
-from threading import current_thread, main_thread
-from traceback import walk_tb
-from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -22,6 +18,7 @@ from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
+from limes.models._calling.border import FAILURES, Border, failure_text, text_of
 from limes.models._calling.outputs import Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
@@ -50,18 +47,26 @@ class ModelCaller:
             raise ModelError(f"there is no {name}")
         table = self.decode(x)
         table = in_single_precision(table) if self.single else table
+        with user_blas_threads():
+            try:
+                with Border():
+                    raw = self._ask(call, table)
+            except FAILURES as error:
+                raise self._failed(error, table, x) from error
         try:
-            with user_blas_threads():
-                raw = self._ask(call, table)
-        except FAILURES as error:
-            failure = failure_text(error, f"on a batch of {len(x)} rows")
-            advice = _other_columns(self.model, table) or self.advice(x)
-            raise ModelError(f"{name} {failure.rstrip()}{advice and f'; {advice}'}", batch=table) from error
-        try:
-            return self.output.pick(self._check(raw, len(x)))
+            with Border():  # an answer may be computed as it is read
+                return self.output.pick(self._check(raw, len(x)))
         except ModelError as error:
             error.batch = table
             raise
+        except FAILURES as error:
+            text = f"{name} returned an answer that {failure_text(error, 'when it was read')}"
+            raise ModelError(text, batch=table) from error
+
+    def _failed(self, error: BaseException, table: Any, x: Floats) -> ModelError:
+        failure = failure_text(error, f"on a batch of {len(x)} rows").rstrip()
+        advice = _other_columns(self.model, table) or self.advice(x)
+        return ModelError(f"{self._name} {failure}{advice and f'; {advice}'}", batch=table)
 
     def _ask(self, call: Predict, table: Any) -> Any:
         """Call the model, again in float32 where that is what its network asks for."""
@@ -69,7 +74,7 @@ class ModelCaller:
             return call(table)
         except (RuntimeError, ValueError) as error:
             rows = None if self.single else in_single_precision(table)
-            if rows is None or not _ASKS_FOR_SINGLE.search(str(error)):
+            if rows is None or not _ASKS_FOR_SINGLE.search(text_of(error)):
                 raise
             raw = call(rows)
             self.single.append(True)
@@ -382,48 +387,3 @@ class RowwisePredictions:
             return self.predict(np.resize(some, (_BLOCK, rows.shape[1])))[: len(some)]
 
         return np.concatenate([block(start) for start in range(0, len(rows), _BLOCK)])
-
-
-# -- errors and exits ------------------------------------------------------------------------------------
-#
-# ``SystemExit``, ``GeneratorExit`` and ``KeyboardInterrupt`` pass through ``except Exception``, and end a
-# program without a word. Raised by a model they are failures of the model like any other. Raised by a signal
-# they are the program's: Ctrl-C, or SIGTERM with a handler that calls ``sys.exit``.
-
-
-# What a call of the user's code may raise on its own account
-FAILURES = (Exception, SystemExit, GeneratorExit, KeyboardInterrupt)
-
-
-def failure_text(error: BaseException, place: str = "") -> str:
-    """Such as "raised KeyError on a batch of 3 rows: 'age'"."""
-    place = place and f" {place}"
-    if isinstance(error, Exception):
-        return f"raised {type(error).__name__}{place}: {error}"
-    if _is_of_signal(error):
-        raise error
-    if isinstance(error, SystemExit):
-        code = "" if error.code is None else repr(error.code)
-        return f"called sys.exit({code}){place}"
-    return f"raised {type(error).__name__}{place}"
-
-
-def _is_of_signal(error: BaseException) -> bool:
-    """Whether a handler of a signal raised an exit; only the main thread runs handlers."""
-    if current_thread() is not main_thread():
-        return False
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    # Python's handler of Ctrl-C has no frame: while it is in force, a KeyboardInterrupt is the user's
-    if isinstance(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
-        return True
-    codes = {_code(handler) for handler in handlers if callable(handler)}
-    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))
-
-
-def _code(handler: Any) -> CodeType | None:
-    while isinstance(handler, partial):
-        handler = handler.func
-    if not isinstance(handler, FunctionType | MethodType):
-        handler = type(handler).__call__  # an object; it has no code if it is of C
-    code: CodeType | None = getattr(handler, "__code__", None)
-    return code
