@@ -29,6 +29,11 @@ class LinkedModel:
     link: Link | None
     columns: int | list[int] | None
 
+    @property
+    def first(self) -> Sequence[Floats]:
+        """The model's first answers, before the link."""
+        return self.caller.first
+
     def __call__(self, z: Floats) -> Floats:
         try:
             answers = self.caller(z)

@@ -43,6 +43,7 @@ CODES: Mapping[str, str] = {
     "outside": "a value lies outside the background's range",
     "does not vary": "a column does not vary in the background",
     "probabilities": "answers between 0 and 1 do not add up to 1",
+    "scores": "what claims to be probabilities is not: scores are explained as they are",
     "labels": "labels or scores are explained in another form, or as amounts",
     "input": "the input is cut, out of its range, or split in an unusual way",
     "fills": "fills of an image do not agree about a superpixel",
@@ -152,17 +153,17 @@ def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]
     rows = np.flatnonzero(misses.any(axis=1))
     captured, errors = additive_at(explanation, rows.tolist())
     little = misses[rows] & (captured + SURE * errors < PARTIAL_FIT)
-    by_row = {}
+    by_row, shown = {}, shown_outputs(explanation)
     for i in np.flatnonzero(little.any(axis=1)).tolist():
         sentences = [""] * len(explanation.output_names)
-        for k in shown_outputs(explanation, row := int(rows[i])):
+        for k in shown:
             if little[i, k]:
                 sentences[k] = (
                     f"single columns account for {max(captured[i, k], 0.0):.0%} of how the model varies "
                     "around the row; the rest is in combinations of columns, which limes.diagnose names"
                 )
         if warnings := by_output(sentences, explanation.output_names, "combinations"):
-            by_row[row] = warnings
+            by_row[int(rows[i])] = warnings
     return by_row
 
 
