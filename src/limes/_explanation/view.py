@@ -44,6 +44,9 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 MAX_FEATURES = 10
 # R² below it is worth a sentence
 PARTIAL_FIT = 0.5
+# A column matters if its whole effect makes up this share of how the model varies around the row, and its
+# coefficient hides that if it tells at most this share of the effect
+MATTERS, CAPTURED = 0.2, 0.05
 # Standard errors by which a sampled number must pass a threshold
 SURE = 2.0
 # Smaller shares would be written as 0 %
