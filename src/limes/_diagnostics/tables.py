@@ -219,7 +219,18 @@ def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation
             cells_of_j, mean = [places[at][1] for at in its], Estimate(means.value[its], means.error[its])
             profiles += _profile(context, i, j, cells_of_j, mean, laws[j])
     hidden_first = sorted(profiles, key=lambda profile: -profile.hidden)
-    return Cancellation(row=row, profiles=tuple(hidden_first), variance=context.variance(i))
+    return Cancellation(row=row, profiles=tuple(hidden_first), variance=_variance(context, i, row))
+
+
+def _variance(context: TableContext, i: int, row: RowOutput) -> Estimate:
+    """Var_w f by the explanation's R², whose numerator is exact, where its error is less than a sample's."""
+    sampled, design = context.variance(i), context.row_designs[i]
+    gamma = 2.0 * design.gamma(context.limits[i].value) - design.gamma(row.values)
+    explained, error = float(row.values @ gamma), row.fidelity_error * float(sampled.value)
+    if not (explained > 0 and row.fidelity > 0 and error < float(sampled.error) * row.fidelity):
+        return sampled
+    value = explained / row.fidelity
+    return Estimate(np.array(value), np.array(value * row.fidelity_error / row.fidelity))
 
 
 def _profile(
