@@ -50,7 +50,7 @@ NO_PROBABILITIES = {
     "such labels as 0 and 1": lambda k: (RNG.uniform(size=(200, k)) > 0.5).astype(float),
     "without normalisation": lambda k: 0.9 * softmax(k),
     "off in the third of six digits": lambda k: softmax(k).round(6) + np.r_[0.002 * k, np.zeros(k - 1)],
-    "one row of many that is none": lambda k: np.vstack([softmax(k), np.full((1, k), 2.0 / k)]),
+    "one row of many adds up to 2": lambda k: np.vstack([softmax(k), np.full((1, k), 2.0 / k)]),
 }
 CASES = [
     *[(f"{name}, {k}", make(softmax(k)), True) for name, make in PRECISIONS.items() for k in (2, 3, 10, 40)],
