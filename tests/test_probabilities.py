@@ -7,6 +7,7 @@ import pytest
 
 import limes
 from internals import (
+    FirstAnswers,
     are_probabilities,
     misleading_surrogates,
     no_probabilities,
@@ -67,7 +68,7 @@ def of_classifier(answers):
     class Model:
         classes_ = np.arange(answers.shape[1])
 
-    return no_probabilities(Model(), "predict_proba", [answers], answers) == ""
+    return no_probabilities(Model(), "predict_proba", FirstAnswers([answers]), answers) == ""
 
 
 CALLERS = {"function": of_function, "classifier": of_classifier}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
@@ -82,7 +82,7 @@ from limes.models._calling.caller import (
     repetition_warnings,
     spread_of_answers,
 )
-from limes.models._calling.outputs import SCORE, Output, add_up_to_one, resolve
+from limes.models._calling.outputs import SCORE, FirstAnswers, Output, add_up_to_one, resolve
 from limes.models._identity import Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
@@ -198,7 +198,7 @@ class MaskedModel(Reading):
     default_control: str = "kernel"  # what "auto" takes for models without a margin
     adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
     link: str | None = None  # what makes probabilities of the network's logits
-    shown: Sequence[Floats] = ()  # answers that show whether ``predict_proba`` answers probabilities
+    shown: FirstAnswers = field(default_factory=FirstAnswers)  # whether they are probabilities
     exact: _Verified | None = None  # the form's expectation, once it was verified
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     check_calls: int = 0  # what it cost to know the spread

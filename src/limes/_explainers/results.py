@@ -30,7 +30,7 @@ from limes._threads import Progress, in_workers
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
-from limes.models._calling.outputs import SCORE, THRESHOLDS, first_answers, no_probabilities
+from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first_answers, no_probabilities
 from limes.models._identity import REFIT_ROUNDING
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class RowWarnings:
         warnings = [fixed] * len(rows)
         odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        misleading = self.misleading(predictions, surrogates)
+        misleading = self._misleading(predictions, surrogates, SCORE if scores else self.method)
         for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
             warnings[i] = (
                 *misleading.get(i, ()),
@@ -306,7 +306,11 @@ class RowWarnings:
 
     def misleading(self, predictions: Floats, surrogates: Floats) -> dict[int, tuple[RowWarning, ...]]:
         """Warnings about surrogates that decide otherwise than the model, or are no probabilities."""
-        method = SCORE if self.scores(predictions) else self.method
+        return self._misleading(predictions, surrogates, SCORE if self.scores(predictions) else self.method)
+
+    def _misleading(
+        self, predictions: Floats, surrogates: Floats, method: str
+    ) -> dict[int, tuple[RowWarning, ...]]:
         return misleading_surrogates(predictions, surrogates, method, self.outputs, threshold=self.threshold)
 
     def _near(self, rows: Floats, cells: Ints) -> Bools:
@@ -345,7 +349,7 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
 
 
 def score_warnings(
-    model: Any, method: str, first: Sequence[Floats], predictions: Floats
+    model: Any, method: str, first: FirstAnswers, predictions: Floats
 ) -> tuple[RowWarning, ...]:
     """Warn of a model whose ``method`` should answer probabilities and does not; see `no_probabilities`."""
     text = no_probabilities(model, method, first, predictions)

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -22,7 +22,7 @@ from limes._arrays import Floats, are_probabilities
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
-from limes.models._calling.outputs import Output, prediction_method
+from limes.models._calling.outputs import FirstAnswers, Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -43,7 +43,7 @@ class ModelCaller:
     # not empty once the model has refused float64 and taken float32
     single: list[bool] = field(default_factory=list)
     # first answers of ``predict_proba``, all columns: they show whether it answers probabilities
-    first: list[Floats] = field(default_factory=list)
+    first: FirstAnswers = field(default_factory=FirstAnswers)
     # rows that show whether one number a row, of two classes, is a probability or a score, or None; once it
     # is known, whether it is a score
     typical: Floats | None = None
@@ -304,7 +304,7 @@ class OneOutput:
             self._name = labels[self.column or 0]
 
     @property
-    def first(self) -> Sequence[Floats]:
+    def first(self) -> FirstAnswers:
         """The model's first answers, of all columns."""
         return self._caller.first
 

@@ -455,12 +455,31 @@ THRESHOLDS: Mapping[str, float] = {"predict_proba": 0.5, "decision_function": 0.
 SCORE = "score"
 
 
-def first_answers(ask: Any) -> Sequence[Floats]:
+class FirstAnswers(list[Floats]):
+    """Batches of a model's answers, all columns, of which it is known whether they are probabilities."""
+
+    _verdict: tuple[tuple[int, bool], bool] | None = None
+
+    def are_probabilities(self, *, add_up: bool) -> bool:
+        key, verdict = (len(self), add_up), self._verdict
+        if verdict is None or verdict[0] != key:
+            # replaced whole, as threads may ask at the same time
+            self._verdict = verdict = key, bool(self) and are_probabilities(self.joined, add_up=add_up)
+        return verdict[1]
+
+    @property
+    def joined(self) -> Floats:
+        """All answers, (m, k)."""
+        return np.concatenate([np.reshape(answers, (len(answers), -1)) for answers in self])
+
+
+def first_answers(ask: Any) -> FirstAnswers:
     """Answers of ``predict_proba``, all columns; ``ask`` is what called the model."""
-    return getattr(ask, "first", ())
+    answers: FirstAnswers = getattr(ask, "first", FirstAnswers())
+    return answers
 
 
-def no_probabilities(model: Any, method: str, first: Sequence[Floats], predictions: Floats) -> str:
+def no_probabilities(model: Any, method: str, first: FirstAnswers, predictions: Floats) -> str:
     """A warning that ``predict_proba`` answers no probabilities, or "".
 
     ``first`` are answers (m, ...) to earlier rows, of all columns, ``predictions`` (n, ...) those of a call,
@@ -468,15 +487,13 @@ def no_probabilities(model: Any, method: str, first: Sequence[Floats], predictio
     """
     if method != "predict_proba":
         return ""
-    earlier = [np.reshape(a, (len(a), -1)) for a in first]
-    seen = np.concatenate(earlier) if earlier else np.reshape(predictions, (len(predictions), -1))
     # answers of some classes alone make no claim
-    exclusive = bool(earlier) and add_up_to_one(model, Output(method, None, None))
-    whole = predictions.shape[1:] == seen.shape[1:]
-    if are_probabilities(seen, add_up=exclusive) and are_probabilities(
-        predictions, add_up=exclusive and whole
-    ):
+    exclusive = bool(first) and add_up_to_one(model, Output(method, None, None))
+    whole = bool(first) and predictions.shape[1:] == first[0].shape[1:]
+    shares = are_probabilities(predictions, add_up=exclusive and whole)
+    if shares and (not first or first.are_probabilities(add_up=exclusive)):
         return ""
+    seen = first.joined if first else np.reshape(predictions, (len(predictions), -1))
     inside = are_probabilities(predictions, add_up=False) and are_probabilities(seen, add_up=False)
     name = type(model).__name__
     numbers = np.concatenate([seen.ravel(), predictions.ravel()])
