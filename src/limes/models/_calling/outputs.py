@@ -475,8 +475,8 @@ class FirstAnswers(list[Floats]):
 
 def first_answers(ask: Any) -> FirstAnswers:
     """Answers of ``predict_proba``, all columns; ``ask`` is what called the model."""
-    answers: FirstAnswers = getattr(ask, "first", FirstAnswers())
-    return answers
+    answers: FirstAnswers | None = getattr(ask, "first", None)
+    return FirstAnswers() if answers is None else answers
 
 
 def no_probabilities(model: Any, method: str, first: FirstAnswers, predictions: Floats) -> str:
